@@ -57,7 +57,7 @@ from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
-from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
+from msgsvc_core.core_parts import CORE_EVENTS, retention_rules
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
@@ -69,15 +69,15 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.events import Event, Events, Listener
-from msgsvc_core.events.erasure import forget_events
+from msgsvc_core.events.erasure import erase_events
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.events.tracked import TrackedEvents
 from msgsvc_core.files import Files, StoredFile
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files.pages import file_routes
-from msgsvc_core.files.purging import FilePurge, forget_files
+from msgsvc_core.files.purging import FilePurge, erase_files
 from msgsvc_core.files.routes import router as files_router
-from msgsvc_core.http.idempotency import forget_answers
+from msgsvc_core.http.idempotency import erase_stored_answers
 from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.contract import exponential
@@ -271,7 +271,7 @@ class Service:
             start_codes=self.start_codes,
             commands=self.commands,
             receive=self._receive_update,
-            note_health=self._note_channel_health,
+            apply_health=self._apply_channel_health,
         )
         self.erasure = SubscriberErasure(
             clock=self.clock,
@@ -279,13 +279,13 @@ class Service:
             events=self.events,
             erasers=[
                 erase_messages,
-                forget_events,
-                partial(forget_answers, self.secrets, settings.errors_url),
-                forget_files,
+                erase_events,
+                partial(erase_stored_answers, self.secrets, settings.errors_url),
+                erase_files,
                 self._erase_in_plugins,
             ],
         )
-        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_given=self._on_tags_given)
+        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_added=self._on_tags_added)
         self.permissions = Permissions(
             clock=self.clock, events=self.events, max_permissions=limits.permissions
         )
@@ -336,14 +336,14 @@ class Service:
         )
         self.tracked_events = TrackedEvents(
             events=self.events,
-            find_person=self.subscribers.find_named,
+            find_subscriber=self.subscribers.get_by_identifier,
             max_bytes=limits.event_properties_bytes,
         )
         self.project_overview = ProjectOverview(
             projects=self.projects,
             limits=limits,
             plan_of=self.billing.plan_of,
-            channels_of=self.channels.all_of,
+            channels_of=self.channels.list_for_project,
         )
         self.members = Members(
             clock=self.clock, quota=self.account_plans, on_changed=self._on_member_changed
@@ -503,7 +503,7 @@ class Service:
         )
         self.retention = Retention(
             clock=self.clock,
-            kept=kept_rows(settings),
+            rules=retention_rules(settings),
             reseal=[
                 self.own_channels.reseal,
                 self.second_factor.reseal,
@@ -626,7 +626,7 @@ class Service:
                 answer_hours=settings.limits.answer_hours,
             ),
             start_codes=self.start_codes,
-            reachable=self.subscribers,
+            chats=self.subscribers,
             on_project_button=self.messages.button_pressed,
         )
         self.inbound = Inbound(
@@ -860,7 +860,7 @@ class Service:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
-            await self._look_for_lost_keys()
+            await self._check_key_canary()
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
             undo.push_async_callback(self._close_media)
@@ -885,7 +885,7 @@ class Service:
                 undo.push_async_callback(self.receiver.stop)
             self._started = undo.pop_all()
 
-    async def _look_for_lost_keys(self) -> None:
+    async def _check_key_canary(self) -> None:
         async with self.db.read() as tx:
             readable = await key_canary.is_readable(tx, self.secrets)
         if readable is None:
@@ -896,7 +896,7 @@ class Service:
             self.keys_are_lost = True
             log.error("secret_keys_lost")
 
-    def begin_stop(self) -> None:
+    def begin_shutdown(self) -> None:
         """Ends requests that wait for something to happen, e.g. long polls. Call it at shutdown, before
         waiting for open requests; `stop` calls it too."""
         try:
@@ -907,7 +907,7 @@ class Service:
 
     async def stop(self) -> None:
         """Ends the work in the order in which nothing is lost, and closes everything."""
-        self.begin_stop()
+        self.begin_shutdown()
         started, self._started = self._started, AsyncExitStack()
         try:
             await started.aclose()
@@ -1041,13 +1041,13 @@ class Service:
         await await_in_order(self.plugins.hook.charge(tx=tx, charge=charge))
 
     async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
-        hook = self.plugins.hook.admit
+        hook = self.plugins.hook.check_operation
         # Checked on every send, many thousand times a second, and most installations have no billing.
         if hook.get_hookimpls():
             await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
 
     async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
-        pricing = self.plugins.hook.price(tx=tx, project_id=project_id, operation=operation)
+        pricing = self.plugins.hook.quote(tx=tx, project_id=project_id, operation=operation)
         return 0 if pricing is None else int(await pricing)
 
     async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
@@ -1061,10 +1061,10 @@ class Service:
     async def _receive_update(self, channel_key: str, update: Update) -> None:
         await self.inbound.receive(channel_key, update)
 
-    async def _note_channel_health(
+    async def _apply_channel_health(
         self, channel: Channel, health: ChannelHealth, asked_at_ms: int
     ) -> bool:
-        return await self.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
+        return await self.channel_states.apply_health(channel, health, asked_at_ms=asked_at_ms)
 
     async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
         hook = self.plugins.hook.on_channel_stopped
@@ -1078,10 +1078,10 @@ class Service:
         hook = self.plugins.hook.on_channel_unavailable
         await await_in_order(hook(tx=tx, channel=channel, detail=detail))
 
-    async def _on_tags_given(
+    async def _on_tags_added(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
-        given = self.plugins.hook.on_tags_given(
+        given = self.plugins.hook.on_tags_added(
             tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
         )
         await await_in_order(given)

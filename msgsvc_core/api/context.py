@@ -55,7 +55,7 @@ class Context:
         return self._tx
 
     @property
-    def own_tx(self) -> Tx | None:
+    def optional_tx(self) -> Tx | None:
         """The request's own transaction, in which the answer to an Idempotency-Key is kept as well.
 
         None without such a key: the change may then be made together with those of other requests.

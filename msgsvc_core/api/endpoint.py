@@ -134,8 +134,8 @@ class Endpoint:
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
     holds_connection: bool = True
-    grouped: bool = False
-    shares_transaction: bool = False
+    group_commit: bool = False
+    batched_transaction: bool = False
     #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
     shows_secrets: bool = True
     #: Whether it stands in the audit log, with the API key: what configures the project, no daily traffic.
@@ -257,7 +257,7 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
         seen.add(where)
         if endpoint.audited and (
-            endpoint.public or endpoint.grouped or not endpoint.holds_connection
+            endpoint.public or endpoint.group_commit or not endpoint.holds_connection
         ):
             raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
         if "ctx" not in inspect.signature(endpoint.handler).parameters:

@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 def envelope(error: ApiError, errors_url: str) -> Response:
     """The answer that an error becomes."""
     body = {
-        "error": shown_message(error),
+        "error": public_message(error),
         "code": error.code,
         "retryable": error.retryable,
         "docs_url": f"{errors_url}#{error.code}",
@@ -43,7 +43,7 @@ def envelope(error: ApiError, errors_url: str) -> Response:
     )
 
 
-def shown_message(error: ApiError) -> str:
+def public_message(error: ApiError) -> str:
     """The part of the message that is shown to clients."""
     message = error.message
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

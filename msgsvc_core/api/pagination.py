@@ -32,7 +32,7 @@ class PageQuery(Query):
         return after_cursor(self.cursor)
 
     @property
-    def most(self) -> int:
+    def fetch_limit(self) -> int:
         """One more than the page holds, which shows whether another follows."""
         return self.limit + 1
 

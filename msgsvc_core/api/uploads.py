@@ -73,20 +73,20 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
         await form.close()
 
 
-async def _limited(request: Request, most: int, most_of_file: int) -> AsyncGenerator[bytes, None]:
+async def _limited(request: Request, limit: int, file_limit: int) -> AsyncGenerator[bytes, None]:
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and (len(declared) > 18 or int(declared) > most):
-        raise _too_large(most_of_file)
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
+        raise _too_large(file_limit)
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > most:
-            raise _too_large(most_of_file)
+        if size > limit:
+            raise _too_large(file_limit)
         yield chunk
 
 
-def _too_large(most: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"{UPLOAD_FIELD}: no file may be larger than {most} bytes")
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"{UPLOAD_FIELD}: no file may be larger than {limit} bytes")
 
 
 def _storable(name: str) -> str:

@@ -86,7 +86,7 @@ async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> b
     return found is not None
 
 
-async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
+async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
     """What is known of the bot that `digests` stand for, the current key's first; at first nothing.
 
     With another token of the same `account` it is the same bot. Of a project's own channel that was
@@ -105,7 +105,7 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | Non
     row = await tx.fetch_one(known, params)
     if row is None:
         if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
-            await _forget_updates(tx, channel)
+            await _delete_updates(tx, channel)
         # Unless a concurrent transaction has inserted it, possibly with data.
         await tx.execute(
             "INSERT INTO core_bots (channel, settings_digest, revision)"
@@ -180,7 +180,7 @@ async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
     )
 
 
-async def forget_webhook(tx: Tx, channel: str) -> None:
+async def clear_webhook(tx: Tx, channel: str) -> None:
     """The platform is about to be polled, which ends its calls."""
     await tx.execute(
         "UPDATE core_bots SET webhook_digest = NULL, cursor = NULL"
@@ -189,13 +189,13 @@ async def forget_webhook(tx: Tx, channel: str) -> None:
     )
 
 
-async def forget(tx: Tx, channel: str) -> None:
+async def delete(tx: Tx, channel: str) -> None:
     """Deletes a bot's state."""
     await tx.execute("DELETE FROM core_bots WHERE channel = :channel", {"channel": channel})
-    await _forget_updates(tx, channel)
+    await _delete_updates(tx, channel)
 
 
-async def _forget_updates(tx: Tx, channel: str) -> None:
+async def _delete_updates(tx: Tx, channel: str) -> None:
     """Another bot's updates may have the ids of this one's."""
     await tx.execute("DELETE FROM core_updates WHERE channel = :channel", {"channel": channel})
 

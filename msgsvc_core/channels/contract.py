@@ -311,11 +311,11 @@ class Channel(ABC):
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         """Writes the content of a file that a person sent, `ReceivedFile.file_ref`, into `into`.
 
         Raises `DeliveryError`: `invalid_message` where there is no such file any more, or it has more
-        than `most_bytes`. What was written by then is thrown away.
+        than `max_bytes`. What was written by then is thrown away.
         """
         # Not abstract: not every platform lets people send files to a bot.
         raise NotImplementedError("where capabilities.receives_files is True, implement fetch_file")

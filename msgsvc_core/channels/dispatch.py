@@ -36,12 +36,12 @@ from msgsvc_core.kernel.i18n import Texts, package_of
 log = structlog.get_logger(__name__)
 
 
-class Reachable(Protocol):
+class ChatDirectory(Protocol):
     """Keeps where people can be reached, and whether they can. `channel` is the bot's key."""
 
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None: ...
 
-    async def seen_in_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
+    async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None: ...
 
@@ -60,13 +60,13 @@ class InboundDispatcher:
         texts: Texts,
         typed_answers: TypedAnswers,
         start_codes: StartCodes,
-        reachable: Reachable,
+        chats: ChatDirectory,
         on_project_button: InboundHandler,
     ) -> None:
         self._texts = texts
         self._typed_answers = typed_answers
         self._start_codes = start_codes
-        self._reachable = reachable
+        self._chats = chats
         self._on_project_button = on_project_button
         self._rules: list[InboundRule] = []
 
@@ -95,7 +95,7 @@ class InboundDispatcher:
         if is_press:
             await self._follow_chat(ctx)
 
-    async def leave_unclaimed(self, ctx: InboundContext) -> None:
+    async def handle_unclaimed(self, ctx: InboundContext) -> None:
         match ctx.update:
             case Started():
                 await self._unknown_start(ctx)
@@ -128,16 +128,16 @@ class InboundDispatcher:
 
     async def _follow_chat(self, ctx: InboundContext) -> None:
         """Messages to this person go to the chat they used last."""
-        update, chats = ctx.update, self._reachable
+        update, chats = ctx.update, self._chats
         if isinstance(update, ChatMoved):
             await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
             return
         is_group = ctx.bot.is_group(update.chat_id)
         if not is_group and not isinstance(update, Blocked):
-            await chats.seen_in_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
+            await chats.record_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
 
     async def _access_changed(self, ctx: InboundContext) -> None:
-        chats, user_id = self._reachable, ctx.update.user.user_id
+        chats, user_id = self._chats, ctx.update.user.user_id
         if isinstance(ctx.update, Blocked):
             await chats.block(ctx.tx, ctx.channel, user_id, reason="user_blocked_bot")
         else:
@@ -186,11 +186,11 @@ class InboundDispatcher:
                 continue
             if await self._run(rule, ctx) is not False:
                 if on in {"start", "button", "command"}:
-                    await self._tell_of_aside(ctx)
+                    await self._run_after_handled(ctx)
                 return True
         return False
 
-    async def _tell_of_aside(self, ctx: InboundContext) -> None:
+    async def _run_after_handled(self, ctx: InboundContext) -> None:
         for rule in self._rules:
             if rule.on == "aside":
                 await self._run(rule, ctx)

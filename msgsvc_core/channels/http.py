@@ -90,7 +90,7 @@ class PlatformHttp:
         """
         total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.within(total_s):
+            with self._deadlines.timeout(total_s):
                 answer = await self._opened().request(
                     method,
                     self._url(path),
@@ -105,18 +105,18 @@ class PlatformHttp:
                 # It gives the connection back at the end of the answer, and closes it if that fails.
                 return PlatformAnswer(answer.status, answer.headers, await answer.read())
         except _BROKEN as error:
-            raise _told(error) from None
+            raise _delivery_error(error) from None
 
     async def download(
-        self, path: str, into: IO[bytes], most_bytes: int, *, timeout_s: float | None = None
+        self, path: str, into: IO[bytes], max_bytes: int, *, timeout_s: float | None = None
     ) -> PlatformAnswer:
         """Writes what a GET answers with status 200 into `into`; the body of any other is in the answer.
 
-        Raises `DeliveryError`: `invalid_message` for more than `most_bytes`, of which no more is read.
+        Raises `DeliveryError`: `invalid_message` for more than `max_bytes`, of which no more is read.
         """
         total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.within(total_s):
+            with self._deadlines.timeout(total_s):
                 async with self._opened().get(
                     self._url(path),
                     timeout=_timeout(total_s),
@@ -126,10 +126,10 @@ class PlatformHttp:
                     if answer.status != 200:
                         refusal = await answer.content.read(REFUSAL_BYTES)
                         return PlatformAnswer(answer.status, answer.headers, refusal)
-                    await _copy(answer, into, most_bytes)
+                    await _copy(answer, into, max_bytes)
                     return PlatformAnswer(answer.status, answer.headers, b"")
         except _BROKEN as error:
-            raise _told(error) from None
+            raise _delivery_error(error) from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -176,7 +176,7 @@ def _timeout(total_s: float) -> ClientTimeout:
     return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
 
 
-def _told(error: Exception) -> DeliveryError:
+def _delivery_error(error: Exception) -> DeliveryError:
     """What broke, for who called."""
     refused = error.os_error if isinstance(error, ClientConnectorError) else error
     if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):

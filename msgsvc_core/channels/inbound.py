@@ -76,7 +76,7 @@ class InboundContext:
         offered before counts no more.
         """
         if asks and self.answers_in_words:
-            await offers.end(self.tx, self.channel, self.update.chat_id)
+            await offers.delete(self.tx, self.channel, self.update.chat_id)
         self.replied = True
         await self.outbox.send(self.tx, self.channel, self.update.chat_id, message, lang=self.lang)
 
@@ -88,7 +88,7 @@ class InboundContext:
         chat_id = self.update.chat_id
         if self.answers_in_words:
             # The open question is closed, or repeated by `message`.
-            await offers.end(self.tx, self.channel, chat_id)
+            await offers.delete(self.tx, self.channel, chat_id)
         self.replied = True
         await self.outbox.edit(
             self.tx,
@@ -151,7 +151,7 @@ class Dispatcher(Protocol):
 
     async def handle(self, ctx: InboundContext) -> None: ...
 
-    async def leave_unclaimed(self, ctx: InboundContext) -> None: ...
+    async def handle_unclaimed(self, ctx: InboundContext) -> None: ...
 
 
 class Inbound:
@@ -188,16 +188,16 @@ class Inbound:
         """
         try:
             try:
-                await self._take(channel, update, self._dispatcher.handle)
+                await self._process(channel, update, self._dispatcher.handle)
             except ForeignBot:
                 # Nothing of it is left. A payload of another project is none that this bot knows.
-                await self._take(channel, update, self._dispatcher.leave_unclaimed)
+                await self._process(channel, update, self._dispatcher.handle_unclaimed)
         except DatabaseUnavailable:
             raise
         except Exception:
             log.exception("update_failed", channel=channel, update_id=update.update_id)
 
-    async def _take(
+    async def _process(
         self, channel: str, update: Update, handle: Callable[[InboundContext], Awaitable[None]]
     ) -> None:
         bot = await self._channels.find(channel)
@@ -205,12 +205,12 @@ class Inbound:
             log.info("update_of_gone_channel", channel=channel)
             return
         async with self._db.transaction() as tx:
-            if await store.take_update(tx, channel, update.update_id, self._clock.now_ms()):
+            if await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
                 await handle(await self._context(tx, bot, update))
 
     async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
         bot = channel.identity
-        row = await store.see_chat(
+        row = await store.touch_chat(
             tx,
             bot.key,
             update.chat_id,

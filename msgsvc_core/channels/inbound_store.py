@@ -6,7 +6,7 @@
 from msgsvc_core.db import Row, Tx
 
 
-async def take_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool:
+async def insert_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool:
     """False for an update that was taken before."""
     return bool(
         await tx.execute(
@@ -17,7 +17,7 @@ async def take_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool
     )
 
 
-async def see_chat(
+async def touch_chat(
     tx: Tx, channel: str, chat_id: str, *, user_id: str, project_id: str | None, now_ms: int
 ) -> Row:
     """Records use of a chat, and returns its `project_id` and `lang`; a new one gets the given values."""

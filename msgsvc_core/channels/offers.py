@@ -16,7 +16,7 @@ class Offer:
     message_ref: str | None
 
 
-async def put(
+async def save(
     tx: Tx, channel: str, chat_id: str, *, offer_id: str, sealed: str, now_ms: int
 ) -> None:
     """Takes the place of what the chat was asked before."""
@@ -62,7 +62,7 @@ async def change(
         )
 
 
-async def end(tx: Tx, channel: str, chat_id: str) -> None:
+async def delete(tx: Tx, channel: str, chat_id: str) -> None:
     """The chat's question is over."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
@@ -113,7 +113,7 @@ async def language(tx: Tx, channel: str, chat_id: str) -> str | None:
     return found
 
 
-async def put_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
+async def save_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
     """Keeps what a short code stands for; the same code of the same payload lasts as long as is asked."""
     await tx.execute(
         "INSERT INTO core_start_codes (digest, sealed, expires_at_ms)"

@@ -148,7 +148,7 @@ class ReceptionWatch:
         since_ms, began_ms = self._first
         if clock.monotonic_ms() - began_ms < self._lasting_ms or self._noted == (reason, detail):
             return
-        if await self._note(
+        if await self._record(
             lambda tx: self._health.interrupt(tx, self._channel, reason, detail, since_ms)
         ):
             self._noted, self._may_be_noted = (reason, detail), True
@@ -158,7 +158,7 @@ class ReceptionWatch:
         self._first = None
         if not self._may_be_noted:
             return
-        if (self._noted is None and not await self._is_noted()) or await self._note(
+        if (self._noted is None and not await self._is_noted()) or await self._record(
             lambda tx: self._health.recover(tx, self._channel)
         ):
             self._noted, self._may_be_noted = None, False
@@ -172,7 +172,7 @@ class ReceptionWatch:
             return True
         return state is not None and state.interrupted_since_ms is not None
 
-    async def _note(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
+    async def _record(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
         """Whether it was written. Not for a bot whose channel was changed meanwhile: that is another."""
         if self._channels.get(self._channel.key) is not self._channel:
             return False

@@ -21,7 +21,7 @@ class ChannelRefCounts:
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def of(self, channel: Channel) -> AsyncIterator[None]:
+    async def borrow(self, channel: Channel) -> AsyncIterator[None]:
         """While the block runs, the channel is not closed."""
         self._counts[channel] += 1
         try:

@@ -48,7 +48,7 @@ class StartCodes:
         if len(payload) > SHORT:
             digest = self._secrets.keyed_hash(PURPOSE, self.code_of(payload))
             sealed = self._secrets.encrypt(payload)
-            await offers.put_code(tx, digest, sealed, expires_at_ms)
+            await offers.save_code(tx, digest, sealed, expires_at_ms)
 
     async def payload_in(self, tx: Tx, text: str) -> str | None:
         """The start payload that a text asks for: `start auth_shop`, `start K7QF2M9X`, or the code alone.

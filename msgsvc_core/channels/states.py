@@ -155,7 +155,7 @@ class ChannelStates:
         tx.on_commit(partial(self._notify_changed, channel.key, stopped=False))
         return True
 
-    async def note_health(
+    async def apply_health(
         self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
     ) -> bool:
         """Stops or resumes the channel by what its `check` found; True if that changed anything.
@@ -184,14 +184,14 @@ class ChannelStates:
             },
         )
 
-    async def forget_stop(self, tx: Tx, channel_key: str) -> None:
+    async def clear_stop(self, tx: Tx, channel_key: str) -> None:
         """The channel's settings have changed, and the bot may well work now; a pause still holds."""
         if await self._work(tx, channel_key):
             tx.on_commit(partial(self._notify_changed, channel_key, stopped=False))
         if await self.clear_outage(tx, channel_key):
             tx.on_commit(partial(self.outage_changed, channel_key))
 
-    async def forget(self, tx: Tx, channel_key: str) -> None:
+    async def delete(self, tx: Tx, channel_key: str) -> None:
         """The channel was removed, or has another bot."""
         await tx.execute(
             "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_key}
@@ -256,10 +256,10 @@ class ChannelStates:
 
     async def _check(self, channel: Channel) -> None:
         asked_at_ms = self._clock.now_ms()
-        async with self._channels.hold(channel):
+        async with self._channels.keep_open(channel):
             health = await check_channel(channel)
         if health.ok and not health.revoked:
-            await self.note_health(channel, health, asked_at_ms=asked_at_ms)
+            await self.apply_health(channel, health, asked_at_ms=asked_at_ms)
 
     async def _work(self, tx: Tx, channel_key: str, stopped_until_ms: int | None = None) -> bool:
         """Whether the channel was stopped, until that moment if there is one; it no longer is."""

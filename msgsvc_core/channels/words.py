@@ -155,7 +155,7 @@ class ChannelSender:
             async with self._db.transaction() as tx:
                 lang = lang or await offers.language(tx, channel.key, chat_id)
                 if choices:
-                    await offers.put(
+                    await offers.save(
                         tx,
                         channel.key,
                         chat_id,
@@ -250,9 +250,9 @@ class TypedAnswers:
         return None if choice is None else (choice, offer.message_ref or "")
 
 
-async def end_question(tx: Tx, channel_key: str, chat_id: str) -> None:
+async def close_question(tx: Tx, channel_key: str, chat_id: str) -> None:
     """Whatever the bot asked in the chat, a number is no answer to it any more: a person answers a person."""
-    await offers.end(tx, channel_key, chat_id)
+    await offers.delete(tx, channel_key, chat_id)
 
 
 def _sealed(secrets: SecretBox, choices: Sequence[Choice]) -> str:

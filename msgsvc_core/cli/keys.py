@@ -120,5 +120,5 @@ def _row(plain: Mapping[str, Any]) -> list[str]:
 
 async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:
     async with opened(config) as service, service.db.transaction() as tx:
-        await service.projects.end_key(tx, project_id, key_id)
+        await service.projects.revoke_key_in(tx, project_id, key_id)
         await service.audit.write_command(tx, "key.revoke", project_id, key_id)

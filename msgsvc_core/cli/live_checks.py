@@ -199,7 +199,7 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
     """Those of projects: a token that a platform refuses is theirs to mend, lost settings are ours."""
-    await service.channels.follower.look()
+    await service.channels.sync.refresh()
     channels = service.channels.own
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, healths, strict=True):

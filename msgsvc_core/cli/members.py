@@ -85,7 +85,7 @@ def remove(
 
 async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Member:
     async with opened(config) as service, service.db.transaction() as tx:
-        await service.projects.find(tx, project_id)
+        await service.projects.get(tx, project_id)
         member = await service.members.add(tx, project_id, body)
         await service.audit.write_command(
             tx, "member.add", project_id, member.member_id, role=member.role
@@ -96,7 +96,7 @@ async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Mem
 async def _list(config: Path | None, project_id: str) -> list[Member]:
     found: list[Member] = []
     async with opened(config) as service, service.db.read() as tx:
-        await service.projects.find(tx, project_id)
+        await service.projects.get(tx, project_id)
         cursor = None
         while len(page := await _page(service, tx, project_id, cursor)) > PAGE:
             found += page[:PAGE]

@@ -10,7 +10,7 @@ from msgsvc_core.cli.checks import check_addresses, check_jobs, check_proxies, c
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.process import collect_less_often
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.server import Guard, Server, bind, check_open_files
+from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
@@ -50,7 +50,7 @@ def _warn(settings: Settings) -> None:
 async def _serve(settings: Settings) -> None:
     service = Service(settings)
     allowed = check_open_files(settings.server)
-    guard = Guard(allowed, settings.errors_url, service.metrics)
+    guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)
     listener = bind(settings.server.host, settings.server.port)
 
     def say_where(sockets: list[socket.socket]) -> None:
@@ -60,7 +60,7 @@ async def _serve(settings: Settings) -> None:
 
     try:
         async with service:
-            server = Server(service.app, guard, listening=say_where, stopping=service.begin_stop)
+            server = Server(service.app, guard, listening=say_where, stopping=service.begin_shutdown)
             await server.serve(sockets=[listener])
     finally:
         listener.close()

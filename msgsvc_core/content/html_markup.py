@@ -113,13 +113,13 @@ class _Reader:
             start = text.find("<", place)
             if start < 0:
                 start = len(text)
-            self._put(unescape(text[place:start]))
+            self._add_text(unescape(text[place:start]))
             if start == len(text):
                 break
             place = self._construct(start)
         return self._spans
 
-    def _put(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if text:
             self._spans.append(Span(text, *self._looks.now))
 
@@ -133,7 +133,7 @@ class _Reader:
         elif after in {"!", "?"}:
             end = self._left_out(start)
         else:
-            self._put("<")
+            self._add_text("<")
             return start + 1
         if end is None:
             # It has no end, so it is text.
@@ -143,7 +143,7 @@ class _Reader:
                 end = start + 1 if following is None else following
             else:
                 end += 1
-            self._put(unescape(self._text[start:end]))
+            self._add_text(unescape(self._text[start:end]))
         return end
 
     def _left_out(self, start: int) -> int | None:
@@ -189,7 +189,7 @@ class _Reader:
             place = attribute.end()
         rest = text[place:end].strip()
         if rest not in {">", "/>"}:
-            self._put(text[start:end])
+            self._add_text(text[start:end])
             return end
         return self._begin(match[1].lower(), attributes, end, closes_itself=rest == "/>")
 
@@ -197,7 +197,7 @@ class _Reader:
         self, tag: str, attributes: dict[str, str | None], end: int, *, closes_itself: bool
     ) -> int:
         if tag == "br":
-            self._put("\n")
+            self._add_text("\n")
         elif closes_itself:
             # Opened and closed again: nothing stands in it.
             pass
@@ -209,7 +209,7 @@ class _Reader:
             raw = _RAW_END[tag].search(self._text, end)
             if raw is None:
                 return len(self._text)
-            self._put(self._text[end : raw.start()])
+            self._add_text(self._text[end : raw.start()])
             return raw.end()
         return end
 

@@ -70,11 +70,11 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def clipped(text: str, most: int) -> str:
+def clipped(text: str, limit: int) -> str:
     """As much of a text as fits, in the unit in which platforms count."""
-    if utf16_length(text) <= most:
+    if utf16_length(text) <= limit:
         return text
-    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (most - 1)]
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (limit - 1)]
     return kept.decode("utf-16-le", "ignore").rstrip() + "…"
 
 

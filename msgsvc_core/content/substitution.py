@@ -108,7 +108,7 @@ class Template:
     def holes(self) -> list[Hole]:
         return [part for part in self.parts if isinstance(part, Hole)]
 
-    def render(self, values: Mapping[str, str], most: int) -> str:
+    def render(self, values: Mapping[str, str], limit: int) -> str:
         """The text with `values` filled in.
 
         Raises `WrongVariable`, and `TooLong` beyond `limit` characters.
@@ -116,10 +116,10 @@ class Template:
         rendered: list[str] = []
         length = 0
         for part in self.parts:
-            text = part if isinstance(part, str) else _filled(part, values, most)
+            text = part if isinstance(part, str) else _filled(part, values, limit)
             length += len(text)
             # Checked per value, not at the end: each of a thousand placeholders may take a megabyte.
-            if length > most:
+            if length > limit:
                 raise TooLong
             rendered.append(text)
         return "".join(rendered)
@@ -141,21 +141,21 @@ class TextTemplate(Template):
     format: Format
     pieces: tuple[Piece, ...] = ()
 
-    def render_text(self, values: Mapping[str, str], most: int) -> tuple[str, Format]:
+    def render_text(self, values: Mapping[str, str], limit: int) -> tuple[str, Format]:
         """The text with `values` in it, and its format. Raises what `render` does.
 
         In the template's own format if that shows the values as they are. Nothing can be escaped in
         Markdown's code, a sign that the template leaves open would meet one of a value, and a mark
         around nothing is none: such a text is written in HTML, which can say all of it.
         """
-        text = self.render(values, most)
+        text = self.render(values, limit)
         if self._is_plain(values):
             return text, self.format
-        seen = joined(_seen(piece, values, most) for piece in self.pieces)
+        seen = joined(_seen(piece, values, limit) for piece in self.pieces)
         if seen == to_spans(text, self.format):
             return text, self.format
         text = to_html(seen)
-        if len(text) > most:
+        if len(text) > limit:
             raise TooLong
         return text, "html"
 
@@ -172,16 +172,16 @@ class TextTemplate(Template):
         return all(_WORDS.fullmatch(value) for value in filled)
 
 
-def _seen(piece: Piece, values: Mapping[str, str], most: int) -> Span:
-    href = None if piece.href is None else piece.href.render(values, most)
-    return Span(piece.text.render(values, most), piece.look.marks, href)
+def _seen(piece: Piece, values: Mapping[str, str], limit: int) -> Span:
+    href = None if piece.href is None else piece.href.render(values, limit)
+    return Span(piece.text.render(values, limit), piece.look.marks, href)
 
 
-def _filled(hole: Hole, values: Mapping[str, str], most: int) -> str:
+def _filled(hole: Hole, values: Mapping[str, str], limit: int) -> str:
     value = values.get(hole.name, hole.default)
     if value is None:
         raise WrongVariable(hole.name, "is required by the template")
-    if len(value) > most:
+    if len(value) > limit:
         raise TooLong
     try:
         return hole.escape(value)

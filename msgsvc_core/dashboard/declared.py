@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
-from msgsvc_core.kernel.providers import Providers, asked_for
+from msgsvc_core.kernel.providers import Providers, provided_arguments
 
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
@@ -37,7 +37,7 @@ _PLAIN = frozenset({str, int, float, bool, Any})
 
 def _bound(providers: Providers, handler: Handler) -> BoundHandler:
     """Raises `NotProvided`, and `TypeError` for a handler that asks for a part of its path."""
-    asked = asked_for(handler, {"page"})
+    asked = provided_arguments(handler, {"page"})
     if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
         name = getattr(handler, "__name__", repr(handler))
         raise TypeError(

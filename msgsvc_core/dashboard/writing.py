@@ -57,10 +57,10 @@ class MessageChoices:
     async def of(self, page: PageContext) -> dict[str, Any]:
         project_id = page.project_id
         # Nobody is counted for them: a tag may be with everybody.
-        tags = await self._tags.all_of(page.tx, project_id, 0)
+        tags = await self._tags.list_all(page.tx, project_id, 0)
         newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
         templates = await self._templates.page(page.tx, project_id, None, self._max_templates)
-        permissions = await self._permissions.all_of(page.tx, project_id)
+        permissions = await self._permissions.list_all(page.tx, project_id)
         return {
             "tags": sorted(tag.name for tag in newest[:_MOST_TAGS]),
             "templates": sorted((template.key, template.key) for template in templates),
@@ -68,7 +68,7 @@ class MessageChoices:
                 (each.key, in_language(each.title, page.lang, self._default_lang))
                 for each in permissions
             ],
-            "channels": [channel.name for channel in self._channels.all_of(project_id)],
+            "channels": [channel.name for channel in self._channels.list_for_project(project_id)],
         }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
-from msgsvc_core.db.notifications import Heard, Notifications
+from msgsvc_core.db.notifications import Callback, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.db.sqlite import (
@@ -23,7 +23,7 @@ from msgsvc_core.db.sqlite import (
     WRITE_WAIT_S,
     SQLiteBackend,
     SQLiteConnection,
-    when_unlocked,
+    retry_while_locked,
 )
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
@@ -54,7 +54,7 @@ class NotificationListener(Protocol):
 
 
 @dataclass(slots=True)
-class Use:
+class PoolUsage:
     """How many connections are at work, how many callers wait for one, how many there may be."""
 
     size: int
@@ -70,7 +70,7 @@ class Database:
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._inserts = UnnestInserts()
         self._notices = Notifications()
-        self._ear: NotificationListener | None = None
+        self._listener: NotificationListener | None = None
         self._backend: Any
         self._batches: Batches
         if self.dialect == "sqlite":
@@ -80,17 +80,17 @@ class Database:
                 self._writing,
                 lambda: self._backend.in_place_writer,
             )
-            self.use = Use(size=1 + READERS)
+            self.usage = PoolUsage(size=1 + READERS)
         else:
             # What they bring of SQLAlchemy and asyncpg is 7 MiB.
             from msgsvc_core.db.postgres_batches import PostgresBatches  # noqa: PLC0415 - not on SQLite
-            from msgsvc_core.db.postgres_notices import PostgresEar  # noqa: PLC0415 - not on SQLite
+            from msgsvc_core.db.postgres_notices import PostgresListener  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
 
             self._backend = PostgresPool(url, max_size=pool_size)
-            self.use = Use(size=pool_size)
+            self.usage = PoolUsage(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
-            self._ear = PostgresEar(url, self._notices)
+            self._listener = PostgresEar(url, self._notices)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
@@ -113,10 +113,10 @@ class Database:
             undo.push_async_callback(self._batches.close)
             await self._batches.open()
             undo.push_async_callback(self._writer.close)
-            if self._ear is not None:
-                undo.push_async_callback(self._ear.stop)
+            if self._listener is not None:
+                undo.push_async_callback(self._listener.stop)
                 if self._notices:
-                    self._ear.start()
+                    self._listener.start()
             self._opened = undo.pop_all()
         self._connected = True
 
@@ -142,22 +142,22 @@ class Database:
         async with self._acquired(connection):
             yield Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
 
-    async def ask_few(self, ask: Callable[[Tx], Awaitable[T]]) -> T:
+    async def read_inline(self, query: Callable[[Tx], Awaitable[T]]) -> T:
         """Result of `query`, called with a connection as of `read`. For a few hundred rows by an index: on
         SQLite it runs without a thread hop. `query` may be called twice."""
         if self.dialect == "sqlite":
             self._check_connected()
             with suppress(DatabaseUnavailable):
-                return await ask(
+                return await query(
                     Tx(self._backend.in_place_reader, self.dialect, self._inserts, self._notices)
                 )
         # Or the file was locked, by a process that recovers it from a crash for one; `read` waits.
         async with self.read() as tx:
-            return await ask(tx)
+            return await query(tx)
 
     @asynccontextmanager
     async def transaction(
-        self, *, few: bool = False, on_disk: bool = True, until_s: float | None = None
+        self, *, inline: bool = False, durable: bool = True, until_s: float | None = None
     ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
@@ -177,19 +177,19 @@ class Database:
         self._check_connected()
         until_s = self.write_deadline() if until_s is None else until_s
         connection = self._writing_connection(until_s)
-        with self._noted():
+        with self._recording_failures():
             async with self._acquired(connection):
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
                 try:
                     in_place = (
-                        self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                        self._backend.in_place_writer if inline and self.dialect == "sqlite" else None
                     )
-                    if in_place and in_place.begin(on_disk=on_disk):
+                    if in_place and in_place.begin(on_disk=durable):
                         tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                     elif self.dialect == "sqlite":
-                        await when_unlocked(lambda: shielded(begin(tx, on_disk=on_disk)), until_s)
+                        await retry_while_locked(lambda: shielded(begin(tx, durable=durable)), until_s)
                     else:
-                        await shielded(begin(tx, on_disk=on_disk))
+                        await shielded(begin(tx, durable=durable))
                     yield tx
                 except BaseException:
                     await shielded(rollback(tx))
@@ -204,7 +204,7 @@ class Database:
         `GroupWriter`.
         """
         self._check_connected()
-        with self._noted():
+        with self._recording_failures():
             await self._writer.write(unit, self.write_deadline() if until_s is None else until_s)
         self.write_failure = None
 
@@ -223,7 +223,7 @@ class Database:
         if not has_failed and self.dialect == "postgresql":
             return
         until_s = asyncio.get_running_loop().time() + within_s
-        async with self.transaction(few=True, until_s=until_s) as tx:
+        async with self.transaction(inline=True, until_s=until_s) as tx:
             if has_failed:
                 # Random, for PostgreSQL would compress it.
                 filler = secrets.token_hex(TRIAL_CHARACTERS // 2)
@@ -236,7 +236,7 @@ class Database:
         self.write_failure = None
 
     @contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _recording_failures(self) -> Iterator[None]:
         """Notes that the database could not write; one that gave way to another can."""
         try:
             yield
@@ -246,7 +246,7 @@ class Database:
                 self.write_failure = str(error)
             raise
 
-    def listen(self, topic: str, heard: Heard) -> None:
+    def listen(self, topic: str, callback: Callback) -> None:
         """Calls `callback` with each text that a transaction notifies on `topic`.
 
         In this process on both databases; on PostgreSQL in every other process too, milliseconds after the
@@ -254,9 +254,9 @@ class Database:
         twice, and is lost while that connection is down, so poll from time to time as well. `callback` must
         not block.
         """
-        self._notices.listen(topic, heard)
-        if self._connected and self._ear is not None:
-            self._ear.start()
+        self._notices.listen(topic, callback)
+        if self._connected and self._listener is not None:
+            self._listener.start()
 
     def _check_connected(self) -> None:
         if not self._connected:
@@ -280,30 +280,30 @@ class Database:
     async def _acquired(
         self, connection: "ConnectionBackend | SQLiteConnection"
     ) -> AsyncIterator[None]:
-        self.use.waiting += 1
+        self.usage.waiting += 1
         self._idle.clear()
         try:
             with named_errors():
                 await connection.acquire()
         except BaseException:
-            self.use.waiting -= 1
-            self._left()
+            self.usage.waiting -= 1
+            self._set_idle()
             raise
-        self.use.waiting -= 1
-        self.use.in_use += 1
+        self.usage.waiting -= 1
+        self.usage.in_use += 1
         try:
             yield
         finally:
-            self.use.in_use -= 1
-            await shielded(_give_back(connection))
-            self._left()
+            self.usage.in_use -= 1
+            await shielded(_release(connection))
+            self._set_idle()
 
-    def _left(self) -> None:
-        if not self.use.in_use and not self.use.waiting:
+    def _set_idle(self) -> None:
+        if not self.usage.in_use and not self.usage.waiting:
             self._idle.set()
 
 
-async def _give_back(connection: "ConnectionBackend | SQLiteConnection") -> None:
+async def _release(connection: "ConnectionBackend | SQLiteConnection") -> None:
     try:
         with named_errors():
             await connection.release()

@@ -61,14 +61,14 @@ class InPlaceWriter:
         await self._let_others()
         return cursor
 
-    def begin(self, *, on_disk: bool = True) -> bool:
-        """False where another process has the file now. With `on_disk=False` the commit waits for no disk."""
-        if on_disk is not self._waits_for_disk:
+    def begin(self, *, durable: bool = True) -> bool:
+        """False where another process has the file now. With `durable=False` the commit waits for no disk."""
+        if durable is not self._waits_for_disk:
             # SQLite takes it between transactions only.
             for name, fleeting in _FLEETING.items():
-                value = self._lasting[name] if on_disk else min(self._lasting[name], fleeting)
+                value = self._lasting[name] if durable else min(self._lasting[name], fleeting)
                 self.connection.execute(f"PRAGMA {name} = {value}")
-            self._waits_for_disk = on_disk
+            self._waits_for_disk = durable
         try:
             self.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

@@ -68,13 +68,13 @@ class PostgresBatches:
         if len(kinds) > 1:
             return await self._in_transaction(connection, self._write_together, units)
         [((shape, key), first)] = kinds.items()
-        claims = Claims(shape, key, [unit.claim_.values for unit in first.values() if unit.claim_])
+        claims = Claims(shape, key, [unit.required.values for unit in first.values() if unit.required])
         return await self._claim_and_insert(connection, units, claims, first)
 
     async def _in_transaction(
         self, connection: asyncpg.Connection, write: Any, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
-        waits = any(unit.claim_ for unit in units)
+        waits = any(unit.required for unit in units)
         await connection.execute(
             f"BEGIN; SET LOCAL lock_timeout = {CLAIM_WAIT_MS}" if waits else "BEGIN"
         )
@@ -114,7 +114,7 @@ class PostgresBatches:
         rows: dict[Shape, list[Values]] = {}
         for unit in units:
             # None: another unit of the batch has the same claim, and came first.
-            number = 0 if unit.claim_ is None else numbers.get(id(unit))
+            number = 0 if unit.required is None else numbers.get(id(unit))
             if number is not None:
                 for shape, values in unit.rows:
                     rows.setdefault(shape, []).append((*values, number))
@@ -128,7 +128,7 @@ class PostgresBatches:
         """Which units, by `id`, got the row that they claim."""
         won: set[int] = set()
         for (shape, key), units_by_key in claims_by_kind(units).items():
-            claims = [unit.claim_.values for unit in units_by_key.values() if unit.claim_]
+            claims = [unit.required.values for unit in units_by_key.values() if unit.required]
             insert, values = await self._inserts.get(connection, {shape: claims})
             statement = f"{insert} ON CONFLICT DO NOTHING RETURNING {', '.join(key)}"
             for row in await connection.fetch(statement, *values):

@@ -122,6 +122,6 @@ def for_update(dialect: Dialect, of: str | None = None) -> str:
     return " FOR UPDATE" if of is None else f" FOR UPDATE OF {of}"
 
 
-def held_with_keys(dialect: Dialect) -> str:
+def for_no_key_update(dialect: Dialect) -> str:
     """The same for rows that are changed and whose keys stay; it waits for no `for_key_share`."""
     return " FOR NO KEY UPDATE" if dialect == "postgresql" else ""

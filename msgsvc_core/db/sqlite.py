@@ -49,7 +49,7 @@ CHECKPOINT_PAGES = 4000
 READERS = 3
 
 
-def make_file(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Makes the file if it is missing, for its owner alone. Raises OSError or sqlite3's error.
 
     A missing folder is refused: it is a mistyped path or a disk that is not mounted, and a new, empty
@@ -116,7 +116,7 @@ class SQLiteBackend:
         self.in_place_writer: InPlaceWriter | None = None
 
     async def connect(self) -> None:
-        make_file(self._path)
+        create_file(self._path)
         try:
             writing = await self._open(read_only=False)
             # Waiting for another process happens in `retry_while_locked`, where it can be cancelled.
@@ -198,7 +198,7 @@ class SQLiteBackend:
         return connection
 
 
-async def when_unlocked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
+async def retry_while_locked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
     """What `write` answers, which is called again while it raises `FileLocked`: at least once, and as long
     as the loop's time is not `until_s`. Not left to SQLite, whose waiting nobody could end."""
     pause_s, longest_s = LOCKED_RETRY_S

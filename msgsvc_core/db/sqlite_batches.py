@@ -15,7 +15,7 @@ from typing import Any
 from msgsvc_core.db.errors import ConstraintViolation, is_lost, is_refusal, named_errors
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
-from msgsvc_core.db.sqlite import when_unlocked
+from msgsvc_core.db.sqlite import retry_while_locked
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
@@ -62,7 +62,7 @@ class SQLiteBatches:
 
     async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
         async with self._alone(until_s):
-            return await when_unlocked(partial(self._try_to_commit, units), until_s)
+            return await retry_while_locked(partial(self._try_to_commit, units), until_s)
 
     async def _try_to_commit(self, units: Sequence[WriteBatch]) -> Sequence[Outcome]:
         in_place = self._in_place()
@@ -147,7 +147,7 @@ def _claimed(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> set
     """Which units, by `id`, got the row that they claim."""
     won: set[int] = set()
     for (shape, key), units_by_key in claims_by_kind(units).items():
-        claims = [unit.claim_.values for unit in units_by_key.values() if unit.claim_]
+        claims = [unit.required.values for unit in units_by_key.values() if unit.required]
         for part in parts(claims):
             insert = values_insert(shape, len(part))
             statement = f"{insert} ON CONFLICT DO NOTHING RETURNING {', '.join(key)}"

@@ -28,7 +28,7 @@ Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
 
 
 @value_object
-class _Asked(Generic[R, V]):
+class _Submitted(Generic[R, V]):
     """A request and its caller's future; it waits for the write lock until the loop time `until_s`."""
 
     request: R
@@ -51,22 +51,22 @@ class TransactionBatcher(Generic[R, V]):
         db: Database,
         work: Work[R, V],
         *,
-        few: bool = False,
-        on_disk: bool = True,
+        inline: bool = False,
+        durable: bool = True,
         wait_s: float | None = BATCH_WAIT_S,
     ) -> None:
         self._db = db
         self._work = work
-        self._few = few
-        self._on_disk = on_disk
+        self._inline = inline
+        self._durable = durable
         self._wait_s = wait_s
-        self._waiting: deque[_Asked[R, V]] = deque()
+        self._waiting: deque[_Submitted[R, V]] = deque()
         #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
-        self._at_once = 1 if db.dialect == "sqlite" else 2
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._max_concurrent = 1 if db.dialect == "sqlite" else 2
+        self._running: set[asyncio.Task[None]] = set()
         self._alone: set[asyncio.Task[None]] = set()
 
-    async def do(self, request: R, tx: Tx | None = None) -> V:
+    async def submit(self, request: R, tx: Tx | None = None) -> V:
         """Result of the work, after the commit. Raises what the work raises, and `DatabaseUnavailable`.
 
         With `tx` the request runs there, alone. Cancelling the caller withdraws the request until the
@@ -76,32 +76,32 @@ class TransactionBatcher(Generic[R, V]):
             return _value((await self._work(tx, [request]))[0])
         loop = asyncio.get_running_loop()
         done: asyncio.Future[V] = loop.create_future()
-        self._waiting.append(_Asked(request, done, self._db.write_deadline()))
-        if len(self._under_way) < self._at_once:
+        self._waiting.append(_Submitted(request, done, self._db.write_deadline()))
+        if len(self._running) < self._max_concurrent:
             # Not the first caller's context: its request id would stand in the logs of all.
-            task = loop.create_task(self._do_all(), context=Context())
-            self._under_way.add(task)
+            task = loop.create_task(self._run(), context=Context())
+            self._running.add(task)
         return await done
 
-    async def _do_all(self) -> None:
+    async def _run(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
             while self._waiting:
-                await self._do(self._take())
+                await self._run_batch(self._next_batch())
         finally:
             # Here rather than in a done callback: a request submitted in between would see a running task.
-            self._under_way.discard(task)
+            self._running.discard(task)
 
-    def _take(self) -> list[_Asked[R, V]]:
-        batch: list[_Asked[R, V]] = []
+    def _next_batch(self) -> list[_Submitted[R, V]]:
+        batch: list[_Submitted[R, V]] = []
         while self._waiting and len(batch) < REQUESTS_PER_BATCH:
             asked = self._waiting.popleft()
             if not asked.done.cancelled():
                 batch.append(asked)
         return batch
 
-    async def _do(self, batch: Sequence[_Asked[R, V]]) -> None:
+    async def _run_batch(self, batch: Sequence[_Submitted[R, V]]) -> None:
         if not batch:
             return
         until_s = min(asked.until_s for asked in batch)
@@ -117,7 +117,7 @@ class TransactionBatcher(Generic[R, V]):
             if len(batch) > 1 and not is_away:
                 # One of them fails or waits for a lock; the others are independent of it.
                 for one in batch:
-                    task = asyncio.create_task(self._do([one]))
+                    task = asyncio.create_task(self._run_batch([one]))
                     self._alone.add(task)
                     task.add_done_callback(self._alone.discard)
                 return
@@ -142,7 +142,7 @@ class TransactionBatcher(Generic[R, V]):
         self, requests: Sequence[R], until_s: float
     ) -> Sequence[V | Exception]:
         async with self._db.transaction(
-            few=self._few, on_disk=self._on_disk, until_s=until_s
+            inline=self._inline, durable=self._durable, until_s=until_s
         ) as tx:
             if len(requests) > 1 and self._wait_s is not None:
                 await tx.wait_for_locks(self._wait_s)

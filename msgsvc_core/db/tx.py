@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, check_committed, named_errors
-from msgsvc_core.db.notifications import CHANNEL, Notifications, written
+from msgsvc_core.db.notifications import CHANNEL, Notifications, encode_notice
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
     Shape,
@@ -60,7 +60,7 @@ class Tx:
         self._raw = raw
         self._inserts = inserts
         self._notices = notices
-        self._told: list[str] = []
+        self._sent: list[str] = []
         self.dialect = dialect
         self._after_commit: list[Callable[[], None]] = []
         self._begun = begun
@@ -106,7 +106,7 @@ class Tx:
 
     async def write(self, unit: WriteBatch) -> None:
         """Adds a unit's rows in this transaction. It may have no claim."""
-        assert unit.claim_ is None, "a claim is for Database.write"
+        assert unit.required is None, "a claim is for Database.write"
         for shape, rows in by_shape([unit]).items():
             await self._insert(shape, rows)
         self._after_commit += unit.after_commit
@@ -124,11 +124,11 @@ class Tx:
     async def savepoint(self) -> AsyncIterator[None]:
         """What happens inside is undone if the block raises, the rest of the transaction is not."""
         await self.execute("SAVEPOINT step")
-        known, told = len(self._after_commit), len(self._told)
+        known, told = len(self._after_commit), len(self._sent)
         try:
             yield
         except BaseException:
-            del self._after_commit[known:], self._told[told:]
+            del self._after_commit[known:], self._sent[told:]
             await shielded(self._undo_step())
             raise
         await self.execute("RELEASE SAVEPOINT step")
@@ -177,17 +177,17 @@ class Tx:
         """Has `callback` called after a successful commit. It must not raise and not block."""
         self._after_commit.append(callback)
 
-    def tell(self, topic: str, text: str) -> None:
+    def notify(self, topic: str, text: str) -> None:
         """Notifies the listeners of `topic` after the commit: see `Database.listen`."""
-        notice = written(topic, text)
-        self._told.append(notice)
-        self.on_commit(partial(self._notices.tell, notice))
+        notice = encode_notice(topic, text)
+        self._sent.append(notice)
+        self.on_commit(partial(self._notices.notify, notice))
 
     async def _commit(self) -> None:
-        if self._told and self.dialect == "postgresql":
+        if self._sent and self.dialect == "postgresql":
             await self.execute(
                 f"SELECT pg_notify('{CHANNEL}', notice) FROM unnest(:told::text[]) AS told (notice)",
-                {"told": self._told},
+                {"told": self._sent},
             )
         if self.dialect == "sqlite":
             await self.execute("COMMIT")
@@ -199,7 +199,7 @@ class Tx:
         call_all(self._after_commit)
 
 
-async def begin(tx: Tx, *, on_disk: bool = True) -> None:
+async def begin(tx: Tx, *, durable: bool = True) -> None:
     if tx.dialect == "sqlite":
         # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
         # "database is locked".
@@ -208,7 +208,7 @@ async def begin(tx: Tx, *, on_disk: bool = True) -> None:
     else:
         # Set first: a BEGIN that timed out may still have started a transaction.
         tx._begun = True
-        await tx.execute("BEGIN" if on_disk else "BEGIN; SET LOCAL synchronous_commit = off")
+        await tx.execute("BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit = off")
 
 
 async def commit(tx: Tx) -> None:

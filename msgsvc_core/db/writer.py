@@ -24,7 +24,7 @@ class Batches(Protocol):
     """Commits a batch on one kind of database."""
 
     #: Maximum number of concurrent commits.
-    at_once: int
+    max_concurrent: int
 
     async def open(self) -> None: ...
 
@@ -53,7 +53,7 @@ class GroupWriter:
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
         self._queue: deque[_Waiting] = deque()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
         self._is_starting = False
 
     async def write(self, unit: WriteBatch, until_s: float) -> None:
@@ -76,22 +76,22 @@ class GroupWriter:
 
     async def close(self) -> None:
         """Returns when everything handed over so far is committed or refused."""
-        while self._queue or self._under_way:
+        while self._queue or self._running:
             self._start()
             # Empty if all callers were cancelled.
-            if self._under_way:
-                await asyncio.wait(set(self._under_way))
+            if self._running:
+                await asyncio.wait(set(self._running))
 
     def _start(self) -> None:
         self._is_starting = False
-        while self._queue and len(self._under_way) < self._batches.at_once:
-            batch = self._take()
+        while self._queue and len(self._running) < self._batches.max_concurrent:
+            batch = self._next_batch()
             if batch:
                 task = asyncio.create_task(self._commit(batch))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
+                self._running.add(task)
+                task.add_done_callback(self._on_done)
 
-    def _take(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
         while self._queue and len(batch) < UNITS_PER_BATCH:
             waiting = self._queue.popleft()
@@ -99,8 +99,8 @@ class GroupWriter:
                 batch.append(waiting)
         return batch
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
         self._start()
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:

@@ -8,7 +8,7 @@ from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.kernel.values import value_object
 
 
-class Person(Protocol):
+class EventSubject(Protocol):
     """Whom an event concerns; a subscriber."""
 
     @property
@@ -59,7 +59,7 @@ class NewEvent:
     project_id: str
     name: str
     fields: Mapping[str, Any]
-    subscriber: Person | None = None
+    subscriber: EventSubject | None = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

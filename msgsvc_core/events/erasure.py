@@ -41,7 +41,7 @@ def is_about(data: Any, subscriber_id: str) -> bool:
     return isinstance(data, dict) and data.get("subscriber_id") == subscriber_id
 
 
-async def forget_events(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+async def erase_events(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
     """Empties the copies in the feed, a window at a time. Raises `Stopping` when it should."""
     after = ""
     while True:

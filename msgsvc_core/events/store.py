@@ -59,13 +59,13 @@ async def history(
     return [_event(row) for row in rows]
 
 
-async def window_end(tx: Tx, project_id: str, after: str, most: int) -> str | None:
+async def window_end(tx: Tx, project_id: str, after: str, limit: int) -> str | None:
     """The id of the last of up to `limit` events after `after`, oldest first; None if there are no more."""
     end: str | None = await tx.fetch_val(
         "SELECT MAX(event_id) AS last FROM (SELECT event_id FROM core_events"
         " WHERE project_id = :project_id AND event_id > :after"
         " ORDER BY event_id LIMIT :most) AS these",
-        {"project_id": project_id, "after": after, "most": most},
+        {"project_id": project_id, "after": after, "most": limit},
     )
     return end
 
@@ -121,14 +121,14 @@ async def between(
 
 
 async def count(
-    tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, most: int
+    tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, limit: int
 ) -> int:
     """Number of events that `between` would return, counted up to `limit`."""
     conditions, params = _of_time(tx, project_id, names, since_ms, until_ms)
     found: int = await tx.fetch_val(
         "SELECT COUNT(*) AS count FROM"
         f" (SELECT event_id FROM core_events WHERE {conditions} LIMIT :most) AS found",
-        {**params, "most": most},
+        {**params, "most": limit},
     )
     return found
 

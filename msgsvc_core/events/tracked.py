@@ -6,7 +6,7 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.db import Tx
-from msgsvc_core.events.contract import Event, Person
+from msgsvc_core.events.contract import Event, EventSubject
 from msgsvc_core.events.emitter import Events
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.json import to_json
@@ -39,7 +39,7 @@ class TrackAnswer(ResponseModel):
     event_id: str
 
 
-class FindPerson(Protocol):
+class FindSubscriber(Protocol):
     """Finds the subscriber whom a request names by one of two identifiers; raises where there is none."""
 
     async def __call__(
@@ -50,15 +50,15 @@ class FindPerson(Protocol):
         subscriber_id: str | None,
         external_id: str | None,
         channel: str | None,
-    ) -> Person: ...
+    ) -> EventSubject: ...
 
 
 class TrackedEvents:
     """Records custom events. Properties are limited to `max_bytes` as JSON."""
 
-    def __init__(self, *, events: Events, find_person: FindPerson, max_bytes: int) -> None:
+    def __init__(self, *, events: Events, find_subscriber: FindSubscriber, max_bytes: int) -> None:
         self._events = events
-        self._find_person = find_person
+        self._find_subscriber = find_subscriber
         self._max_bytes = max_bytes
 
     async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
@@ -68,7 +68,7 @@ class TrackedEvents:
         """
         if len(to_json(body.properties).encode()) > self._max_bytes:
             raise ValidationFailed(f"properties: must be at most {self._max_bytes} bytes as JSON")
-        person = await self._find_person(
+        person = await self._find_subscriber(
             tx,
             project_id,
             subscriber_id=body.subscriber_id,

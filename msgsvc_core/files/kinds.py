@@ -13,7 +13,7 @@ class TooLarge(Unfit):
     """It has more bytes than files of its type may have."""
 
 
-def most_bytes(settings: MediaSettings, kind: MediaType) -> int:
+def max_bytes(settings: MediaSettings, kind: MediaType) -> int:
     """Bytes that a file of that type may have."""
     most: int = getattr(settings, f"max_{kind}_bytes")
     return most
@@ -21,13 +21,13 @@ def most_bytes(settings: MediaSettings, kind: MediaType) -> int:
 
 def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
     """Raises `TooLarge`."""
-    most = most_bytes(settings, kind)
+    most = max_bytes(settings, kind)
     if size > most:
         raise TooLarge(f"it is larger than {most} bytes")
 
 
 def recognise(
-    settings: MediaSettings, filename: str, head: bytes, size: int, *, said: MediaType | None = None
+    settings: MediaSettings, filename: str, head: bytes, size: int, *, declared_type: MediaType | None = None
 ) -> tuple[MediaType, str]:
     """File type and MIME type, judging by the first bytes. Raises `Unfit`.
 
@@ -37,8 +37,8 @@ def recognise(
     if not head:
         raise Unfit("it is empty")
     mime_type = mime_type_of(head)
-    kind: MediaType = "document" if said == "document" else _type_of(mime_type)
-    if kind == "image" and size > settings.max_image_bytes and said is None:
+    kind: MediaType = "document" if declared_type == "document" else _type_of(mime_type)
+    if kind == "image" and size > settings.max_image_bytes and declared_type is None:
         kind = "document"
     check_size(settings, kind, size)
     if problem := problem_of(Media(kind, "", filename), head):

@@ -52,7 +52,7 @@ class MediaFiles:
     @cached_property
     def checks(self) -> MediaChecks:
         """What is known of files that messages are about to be sent with."""
-        return MediaChecks(clock=self._clock, settings=self._settings, look=self.look)
+        return MediaChecks(clock=self._clock, settings=self._settings, inspect=self.inspect)
 
     @asynccontextmanager
     async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
@@ -65,7 +65,7 @@ class MediaFiles:
             file.seek(0)
             yield MediaFile(file, name_of(media), mime_type_of(head), size)
 
-    async def look(self, media: Media) -> None:
+    async def inspect(self, media: Media) -> None:
         """Whether the file may be attached to a message: its size, and its type by its first bytes.
 
         If the host reports the length, only the start of the file is downloaded.

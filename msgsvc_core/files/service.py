@@ -115,10 +115,10 @@ class Files:
         They are `pending`, or `failed` where the messenger reports one as too large, or the person has sent
         too many recently. The hook `on_file_fetched` reports the outcome of pending ones.
         """
-        room = await self._room_for(ctx.tx, project_id, subscriber_id) if files else 0
+        room = await self._remaining_quota(ctx.tx, project_id, subscriber_id) if files else 0
         noted = []
         for received in files:
-            file = self._noted(project_id, subscriber_id, received)
+            file = self._insert(project_id, subscriber_id, received)
             source = None
             if file.status == "pending" and room <= 0:
                 most = self._settings.files_per_person
@@ -132,13 +132,13 @@ class Files:
             noted.append(file)
         return noted
 
-    async def _room_for(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
+    async def _remaining_quota(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
         """How many more files may be downloaded for a person now."""
         since_ms = self._clock.now_ms() - DAY_MS
         sent = await store.count_of_person(tx, project_id, subscriber_id, since_ms)
         return self._settings.files_per_person - sent
 
-    def _noted(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
+    def _insert(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
         file = StoredFile(
             file_id=new_id(PREFIX),
             project_id=project_id,
@@ -159,7 +159,7 @@ class Files:
 
     # ---- which there are ------------------------------------------------------------------------
 
-    async def find(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
+    async def get(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
         """Raises `NotFound`."""
         async with _asking(source) as tx:
             file = await store.find(tx, project_id, file_id)
@@ -167,21 +167,21 @@ class Files:
             raise NotFound(f"there is no file {file_id}")
         return file
 
-    async def find_many(
+    async def get_many(
         self, source: Tx | Database, project_id: str, file_ids: Sequence[str]
     ) -> list[StoredFile]:
         """Those of the project's files that there are, in the order of `file_ids`."""
         if not file_ids:
             return []
         async with _asking(source) as tx:
-            found = await store.find_many(tx, project_id, file_ids)
+            found = await store.get_many(tx, project_id, file_ids)
         by_id = {file.file_id: file for file in found}
         return [by_id[file_id] for file_id in dict.fromkeys(file_ids) if file_id in by_id]
 
-    async def keep(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+    async def retain(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
         """Says that something refers to these files, and that they stay until they are removed."""
         if file_ids:
-            await store.keep(tx, project_id, file_ids)
+            await store.retain(tx, project_id, file_ids)
 
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
         """Removes files in any state; the content of many files is deleted by a job."""

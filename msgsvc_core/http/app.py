@@ -124,7 +124,7 @@ class _PathRouter:
         self._others = others
         self._paths = Paths[ASGIApp]()
         for path, app in endpoints.items():
-            self._paths.put(path, app)
+            self._paths.add(path, app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app_for(scope)(scope, receive, send)
@@ -137,7 +137,7 @@ class _PathRouter:
             return self._unstorable
         if (literal := self._literal.get(path)) is not None:
             return literal
-        if (found := self._paths.find(path)) is None:
+        if (found := self._paths.match(path)) is None:
             return self._others
         app, scope["path_params"] = found
         return app

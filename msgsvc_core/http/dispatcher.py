@@ -197,12 +197,12 @@ class EndpointDispatcher:
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
     ) -> Response:
-        if endpoint.grouped:
+        if endpoint.group_commit:
             ctx._unit = WriteBatch()
             result = await endpoint.call(ctx, **arguments)
             await self._db.write(ctx._unit)
             return _respond(endpoint, result)
-        if not endpoint.holds_connection or endpoint.shares_transaction:
+        if not endpoint.holds_connection or endpoint.batched_transaction:
             result = await endpoint.call(ctx, **arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
@@ -258,7 +258,7 @@ class EndpointDispatcher:
             return StoredAnswer(error.status, body)
 
         # What holds no connection must hold no transaction either, so only its answer is written.
-        alone = endpoint.grouped or not endpoint.holds_connection
+        alone = endpoint.group_commit or not endpoint.holds_connection
         run = self._idempotency.run_grouped if alone else self._idempotency.run
         answer = await run(
             ctx.project_id,

@@ -196,7 +196,7 @@ class Readiness:
                 result = await channel.check()
             health = {"ok": result.ok, "detail": result.detail}
             if result.revoked:
-                await self._states.note_health(channel, result, asked_at_ms=self._clock.now_ms())
+                await self._states.apply_health(channel, result, asked_at_ms=self._clock.now_ms())
                 return {"ok": False, "stopped": True, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}

@@ -51,7 +51,7 @@ class Claims:
         self._names = names
         # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
         self._together = TransactionBatcher(
-            db, self._claim_all, few=True, on_disk=False, wait_s=None
+            db, self._claim_all, inline=True, durable=False, wait_s=None
         )
 
     async def claim(
@@ -62,13 +62,13 @@ class Claims:
         Raises `DatabaseUnavailable`. Cancelling the caller may leave jobs claimed until their lease
         expires.
         """
-        return await self._together.do(_Wanted(lane, limit, suspects), tx)
+        return await self._together.submit(_Wanted(lane, limit, suspects), tx)
 
     async def _claim_all(self, tx: Tx, wanted: Sequence[_Wanted]) -> list[Claimed]:
         return [await self._claim(tx, one) for one in wanted]
 
     async def _claim(self, tx: Tx, wanted: _Wanted) -> Claimed:
-        found = await store.look(tx, wanted.lane)
+        found = await store.read_lane(tx, wanted.lane)
         jobs = await store.claim(
             tx,
             wanted.lane,

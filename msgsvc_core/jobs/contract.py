@@ -175,11 +175,11 @@ OnDead = Callable[["Tx", Job, str], Awaitable[None]]
 OnRetry = Callable[["Tx", Job], Awaitable[None]]
 
 
-def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
+def exponential(first_s: float = 1.0, factor: float = 2.0, max_s: float = 3600.0) -> Backoff:
     """Seconds to wait after the n-th failed attempt: `first_s`, then each time `factor` longer."""
 
     def wait(attempts: int) -> float:
-        return min(most_s, first_s * factor ** min(attempts - 1, 64))
+        return min(max_s, first_s * factor ** min(attempts - 1, 64))
 
     return wait
 
@@ -212,7 +212,7 @@ class JobSpec:
     every_s: float | None = None
     on_dead: OnDead | None = None
     on_retry: OnRetry | None = None
-    few: bool = False
+    inline: bool = False
 
 
 @value_object

@@ -99,7 +99,7 @@ class LockedJob:
     key: str | None
 
 
-async def hold(tx: Tx, job_id: str) -> LockedJob | None:
+async def lock(tx: Tx, job_id: str) -> LockedJob | None:
     """None if there is no such job."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{for_update(tx.dialect)}",

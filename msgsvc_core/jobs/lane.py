@@ -132,7 +132,7 @@ class Lane:
             self._running.add(task)
             if jobs[0].is_suspect:
                 self._suspect = task
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_batch_done)
         return len(jobs)
 
     async def _run_batch(self, jobs: Sequence[Job]) -> None:
@@ -142,7 +142,7 @@ class Lane:
             if self._gate:
                 self._gate.ended(jobs)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_batch_done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if task is self._suspect:
             self._suspect = None
@@ -163,7 +163,7 @@ class Lane:
     async def _claim_own(self) -> tuple[Sequence[Job], int]:
         """The same for a lane that has one owner, if that is this runner."""
         # Not waited for: what comes of the jobs is committed later, and so is on disk later.
-        async with self._db.transaction(few=True, on_disk=False) as tx:
+        async with self._db.transaction(inline=True, durable=False) as tx:
             self._is_owner = await self._own(tx)
             # The gate may have learned something as the lane was taken.
             return await self._claim(tx) if self._is_owner else ((), 0)

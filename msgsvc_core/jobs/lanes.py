@@ -141,9 +141,9 @@ async def leases_after(tx: Tx, from_ms: int) -> list[Held]:
     return [(row["holder"], row["leased_until_ms"]) for row in rows]
 
 
-async def end_lease(tx: Tx, held: Held) -> None:
+async def end_lease(tx: Tx, lease: Held) -> None:
     """Ends a lease of a dead runner, unless it has been renewed meanwhile."""
-    holder, until_ms = held
+    holder, until_ms = lease
     this = ":holder AND leased_until_ms = :until_ms"
     for sql in (
         f"UPDATE core_jobs SET leased_until_ms = 0 WHERE state = 'running' AND leased_by = {this}",

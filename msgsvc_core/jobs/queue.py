@@ -21,7 +21,7 @@ class JobQueue:
         self._clock = clock
         self._wake: Wake | None = None
         #: Jobs that handlers of this process work on now.
-        self.in_hand = 0
+        self.in_flight = 0
 
     def woken_by(self, wake: Wake | None) -> None:
         """Sets the callback for new work; without one, another process's sweeper finds it."""

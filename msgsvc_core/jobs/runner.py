@@ -111,8 +111,8 @@ class LaneRunner:
         ]
         # On SQLite only this process adds jobs, apart from short commands.
         if self._db.dialect == "postgresql":
-            upkeep.append(_forever(lambda: OWN_LOOK_S, self._look_at_own))
-            upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._look_at_growth))
+            upkeep.append(_forever(lambda: OWN_LOOK_S, self._drain_own))
+            upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._analyze_growth))
         self._upkeep = [asyncio.create_task(work) for work in upkeep]
 
     async def stop(self) -> None:
@@ -206,7 +206,7 @@ class LaneRunner:
         jobs = [job for job in jobs if job.job_id not in self._working]
         in_hand = {job.job_id for job in jobs}
         self._working |= in_hand
-        self._queue.in_hand += len(jobs)
+        self._queue.in_flight += len(jobs)
 
         def settled(job_id: str) -> None:
             # It may be claimed again immediately, and start in another batch before this one ends.
@@ -232,7 +232,7 @@ class LaneRunner:
                     await batch.run()
         finally:
             self._working -= in_hand
-            self._queue.in_hand -= len(jobs)
+            self._queue.in_flight -= len(jobs)
 
     async def _renew(self) -> None:
         lease, now_ms = self._lease, self._clock.now_ms()
@@ -272,7 +272,7 @@ class LaneRunner:
             await self._queue.enqueue(tx, *missing)
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)
-                await store.hasten_with_key(tx, name, RECURRING, farthest_ms[name], now_ms)
+                await store.bring_forward(tx, name, RECURRING, farthest_ms[name], now_ms)
 
     def _shared(self, interval_s: float) -> float:
         """Seconds until this runner's turn, when all together do something about once in `interval_s`."""
@@ -294,12 +294,12 @@ class LaneRunner:
             if due_ms <= soon_ms and lane_name not in others:
                 self.wake(lane_name, due_ms)
 
-    async def _look_at_growth(self) -> None:
+    async def _analyze_growth(self) -> None:
         async with self._db.read() as tx:
             for name in await analyze_grown(tx, self._table_owners):
                 log.debug("table_analyzed", table=name)
 
-    async def _look_at_own(self) -> None:
+    async def _drain_own(self) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
             found = await lanes.owned_with_work(tx, self._lease.runner_id)

@@ -19,16 +19,16 @@ Part = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
-async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None:
+async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> None:
     """Repeats steps of up to `limit` rows (`STEP` unless given), each in its own transaction, until one
     affects fewer. Raises `Stopping` when the runner is shutting down."""
-    most = STEP if most is None else most
-    found = most
-    while found >= most:
+    limit = STEP if limit is None else limit
+    found = limit
+    while found >= limit:
         if ctx.stopping:
             raise Stopping
         async with ctx.transaction() as tx:
-            found = await step(tx, most)
+            found = await step(tx, limit)
 
 
 async def in_parts(*parts: Part) -> None:

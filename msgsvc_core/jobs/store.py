@@ -40,7 +40,7 @@ _SUSPECT = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries > a
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LaneSnapshot:
     """What a lane holds: for each priority, the lowest first, from when on one of its jobs is due;
     and when the first lease of its running jobs ends. Unix milliseconds."""
 
@@ -53,7 +53,7 @@ class Look:
         return min((due_ms for _, due_ms in self.levels), default=None)
 
 
-async def look(tx: Tx, lane: str) -> Look:
+async def read_lane(tx: Tx, lane: str) -> LaneSnapshot:
     """What a lane holds, whether or not we have handlers for it."""
     levels: list[tuple[int, int]] = []
     lease_ends_ms = None
@@ -62,14 +62,14 @@ async def look(tx: Tx, lane: str) -> Look:
             lease_ends_ms = row["due_ms"]
         else:
             levels.append((row["priority"], row["due_ms"]))
-    return Look(tuple(sorted(levels)), lease_ends_ms)
+    return LaneSnapshot(tuple(sorted(levels)), lease_ends_ms)
 
 
 async def claim(
     tx: Tx,
     lane: str,
     names: Sequence[str],
-    found: Look,
+    found: LaneSnapshot,
     *,
     runner_id: str,
     now_ms: int,
@@ -146,7 +146,7 @@ async def running(tx: Tx, lane: str, name: str) -> list[Job]:
     return [_job(row) for row in rows]
 
 
-async def put_off(tx: Tx, lane: str) -> list[Job]:
+async def list_postponed(tx: Tx, lane: str) -> list[Job]:
     """Jobs of a lane that were rescheduled, or enqueued for a later time."""
     rows = await tx.fetch_all(
         f"SELECT {_CLAIMED} FROM core_jobs"
@@ -168,7 +168,7 @@ async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
     )
 
 
-async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+async def lock(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Keeps jobs this runner's until the transaction ends; False if one of them is not."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     rows = await tx.fetch_all(
@@ -179,7 +179,7 @@ async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return len(rows) == len(jobs)
 
 
-async def forget_deaths(tx: Tx, jobs: Sequence[Job]) -> None:
+async def reset_deliveries(tx: Tx, jobs: Sequence[Job]) -> None:
     """Resets the delivery count of running jobs to the current delivery."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
@@ -208,7 +208,7 @@ class Waiting:
     error: str | None = None
 
 
-async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
+async def reschedule(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
     """Reschedules jobs; returns the ids of those that this runner had not lost.
 
     Rescheduling is an outcome, so the count of deliveries without one restarts.
@@ -236,7 +236,7 @@ async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[st
     return {row["job_id"] for row in rows}
 
 
-async def note_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
+async def record_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
     """Writes down since when a platform has asked to wait with jobs, unless it did so before."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
@@ -245,7 +245,7 @@ async def note_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
     )
 
 
-async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+async def release_jobs(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Makes jobs wait at their old place, as if nobody had claimed them; False if one is lost."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     count = await tx.execute(
@@ -257,7 +257,7 @@ async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return count == len(jobs)
 
 
-async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
+async def dead_letter(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
     """Makes a job a dead letter: kept for an operator, never run automatically. False if the lease was
     lost."""
     count = await tx.execute(
@@ -313,7 +313,7 @@ async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int
     return {row["name"]: row["run_at_ms"] for row in rows}
 
 
-async def hasten_with_key(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
+async def bring_forward(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
     """Has the job of that key that waits until `from_ms` or longer run now."""
     await tx.execute(
         "UPDATE core_jobs SET run_at_ms = :now_ms WHERE name = :name AND key = :key"

@@ -54,11 +54,11 @@ class SystemClock:
 
 def to_rfc3339(ms: int) -> str:
     """Unix milliseconds as RFC 3339 in UTC, e.g. `2026-11-20T09:30:00.125Z`."""
-    moment = moment_of(ms)
+    moment = to_datetime(ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment_of(ms: int) -> datetime:
+def to_datetime(ms: int) -> datetime:
     """Unix milliseconds as a moment; beyond the calendar its end, so that no row breaks its own page."""
     return _EPOCH + timedelta(milliseconds=min(max(ms, _LEAST_MS), _MOST_MS))
 

@@ -13,7 +13,7 @@ BOM = "\ufeff"
 _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r\n＝＋－＠])")
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text, with an apostrophe before what would be a formula; spreadsheets don't show it."""
     return _FORMULA.sub(r"\1'", text)
 

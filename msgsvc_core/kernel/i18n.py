@@ -78,7 +78,7 @@ Language = Annotated[
 Localized = str | dict[Language, str]
 
 
-def visible(most: int) -> WrapValidator:
+def visible(limit: int) -> WrapValidator:
     """Annotation for a field, `Annotated[Localized, visible(64)]`: each text has 1 to `limit` characters,
     at least one of them visible."""
 
@@ -99,8 +99,8 @@ def visible(most: int) -> WrapValidator:
             raise ValueError(f"give a text, or one for {in_words(listed, 'or')}")
         for each in texts:
             check_visible(each)
-            if len(each) > most:
-                raise ValueError(f"must be at most {most} characters")
+            if len(each) > limit:
+                raise ValueError(f"must be at most {limit} characters")
         return text
 
     return WrapValidator(check)

@@ -26,7 +26,7 @@ class _Stamps:
         self._lock = threading.Lock()
         self._last = 0
 
-    def take(self) -> int:
+    def next(self) -> int:
         nanoseconds = time.time_ns()
         stamp = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
         with self._lock:
@@ -56,7 +56,7 @@ def _encode(number: int, width: int) -> str:
 
 def uuid7() -> int:
     """128 bits of a UUIDv7 that grows with every call in this process."""
-    stamp = _stamps.take()
+    stamp = _stamps.next()
     low = 0b10 << 62 | random.getrandbits(62)
     return (stamp >> 12 << 16 | 0x7000 | stamp & 0xFFF) << 64 | low
 

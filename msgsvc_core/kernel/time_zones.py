@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_core.kernel.clock import moment_of
+from msgsvc_core.kernel.clock import to_datetime
 
 #: Characters of the name of a time zone.
 ZONE_LENGTH = 64
@@ -48,7 +48,7 @@ def to_ms(moment: datetime) -> int:
 
 def local_of(ms: int, timezone: ZoneInfo) -> datetime:
     """What the clock shows then, without the time zone."""
-    return moment_of(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
+    return to_datetime(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
 
 
 def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:

@@ -36,7 +36,7 @@ class StoredHits:
         stored_key = digest(f"{window_s}:{key}")
         await tx.lock(f"limit:{stored_key}")
         now_ms = self._clock.now_ms()
-        newest_ms = await self._forget_future(tx, stored_key, now_ms)
+        newest_ms = await self._delete_future(tx, stored_key, now_ms)
         hits = await _inside(tx, stored_key, now_ms - window_s * 1000)
         await tx.execute(
             "DELETE FROM core_limit_hits WHERE key = :key AND number < :first",
@@ -66,7 +66,7 @@ class StoredHits:
         allowed = hits.count < limit
         return await _window(tx, stored_key, hits, limit, window_s, now_ms, allowed=allowed)
 
-    async def _forget_future(self, tx: Tx, stored_key: str, now_ms: int) -> int:
+    async def _delete_future(self, tx: Tx, stored_key: str, now_ms: int) -> int:
         """The time of the newest hit that is left, 0 without any."""
         newest = (
             "SELECT at_ms FROM core_limit_hits WHERE key = :key ORDER BY number DESC LIMIT 1",
@@ -102,7 +102,7 @@ class DatabaseLimiter:
         if when_away == "count_locally":
             return await self._memory.hit(key, limit, window_s)
         check_limit(limit, window_s)
-        async with self._db.transaction(few=True) as tx:
+        async with self._db.transaction(inline=True) as tx:
             return await self._stored.hit(tx, key, limit, window_s)
 
     async def peek(

@@ -126,7 +126,7 @@ class MailingValidation:
 
     def _check_channel_names(self, project_id: str, asked: Audience) -> None:
         for channel in asked.channels or ():
-            if self._channels.of(project_id, channel) is None:
+            if self._channels.resolve(project_id, channel) is None:
                 raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
 
     async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:

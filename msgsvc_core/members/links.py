@@ -35,7 +35,7 @@ class MemberLinks:
 
         Raises `NotFound`, and `Conflict` for a removed member.
         """
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         if member.status != "active":
             raise Conflict(f"{member_id} was removed; add them anew")
         token = new_token()
@@ -53,11 +53,11 @@ class MemberLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._projects.find(ctx.tx, project_id)
+        project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
         # Concurrent use of the link, or removal of the member, waits here; its result is visible now.
-        member = await store.hold(ctx.tx, project_id, link["member_id"])
+        member = await store.lock(ctx.tx, project_id, link["member_id"])
         link = await self._find(ctx, digest)
         if member is None or link is None or not await self._may_use(ctx, link):
             return False
@@ -85,7 +85,7 @@ class MemberLinks:
         if link["used_by"] is None:
             return True
         key = (link["project_id"], link["used_by"])
-        opened_by = (await self._subscribers.find_many(ctx.tx, [key])).get(key)
+        opened_by = (await self._subscribers.get_many(ctx.tx, [key])).get(key)
         return opened_by is not None and (opened_by.bot, opened_by.user_id) == (
             ctx.channel,
             ctx.update.user.user_id,

@@ -46,7 +46,7 @@ async def add_member(ctx: Context, body: AddMemberBody, members: Members) -> Mem
 @router.get("/v1/members/{member_id}", errors=(NotFound,))
 async def get_member(ctx: Context, member_id: str, members: Members) -> MemberAnswer:
     """Shows one member, also one who was removed."""
-    return MemberAnswer.of(await members.find(ctx.tx, ctx.project_id, member_id))
+    return MemberAnswer.of(await members.get(ctx.tx, ctx.project_id, member_id))
 
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)

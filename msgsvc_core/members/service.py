@@ -36,28 +36,28 @@ class Members:
         self._quota = quota
         self._on_changed = on_changed
 
-    async def find(self, tx: Tx, project_id: str, member_id: str) -> Member:
+    async def get(self, tx: Tx, project_id: str, member_id: str) -> Member:
         """A member, including removed ones. Raises `NotFound`, for another project's id as well."""
-        member = (await store.find_many(tx, project_id, [member_id])).get(member_id)
+        member = (await store.get_many(tx, project_id, [member_id])).get(member_id)
         if member is None:
             raise _missing(member_id)
         return member
 
-    async def find_many(
+    async def get_many(
         self, tx: Tx, project_id: str, member_ids: Sequence[str]
     ) -> dict[str, Member]:
         """Existing members by id, including removed ones."""
-        return await store.find_many(tx, project_id, member_ids)
+        return await store.get_many(tx, project_id, member_ids)
 
-    async def of_subscriber(self, tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
+    async def find_by_subscriber(self, tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
         """The active member with this messenger account, or None."""
         return await store.find_by_subscriber(tx, project_id, subscriber_id)
 
-    async def of_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
+    async def find_by_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
         """The active member with this account; None for an owner who is not a member."""
         return await store.find_by_account(tx, project_id, account_id)
 
-    async def of_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
+    async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         """The active member behind a messenger account in each project, with the id of the linked
         subscriber."""
         found = []
@@ -115,7 +115,7 @@ class Members:
             await store.update(tx, project_id, member_id, changes)
         after = replace(before, **changes)
         if after != before:
-            await self._tell(tx, before, after)
+            await self._notify_changed(tx, before, after)
         return after
 
     async def remove(self, tx: Tx, project_id: str, member_id: str) -> None:
@@ -123,14 +123,14 @@ class Members:
 
         The name still shows in past work, and the e-mail can be used again. Raises `NotFound`.
         """
-        before = await self._held(tx, project_id, member_id)
+        before = await self._lock(tx, project_id, member_id)
         now_ms = self._clock.now_ms()
-        if not await store.end(tx, project_id, member_id, now_ms):
+        if not await store.mark_removed(tx, project_id, member_id, now_ms):
             return
         await store.unbind(tx, project_id, member_id, None)
         await store.delete_links(tx, project_id, member_id, None)
         after = replace(before, status="removed", removed_at_ms=now_ms, subscriber_ids=())
-        await self._tell(tx, before, after)
+        await self._notify_changed(tx, before, after)
 
     async def erase(self, tx: Tx, project_id: str, member_id: str) -> None:
         """Erases a member's name and e-mail. Raises `NotFound`.
@@ -138,18 +138,18 @@ class Members:
         The id may stay in past work. Their messenger accounts are subscribers of the project, and are
         erased as such.
         """
-        before = await self._held(tx, project_id, member_id)
+        before = await self._lock(tx, project_id, member_id)
         await store.delete(tx, project_id, member_id)
-        await self._tell(tx, before, None)
+        await self._notify_changed(tx, before, None)
 
     async def unlink(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> None:
         """Unbinds a messenger account; it stays a subscriber. Raises `NotFound`."""
-        before = await self._held(tx, project_id, member_id)
+        before = await self._lock(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
             raise NotFound(f"the member has no subscriber {subscriber_id!r}")
         # An opened link works again only for the member it was opened by, not after unlinking.
         await store.delete_links(tx, project_id, member_id, subscriber_id)
-        await self._tell(tx, before, _without(before, subscriber_id))
+        await self._notify_changed(tx, before, _without(before, subscriber_id))
 
     async def bind(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> Member:
         """Binds a subscriber to this member, and to no other. Raises `NotFound`, and `Conflict` for a
@@ -161,24 +161,24 @@ class Members:
         now_ms = self._clock.now_ms()
         await store.bind(tx, project_id, member_id, subscriber_id, now_ms)
         if other is not None:
-            await self._tell(tx, other, _without(other, subscriber_id))
+            await self._notify_changed(tx, other, _without(other, subscriber_id))
         after = replace(before, subscriber_ids=(*before.subscriber_ids, subscriber_id))
-        await self._tell(tx, before, after)
+        await self._notify_changed(tx, before, after)
         return after
 
-    async def _held(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        member = await store.hold(tx, project_id, member_id)
+    async def _lock(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        member = await store.lock(tx, project_id, member_id)
         if member is None:
             raise _missing(member_id)
         return member
 
     async def _active(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        member = await self._held(tx, project_id, member_id)
+        member = await self._lock(tx, project_id, member_id)
         if member.status != "active":
             raise Conflict(f"{member_id} was removed; add them anew")
         return member
 
-    async def _tell(self, tx: Tx, before: Member, after: Member | None) -> None:
+    async def _notify_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         await self._on_changed(tx, before, after)
 
 

@@ -112,7 +112,7 @@ class Messages:
 
         Who judges many at once has each `pause` before the part that takes the time.
         """
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -178,7 +178,7 @@ class Messages:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
-        return await store.list_page(tx, project_id, query, query.after, query.most)
+        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
@@ -190,7 +190,7 @@ class Messages:
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
         """How the project's channels, or those named, would show a message or refuse it."""
-        theirs = self._channels.all_of(project_id)
+        theirs = self._channels.list_for_project(project_id)
         shown = [one for one in theirs if channels is None or one.name in channels]
         return previews.previews(shown, message, self._limits)
 

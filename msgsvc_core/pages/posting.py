@@ -12,7 +12,7 @@ from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFai
 
 @asynccontextmanager
 async def posted_parts(
-    request: Request, *, most_bytes: int, most_files: int, most_values: int, most_value_bytes: int
+    request: Request, *, max_bytes: int, max_files: int, max_values: int, max_value_bytes: int
 ) -> AsyncIterator[FormData]:
     """Parts of a multipart/form-data body; its files are deleted at the end of the block.
 
@@ -20,10 +20,10 @@ async def posted_parts(
     """
     parser = MultiPartParser(
         request.headers,
-        _limited(request, most_bytes),
-        max_files=most_files,
-        max_fields=most_values,
-        max_part_size=most_value_bytes,
+        _limited(request, max_bytes),
+        max_files=max_files,
+        max_fields=max_values,
+        max_part_size=max_value_bytes,
     )
     try:
         form = await parser.parse()
@@ -52,10 +52,10 @@ def file_name(given: str | None) -> str:
     return (given or "").encode(errors="replace").decode()
 
 
-async def _limited(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+async def _limited(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > most:
-            raise PayloadTooLarge(f"the body is larger than {most} bytes")
+        if size > limit:
+            raise PayloadTooLarge(f"the body is larger than {limit} bytes")
         yield chunk

@@ -159,7 +159,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_tags_given(
+    async def on_tags_added(
         self,
         tx: "Tx",
         project_id: str,
@@ -192,7 +192,7 @@ class HookSpecs:
         """
 
     @hookspec
-    async def admit(self, project_id: str, operation: str, tx: "Tx | None") -> None:
+    async def check_operation(self, project_id: str, operation: str, tx: "Tx | None") -> None:
         """A paid operation is about to be taken that is charged later, or not at all. Async.
 
         `message.sent` comes many thousand times a second and without a `tx`: answer from what you
@@ -201,7 +201,7 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
-    async def price(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+    async def quote(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
         """What one of a paid operation costs a project now, in credits. Async.
 
         One plugin that has this hook is asked, and no other; without one nothing costs anything.

@@ -12,7 +12,7 @@ router = Router(area="project")
 @router.get("/v1/project")
 async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
     """Shows the project of the API key, its limits and its channels."""
-    return await overview.of(ctx.tx, ctx.project_id)
+    return await overview.get(ctx.tx, ctx.project_id)
 
 
 @router.patch("/v1/project", audited=True)
@@ -21,4 +21,4 @@ async def update_project(
 ) -> ProjectAnswer:
     """Changes the project's name, and what its bots say to who has subscribed or left."""
     await projects.update(ctx.tx, ctx.project_id, body)
-    return await overview.of(ctx.tx, ctx.project_id)
+    return await overview.get(ctx.tx, ctx.project_id)

@@ -73,7 +73,7 @@ class Projects:
         async with self._db.read() as tx:
             return await store.list_projects(tx)
 
-    async def find(self, tx: Tx, project_id: str) -> Project:
+    async def get(self, tx: Tx, project_id: str) -> Project:
         """Raises `NotFound`."""
         project = await store.find_project(tx, project_id)
         if project is None:
@@ -90,7 +90,7 @@ class Projects:
         if body.name is not None:
             _check_name(body.name)
             await store.set_name(tx, project_id, body.name)
-            tx.on_commit(self._forget_keys)
+            tx.on_commit(self._clear_cache)
         if texts := {name: getattr(body, name) for name in given - {"name"}}:
             for field, text in texts.items():
                 _check_text(field, text)
@@ -111,7 +111,7 @@ class Projects:
         """`set_active` in a transaction of the caller's."""
         if not await store.set_status(tx, project_id, "active" if active else "disabled"):
             raise NotFound(f"there is no project {project_id!r}")
-        tx.on_commit(self._forget_keys)
+        tx.on_commit(self._clear_cache)
 
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
@@ -130,7 +130,7 @@ class Projects:
         _check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
-        await self.find(tx, project_id)
+        await self.get(tx, project_id)
         await store.insert_key(tx, key, made.digest, self._clock.now_ms())
         return key, made.secret
 
@@ -141,19 +141,19 @@ class Projects:
 
     async def keys_of(self, tx: Tx, project_id: str) -> Sequence[ListedKey]:
         """`list_keys` on a connection of the caller's."""
-        await self.find(tx, project_id)
+        await self.get(tx, project_id)
         return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
         """Revokes a key, in other processes within a second. Raises `NotFound`."""
         async with self._db.transaction() as tx:
-            await self.end_key(tx, project_id, key_id)
+            await self.revoke_key_in(tx, project_id, key_id)
 
-    async def end_key(self, tx: Tx, project_id: str, key_id: str) -> None:
+    async def revoke_key_in(self, tx: Tx, project_id: str, key_id: str) -> None:
         """`revoke_key` in a transaction of the caller's."""
         if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
             raise NotFound(f"the project has no key {key_id!r} in use")
-        tx.on_commit(self._forget_keys)
+        tx.on_commit(self._clear_cache)
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
         """The project of an API key, which may be disabled: see `check_active`.
@@ -167,7 +167,7 @@ class Projects:
             raise InvalidApiKey("the API key is unknown or revoked")
         project, key = found
         if project.status == "active":
-            self.key_uses.note(key)
+            self.key_uses.record(key)
         return project, key
 
     @staticmethod
@@ -191,7 +191,7 @@ class Projects:
             self._known_keys[hashed] = (now_ms, found)
         return found
 
-    def _forget_keys(self) -> None:
+    def _clear_cache(self) -> None:
         self._known_keys.clear()
         self._epoch += 1
 

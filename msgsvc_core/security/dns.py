@@ -54,7 +54,7 @@ Found = Sequence[tuple[Any, ...]]
 Ask = Callable[[str, int, socket.AddressFamily], Found]
 
 
-class Standing(Enum):
+class HostClass(Enum):
     """What was seen of a name lately; each has places that the others don't take."""
 
     KNOWN = auto()  # it was answered quickly
@@ -64,10 +64,10 @@ class Standing(Enum):
 
 #: Concurrent lookups in total. Blocking the 24 slots for new names takes six domains, which then count as
 #: slow.
-PLACES = {Standing.KNOWN: 32, Standing.NEW: 24, Standing.SLOW: 8}
+PLACES = {HostClass.KNOWN: 32, HostClass.NEW: 24, HostClass.SLOW: 8}
 
 
-def ask_system(host: str, port: int, family: socket.AddressFamily) -> Found:
+def query_system(host: str, port: int, family: socket.AddressFamily) -> Found:
     return socket.getaddrinfo(
         host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
     )
@@ -83,7 +83,7 @@ class _Lookup:
     task: "asyncio.Task[Found]"
 
 
-class Lookups:
+class HostResolver:
     """Looks up names for one event loop, by `ask` or else `ask_system`.
 
     `now` is a monotonic clock, in seconds.
@@ -91,13 +91,13 @@ class Lookups:
 
     def __init__(
         self,
-        ask: Ask | None = None,
+        query: Ask | None = None,
         *,
         patience_s: float = PATIENCE_S,
         quick_s: float = QUICK_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ask = ask
+        self._query = query
         self._patience_s = patience_s
         self._quick_s = quick_s
         self._now = now
@@ -108,7 +108,7 @@ class Lookups:
         self._slow_domains = RecentNames(SLOW_S, now)
         self._given_up = RecentNames(GIVEN_UP_S, now)
 
-    async def find(self, host: str, port: int, family: socket.AddressFamily) -> Found:
+    async def resolve(self, host: str, port: int, family: socket.AddressFamily) -> Found:
         """The system resolver's answer; its port may be another caller's.
 
         Raises `OSError`: the resolver's own, or `EAI_AGAIN` on timeout. That is immediate for a name that
@@ -119,7 +119,7 @@ class Lookups:
         if lookup is None:
             if host in self._given_up:
                 raise _no_answer(host)
-            lookup = self._under_way[key] = self._begun(host, port, family)
+            lookup = self._under_way[key] = self._start(host, port, family)
         left_s = lookup.since_s + self._patience_s - self._now()
         if left_s <= 0:
             raise _no_answer(host)
@@ -133,16 +133,16 @@ class Lookups:
         """Waiting callers get an error; threads end when their name servers answer, or with the process."""
         await cancel_and_wait(*[lookup.task for lookup in self._under_way.values()])
 
-    def _begun(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
+    def _start(self, host: str, port: int, family: socket.AddressFamily) -> _Lookup:
         answer = asyncio.get_running_loop().create_future()
         # An empty context: otherwise this caller's request id would appear in the logs of all.
         task = asyncio.create_task(self._look_up(host, port, family), context=Context())
         lookup = _Lookup(self._now(), answer, task)
         # Not by the task itself: one that is cancelled before its first step does nothing more.
-        task.add_done_callback(partial(self._settle, (host, int(family)), lookup))
+        task.add_done_callback(partial(self._finish, (host, int(family)), lookup))
         return lookup
 
-    def _settle(self, key: tuple[str, int], lookup: _Lookup, task: "asyncio.Task[Found]") -> None:
+    def _finish(self, key: tuple[str, int], lookup: _Lookup, task: "asyncio.Task[Found]") -> None:
         del self._under_way[key]
         error = _no_answer(key[0]) if task.cancelled() else task.exception()
         if error is None:
@@ -159,13 +159,13 @@ class Lookups:
             async with asyncio.timeout(self._patience_s):
                 of_domain = self._domains.setdefault(domain, asyncio.Semaphore(MOST_OF_DOMAIN))
                 await places.enter_async_context(of_domain)
-                await places.enter_async_context(self._places[self._standing(host, domain)])
+                await places.enter_async_context(self._places[self._classify(host, domain)])
             return await self._watched(host, domain, port, family)
 
-    def _standing(self, host: str, domain: str) -> Standing:
+    def _classify(self, host: str, domain: str) -> HostClass:
         if domain in self._slow_domains:
-            return Standing.SLOW
-        return Standing.KNOWN if host in self._known else Standing.NEW
+            return HostClass.SLOW
+        return HostClass.KNOWN if host in self._known else HostClass.NEW
 
     async def _watched(
         self, host: str, domain: str, port: int, family: socket.AddressFamily
@@ -173,7 +173,7 @@ class Lookups:
         """The resolver's answer; remembers how quick it was."""
         loop, began_s = asyncio.get_running_loop(), self._now()
         # Now and not when it ends: the domain's other names are not to take new names' places meanwhile.
-        slow = loop.call_later(self._quick_s, self._note_slow, host, domain)
+        slow = loop.call_later(self._quick_s, self._record_slow, host, domain)
         try:
             found = await self._in_thread(host, port, family)
         except OSError:
@@ -186,7 +186,7 @@ class Lookups:
             self._known.add(host)
         return found
 
-    def _note_slow(self, host: str, domain: str) -> None:
+    def _record_slow(self, host: str, domain: str) -> None:
         self._known.discard(host)
         self._slow_domains.add(domain)
 
@@ -197,14 +197,14 @@ class Lookups:
         def look_up() -> None:
             found: Found | Exception
             try:
-                found = (self._ask or ask_system)(host, port, family)
+                found = (self._query or query_system)(host, port, family)
             except UnicodeError:
                 found = OSError(f"{host} is no name of a host")
             except Exception as error:  # noqa: BLE001 - edge of the thread: re-raised in the waiting caller
                 found = error
             # The loop may have ended meanwhile.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(_tell, answer, found)
+                loop.call_soon_threadsafe(_set_result, answer, found)
 
         try:
             # A daemon: nobody waits for a slow name server when the process ends.
@@ -215,7 +215,7 @@ class Lookups:
         return await answer
 
 
-def _tell(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
+def _set_result(answer: "asyncio.Future[Found]", found: Found | Exception) -> None:
     if answer.done():
         return  # every waiting caller was cancelled
     if isinstance(found, Exception):

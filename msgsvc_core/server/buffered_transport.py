@@ -15,7 +15,7 @@ from typing import Any
 MOST_HELD = 64 * 1024
 
 
-class CorkedTransport(asyncio.Transport):
+class BufferedTransport(asyncio.Transport):
     """Buffers writes until the loop's next turn, and sends them in one piece.
 
     Closed while the peer `is_sending`, it only shuts down the write side (RFC 9112, section 9.6); the

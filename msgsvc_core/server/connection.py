@@ -17,13 +17,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from msgsvc_core.kernel.errors import ApiError, BadRequest, Unavailable
-from msgsvc_core.server.buffered_transport import CorkedTransport
+from msgsvc_core.server.buffered_transport import BufferedTransport
 from msgsvc_core.server.exchange import Exchange
 from msgsvc_core.server.connection_limits import (
     LEAST_BODY_RATE,
     SPARE_CONNECTIONS,
     SPARE_TIMEOUT_S,
-    Guard,
+    ConnectionLimits,
 )
 
 #: A probe that is answered even when all connections are taken.
@@ -66,7 +66,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def __init__(
         self,
-        guard: Guard,
+        guard: ConnectionLimits,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -137,7 +137,7 @@ class GuardedConnection(HttpToolsProtocol):
     # ---- what comes in --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(CorkedTransport(transport, self.loop, self._is_receiving))
+        super().connection_made(BufferedTransport(transport, self.loop, self._is_receiving))
         beyond = len(self.connections) - self._guard.settings.max_connections
         if beyond > 0:
             self._spare = True
@@ -182,12 +182,12 @@ class GuardedConnection(HttpToolsProtocol):
         elif self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
         elif self._names_one_host():
-            self._begin(self.app)
+            self._start(self.app)
         else:
-            self._begin(self._guard.refuse("not_http", _no_host()))
+            self._start(self._guard.refuse("not_http", _no_host()))
         self.headers = _TRAILERS
 
-    def _begin(self, app: Any) -> None:
+    def _start(self, app: Any) -> None:
         """Has `app` answer the request of which the head is there, when those before it are answered."""
         parser, scope = self.parser, self.scope
         version = parser.get_http_version()
@@ -252,7 +252,7 @@ class GuardedConnection(HttpToolsProtocol):
             app = self._guard.refuse("full", _full())
         elif not self._names_one_host():
             app = self._guard.refuse("not_http", _no_host())
-        self._begin(app)
+        self._start(app)
         if self._spare:
             self.cycle.keep_alive = False
 

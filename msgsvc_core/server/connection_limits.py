@@ -34,7 +34,7 @@ CUT_REASONS = ("header", "body", "idle", "send")
 REFUSE_REASONS = ("full", "head_too_large", "not_http")
 
 
-class Guarded(Protocol):
+class LimitedConnection(Protocol):
     """A connection that can be looked at."""
 
     def overdue(self, now: float) -> str | None:
@@ -46,7 +46,7 @@ class Guarded(Protocol):
         ...
 
 
-class Guard(Collector):
+class ConnectionLimits(Collector):
     """What all connections of a server share: the settings, the time, and the counts."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Guard(Collector):
         self._refused = {reason: refused.labels(reason) for reason in REFUSE_REASONS}
         metrics.registry.register(self)
 
-    def sweep(self, connections: Iterable[Guarded]) -> None:
+    def sweep(self, connections: Iterable[LimitedConnection]) -> None:
         """Ends the connections whose time is over."""
         before, self._swept_at = self._swept_at, self._monotonic()
         self.now += min(self._swept_at - before, MOST_BETWEEN_S)

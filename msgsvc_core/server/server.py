@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from msgsvc_core.server.connection import GuardedConnection
-from msgsvc_core.server.connection_limits import Guard, Guarded
+from msgsvc_core.server.connection_limits import ConnectionLimits, LimitedConnection
 
 #: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
 GRACEFUL_S = 5
@@ -33,7 +33,7 @@ class Server(uvicorn.Server):
     def __init__(
         self,
         app: ASGIApp,
-        guard: Guard,
+        guard: ConnectionLimits,
         *,
         listening: Callable[[list[socket.socket]], None] = lambda _sockets: None,
         stopping: Callable[[], None] = lambda: None,

@@ -71,11 +71,11 @@ class Consents:
         """
         await lock_external_id(tx, project_id, external_id)
         key = project_id, external_id
-        carriers = (await store.find_receivers_by_external_id(tx, [key])).get(key, [])
+        carriers = (await store.find_recipients_by_external_id(tx, [key])).get(key, [])
         keys = [(project_id, each.subscriber_id) for each in carriers if each.status == "active"]
         found = [
             each
-            for each in (await store.find_many(tx, keys)).values()
+            for each in (await store.get_many(tx, keys)).values()
             if (each.channel, each.user_id) != but
         ]
         return max(found, key=lambda each: each.last_seen_at_ms, default=None)
@@ -87,7 +87,7 @@ class Consents:
         is_somebody = asker.external_id is not None or asker.channel == holder.channel
         if bot is None or not bot.capabilities.answers or is_somebody:
             return
-        project = await self._projects.find(tx, holder.project_id)
+        project = await self._projects.get(tx, holder.project_id)
         _ = self._texts.into(holder.lang)
         name = one_line(asker.first_name)
         if asker.username:
@@ -119,7 +119,7 @@ class Consents:
         choice, asker, minute, seal = match.groups()
         mine = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         keys = [(each.project_id, each.subscriber_id) for each in mine.all]
-        for holder in (await store.find_many(ctx.tx, keys)).values():
+        for holder in (await store.get_many(ctx.tx, keys)).values():
             if holder.external_id is None:
                 continue
             seals = self._seals(choice, holder, _SUBSCRIBER + asker, int(minute))

@@ -39,25 +39,25 @@ class Greetings:
             return
         project_id, lang = subscriber.project_id, subscriber.lang
         text = (await self._projects.texts(tx, project_id)).welcome
-        said = await self._said(tx, project_id, text, subscriber.first_name, lang)
+        said = await self._render(tx, project_id, text, subscriber.first_name, lang)
         if said is None and source == "auth":
             return
         if said is None:
-            project = await self._projects.find(tx, project_id)
+            project = await self._projects.get(tx, project_id)
             said = subscribed_to(self._texts.into(lang), project.name)
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said))
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
         """The project's farewell for this chat; None if it has no text of its own."""
         text = (await self._projects.texts(ctx.tx, project_id)).farewell
-        return await self._said(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
+        return await self._render(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
 
-    async def _said(
+    async def _render(
         self, tx: Tx, project_id: str, text: Localized | None, first_name: str, lang: str
     ) -> str | None:
         if text is None:
             return None
-        project = await self._projects.find(tx, project_id)
+        project = await self._projects.get(tx, project_id)
         chosen = in_language(text, lang, self._texts.default_lang)
         try:
             values = {"first_name": first_name, "project": project.name}

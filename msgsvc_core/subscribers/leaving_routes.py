@@ -38,7 +38,7 @@ async def delete_subscriber(
     if query.erase:
         await subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
     else:
-        await subscribers.leave(ctx.tx, ctx.project_id, subscriber_id, reason="api")
+        await subscribers.unsubscribe(ctx.tx, ctx.project_id, subscriber_id, reason="api")
 
 
 @router.post(
@@ -49,7 +49,7 @@ async def subscribe_again(
     ctx: Context, subscriber_id: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Subscribes somebody again who was unsubscribed; nobody can who has blocked the bot."""
-    subscriber = await subscribers.come_back(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.resubscribe(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 

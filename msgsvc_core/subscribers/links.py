@@ -55,7 +55,7 @@ class SubscriptionLinks:
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
-        await self._tags.make(tx, project_id, body.tags)
+        await self._tags.ensure(tx, project_id, body.tags)
         await self._permissions.check(tx, project_id, body.permissions)
         token = new_token()
         lasts_s = body.expires_in
@@ -83,12 +83,12 @@ class SubscriptionLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._projects.find(ctx.tx, project_id)
+        project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
         await ctx.enter_project(project_id)
         external_id = link["external_id"]
-        if external_id is not None and not await store.take_link(
+        if external_id is not None and not await store.use_link(
             ctx.tx, project_id, link["digest"]
         ):
             # Another has opened it at this moment.

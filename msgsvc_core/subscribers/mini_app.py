@@ -70,12 +70,12 @@ class MiniAppSubscribing:
         if body.external_id is not None:
             check_external_id(body.external_id)
         self._channels.check_name(project_id, body.channel)
-        channel = self._channels.of(project_id, body.channel)
+        channel = self._channels.resolve(project_id, body.channel)
         assert channel is not None, "its name was checked"
         minutes, now_ms = self._max_age_hours * 60, self._clock.now_ms()
         opened = verify(channel, body.init_data, max_age_minutes=minutes, now_ms=now_ms)
         # Before the chat and the subscriber are written to: see there.
-        await self._tags.make(tx, project_id, body.tags)
+        await self._tags.ensure(tx, project_id, body.tags)
         chat_id = await enter(tx, project_id, channel, opened, now_ms=self._clock.now_ms())
         return await self._subscribers.subscribe(
             tx,

@@ -43,7 +43,7 @@ async def get_subscriber(
     ctx: Context, subscriber_id: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Shows one subscriber."""
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -64,7 +64,7 @@ async def add_subscriber_tag(
 ) -> SubscriberAnswer:
     """Gives a subscriber a tag, which is made if there is none of that name."""
     await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -74,7 +74,7 @@ async def remove_subscriber_tag(
 ) -> SubscriberAnswer:
     """Takes a tag from a subscriber, who need not carry it."""
     await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -109,7 +109,7 @@ async def _set(
     granted: bool,
 ) -> SubscriberAnswer:
     await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 

@@ -7,7 +7,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.subscribers.filters import by_id, passive_filter_of
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import COLUMNS, is_first, search_of
-from msgsvc_core.subscribers.store import find_many
+from msgsvc_core.subscribers.store import get_many
 
 #: Names per query when many of the previous ones belonged to subscribers already found.
 STEP = 500
@@ -37,7 +37,7 @@ async def search(
                 keys.append((project_id, row["subscriber_id"]))
             after = row["found"], row["subscriber_id"]
         may_follow, most = len(rows) == most, STEP
-    people = await find_many(tx, keys[:limit])
+    people = await get_many(tx, keys[:limit])
     return [people[key] for key in keys[:limit] if key in people]
 
 

@@ -92,13 +92,13 @@ class RecordingChannel(Channel):
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
         self.answered.append((button_ref, text))
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         self._refuse()
         content = self.contents.get(file_ref)
         if content is None:
             raise DeliveryError(Reason.INVALID_MESSAGE, "there is no such file")
-        if len(content) > most_bytes:
-            raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+        if len(content) > max_bytes:
+            raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
         into.write(content)
 
     def deep_link(self, payload: str) -> str:

@@ -96,4 +96,4 @@ class ServiceWithWorker(Service):
 def in_hand(service: Service) -> int:
     """Jobs that handlers of this process have in hand, the worker's beside `service` too."""
     worker = service.worker if isinstance(service, ServiceWithWorker) else service
-    return worker.jobs.in_hand
+    return worker.jobs.in_flight

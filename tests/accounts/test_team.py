@@ -203,4 +203,4 @@ async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceF
 
     async with service.db.read() as tx:
         assert list(await service.team.accounts_of(tx, project_id)) == [member.member_id]
-        assert (await service.members.find(tx, project_id, member.member_id)).email == bob.email
+        assert (await service.members.get(tx, project_id, member.member_id)).email == bob.email

@@ -96,7 +96,7 @@ async def resources_of(
         submission = await service.get(Forms).submit(
             tx,
             NewSubmission(
-                form=await service.get(Forms).find(tx, tenant.project.project_id, form["form_id"]),
+                form=await service.get(Forms).get(tx, tenant.project.project_id, form["form_id"]),
                 source="web",
                 answers={"name": person},
                 lang="en",

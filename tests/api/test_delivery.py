@@ -226,7 +226,7 @@ async def test_a_refusal_that_came_after_another_took_over_is_kept(
 
     [message] = await found(service, tenant, ids)
     async with service.db.read() as tx:
-        person = await service.subscribers.find(tx, tenant.project.project_id, ann)
+        person = await service.subscribers.get(tx, tenant.project.project_id, ann)
         events = await tx.fetch_all("SELECT data FROM core_events WHERE name = 'delivery.failed'")
     assert (message.status, message.reason) == ("failed", "user_blocked_bot")
     assert person.status == "blocked"

@@ -221,7 +221,7 @@ async def test_answers_to_a_form_reach_each_in_their_language(
     before, forms = len(channel.sent), service.get(Forms)
 
     async with service.db.transaction() as tx:
-        form = await forms.find(tx, tenant.project.project_id, form_id)
+        form = await forms.get(tx, tenant.project.project_id, form_id)
         await forms.submit(tx, NewSubmission(form, "web", {"n": "x"}, "en"))
     await settled(service)
 

@@ -15,7 +15,7 @@ from tests.api.test_subscribers import events_of
 
 async def leave(service: Service, tenant: Tenant, subscriber_id: str) -> bool:
     async with service.db.transaction() as tx:
-        return await service.subscribers.leave(
+        return await service.subscribers.unsubscribe(
             tx, tenant.project.project_id, subscriber_id, reason="stop"
         )
 

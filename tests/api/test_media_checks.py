@@ -172,7 +172,7 @@ async def test_of_a_file_whose_length_is_told_the_beginning_is_read_alone(
     content = MP4.ljust(50_000_000, b"\0")
     media = OutgoingMedia("video", host.put("film.mp4", File(content)))
 
-    await service.media.look(media)
+    await service.media.inspect(media)
 
     assert host.written < len(content)
 
@@ -225,7 +225,7 @@ async def test_a_file_in_our_own_network_is_not_asked_for(
     service = await make_service(media={}, jobs={"runner": "none"})
 
     with pytest.raises(DeliveryError, match="not public"):
-        await service.media.look(OutgoingMedia("image", host.put("x.png")))
+        await service.media.inspect(OutgoingMedia("image", host.put("x.png")))
     assert host.asked == []
 
 

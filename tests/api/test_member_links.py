@@ -82,7 +82,7 @@ async def test_who_opens_a_link_is_that_member(
     [subscriber_id] = await subscribers_of(client, ann_id)
     assert HERE in said(channel, "Ann")
     async with service.db.read() as tx:
-        found = await service.members.of_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(tx, tenant.project.project_id, subscriber_id)
     assert found is not None
     assert found.member_id == ann_id
 
@@ -201,7 +201,7 @@ async def test_who_is_removed_is_nobody_in_messengers_and_their_links_end(
     assert said(channel, "Eve") == [NO_LINK]
     async with service.db.read() as tx:
         project_id = tenant.project.project_id
-        assert await service.members.of_subscriber(tx, project_id, subscriber_id) is None
+        assert await service.members.find_by_subscriber(tx, project_id, subscriber_id) is None
         assert await tx.fetch_all("SELECT * FROM core_member_links") == []
 
 
@@ -264,6 +264,6 @@ async def test_a_customer_is_no_member(
     subscriber_id = await subscribe("Bob")
 
     async with service.db.read() as tx:
-        found = await service.members.of_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(tx, tenant.project.project_id, subscriber_id)
 
     assert found is None

@@ -255,7 +255,7 @@ async def test_a_service_in_process_sees_the_attributes(
     project_id = (await client.get("/v1/project")).json()["project_id"]
 
     async with service.db.read() as tx:
-        subscriber = await service.subscribers.find(tx, project_id, ann)
+        subscriber = await service.subscribers.get(tx, project_id, ann)
     assert subscriber.attributes == {"a": 1}
 
 

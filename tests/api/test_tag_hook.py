@@ -19,7 +19,7 @@ class Listening:
         self.fails = False
 
     @hookimpl
-    async def on_tags_given(self, project_id: str, subscriber_id: str, tags: Sequence[str]) -> None:
+    async def on_tags_added(self, project_id: str, subscriber_id: str, tags: Sequence[str]) -> None:
         if self.fails:
             raise RuntimeError("a plugin with a fault")
         self.told.append((project_id, subscriber_id, sorted(tags)))

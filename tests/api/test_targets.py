@@ -76,7 +76,7 @@ class Names:
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Without it a test of names would ask the machine's own DNS."""
     made = Names()
-    monkeypatch.setattr(dns, "ask_system", made.ask)
+    monkeypatch.setattr(dns, "query_system", made.ask)
     return made
 
 
@@ -272,7 +272,7 @@ async def test_name_that_moves_inside_after_its_check_is_called_where_it_was_che
         names.answers = ["127.0.0.1"]  # whoever asks again is led inside
         return found
 
-    monkeypatch.setattr(dns, "ask_system", answer_once)
+    monkeypatch.setattr(dns, "query_system", answer_once)
     webhook_id = await shop.add(NAMED.format(port=canary.port))
 
     await shop.deliver()

@@ -178,7 +178,7 @@ async def steps(url: str, kind: str, people: int, profile: bool, **message: Any)
         taker = service.get(StepRunner)
 
         async def take_all() -> None:
-            while await taker.take_some():
+            while await taker.run_batch():
                 pass
 
         took = await _timed(take_all, profile)

@@ -91,7 +91,7 @@ async def stopped_dead(service: Service) -> AsyncIterator[None]:
     receiver = service.receiver
     assert receiver._keeper is not None
     receiver._keeper.cancel()
-    await receiver._end_tasks(list(receiver._tasks))
+    await receiver._stop_tasks(list(receiver._tasks))
     yield
 
 

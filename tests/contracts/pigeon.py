@@ -177,9 +177,9 @@ class PigeonChannel(Channel):
         updates = [read for update in found if (read := self.read(update))]
         return Polled(tuple(updates), str(found[-1]["id"]))
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         content = base64.b64decode(await self.call("file", ref=file_ref))
-        if len(content) > most_bytes:
+        if len(content) > max_bytes:
             raise DeliveryError(Reason.INVALID_MESSAGE, "too large")
         into.write(content)
 

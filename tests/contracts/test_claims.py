@@ -70,14 +70,14 @@ async def test_a_lane_whose_claim_fails_takes_no_other_along(
 ) -> None:
     service = await filled(make_service)
     claims = claims_of(service, clock, "run_1")
-    look = store.look
+    look = store.read_lane
 
-    async def broken(tx: Tx, lane: str) -> store.Look:
+    async def broken(tx: Tx, lane: str) -> store.LaneSnapshot:
         if lane == LANES[1]:
             raise ValueError(lane)
         return await look(tx, lane)
 
-    monkeypatch.setattr(store, "look", broken)
+    monkeypatch.setattr(store, "read_lane", broken)
     found = await asyncio.gather(
         *(claims.claim(lane, 3, suspects=True) for lane in LANES), return_exceptions=True
     )

@@ -28,7 +28,7 @@ class Place:
 
     async def name(self) -> str:
         async with self.service.db.read() as tx:
-            return (await self.service.projects.find(tx, self.project_id)).name
+            return (await self.service.projects.get(tx, self.project_id)).name
 
 
 @pytest.fixture

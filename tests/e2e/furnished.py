@@ -12,7 +12,7 @@ from playwright.async_api import BrowserContext, Page
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard.browser import SESSION_COOKIE
 from msgsvc_core.kernel.clock import SystemClock
-from msgsvc_core.server import Guard, Server, bind, check_open_files
+from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingPlugin
 from msgsvc_core.testing.clock import START
@@ -95,7 +95,7 @@ async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterat
     service = Service(settings, clock=ShiftedClock(), extra_plugins=plugins)
     async with service:
         allowed = check_open_files(settings.server)
-        guard = Guard(allowed, settings.errors_url, service.metrics)
+        guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)
         server = Server(service.app, guard, signals=False)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:

@@ -97,7 +97,7 @@ class Filling:
         made = await self.offer("/v1/forms", **body)
         forms = place.service.get(Forms)
         async with place.service.db.transaction() as tx:
-            form = await forms.find(tx, project_id, made["form_id"])
+            form = await forms.get(tx, project_id, made["form_id"])
             new = NewSubmission(
                 form=form, source="web", answers={"name": ALL, "pick": "a"}, lang="en"
             )

@@ -25,7 +25,7 @@ async def list_channels(
     ctx: Context, query: PageQuery, own_channels: ProjectChannels
 ) -> OwnChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
-    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda channel: channel.channel_id)
     return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 
@@ -46,7 +46,7 @@ async def create_channel(
 @router.get("/v1/channels/{name}", errors=(NotFound,))
 async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> OwnChannelAnswer:
     """Shows one channel of the project's own, without its secrets."""
-    channel = await own_channels.find(ctx.tx, ctx.project_id, name)
+    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
     [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 

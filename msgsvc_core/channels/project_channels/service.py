@@ -84,11 +84,11 @@ class ProjectChannels:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        await store.put(tx, channel)
-        tx.on_commit(partial(self._channels.follower.put, channel))
+        await store.upsert(tx, channel)
+        tx.on_commit(partial(self._channels.sync.apply, channel))
         return channel
 
-    async def find(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
+    async def get(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
         """Raises `NotFound`, for another project's channel as well."""
         channel = await store.find(tx, project_id, name)
         if channel is None or channel.removed_at_ms is not None:
@@ -113,7 +113,7 @@ class ProjectChannels:
         A stop by the platform is cleared, and state of another bot deleted.
         """
         await tx.lock(f"channels of {project_id}")
-        channel = await self.find(tx, project_id, name)
+        channel = await self.get(tx, project_id, name)
         try:
             before = self._options(channel)
         except DecryptionError:
@@ -130,10 +130,10 @@ class ProjectChannels:
         )
         await store.update(tx, changed)
         if self._is_same_bot(channel.plugin, before, options):
-            await self._states.forget_stop(tx, channel.channel_id)
+            await self._states.clear_stop(tx, channel.channel_id)
         else:
-            await self._states.forget(tx, channel.channel_id)
-        tx.on_commit(partial(self._channels.follower.put, changed))
+            await self._states.delete(tx, channel.channel_id)
+        tx.on_commit(partial(self._channels.sync.apply, changed))
         return changed
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
@@ -142,12 +142,12 @@ class ProjectChannels:
         Raises `NotFound`.
         """
         await tx.lock(f"channels of {project_id}")
-        channel = await self.find(tx, project_id, name)
+        channel = await self.get(tx, project_id, name)
         await store.remove(tx, channel, self._clock.now_ms())
-        await self._states.forget(tx, channel.channel_id)
-        await bots.forget(tx, channel.channel_id)
+        await self._states.delete(tx, channel.channel_id)
+        await bots.delete(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
-        tx.on_commit(partial(self._channels.follower.drop, channel.channel_id, revision))
+        tx.on_commit(partial(self._channels.sync.remove, channel.channel_id, revision))
 
     async def check(
         self, project_id: str, name: str
@@ -157,14 +157,14 @@ class ProjectChannels:
         With it comes how the bot receives, as it is known here. Raises `NotFound`.
         """
         async with self._db.read() as tx:
-            row = await self.find(tx, project_id, name)
-        async with self._channels.use(row.channel_id) as channel:
+            row = await self.get(tx, project_id, name)
+        async with self._channels.borrow(row.channel_id) as channel:
             if channel is None:
                 raise NotFound(f"there is no channel {name!r} of your own")
             asked_at_ms = self._clock.now_ms()
             health = await check_channel(channel)
             await self._channels.remember(channel, health)
-            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+            await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
             async with self._db.read() as tx:
                 state = await self._states.find(tx, channel.key)
             return health, reception_of(channel, state)
@@ -226,7 +226,7 @@ class ProjectChannels:
         """The channel that works here; before the commit of a change, what it will be."""
         channels = self._channels
         here = channels.get(row.channel_id)
-        if here is not None and channels.follower.has(row):
+        if here is not None and channels.sync.has(row):
             return here
         identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
         return channels.kinds.create(identity, row.plugin, options)

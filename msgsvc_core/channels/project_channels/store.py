@@ -89,7 +89,7 @@ async def count(tx: Tx, project_id: str) -> int:
     return found
 
 
-async def put(tx: Tx, channel: OwnChannel) -> None:
+async def upsert(tx: Tx, channel: OwnChannel) -> None:
     """Writes a new channel, or one that takes a removed one's place."""
     await tx.execute(
         f"INSERT INTO core_channels ({_COLUMNS}) VALUES (:project_id, :name, :channel_id, :plugin,"

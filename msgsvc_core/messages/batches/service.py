@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.api.envelope import shown_message
+from msgsvc_core.api.envelope import public_message
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.db import Database, Tx, WriteBatch
@@ -69,7 +69,7 @@ class Batches:
         )
         taken = [one for one in judged if not isinstance(one, ApiError)]
         rejected = [
-            Rejected(index=index, error=shown_message(one), code=one.code)
+            Rejected(index=index, error=public_message(one), code=one.code)
             for index, one in enumerate(judged)
             if isinstance(one, ApiError)
         ]

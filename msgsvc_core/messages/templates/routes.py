@@ -21,7 +21,7 @@ router = Router(area="templates")
 async def list_templates(ctx: Context, query: PageQuery, all_templates: Templates) -> TemplateList:
     """Lists the project's templates, newest first."""
     templates = all_templates
-    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda template: template.template_id)
     return TemplateList(data=templates.answers(page), next_cursor=following)
 

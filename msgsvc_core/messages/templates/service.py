@@ -188,7 +188,7 @@ class Templates:
             raise type(error)(f"template: once rendered, {error.message}") from None
 
     def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
-        channels = self._channels.all_of(project_id)
+        channels = self._channels.list_for_project(project_id)
         asked = [(channel.name, channel.problem(message)) for channel in channels]
         return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
 

@@ -58,10 +58,10 @@ class Conversation:
 
     def rules(self) -> list[InboundRule]:
         return [
-            _command("start", self._starting.started),
-            _command("settings", self._choices.asked, lambda _: _("choose what you get")),
-            _command("lang", self._languages.asked, lambda _: _("language / язык")),
-            _command("stop", self._leaving.asked, lambda _: _("unsubscribe")),
+            _command("start", self._starting.handle_start),
+            _command("settings", self._choices.handle_command, lambda _: _("choose what you get")),
+            _command("lang", self._languages.handle_command, lambda _: _("language / язык")),
+            _command("stop", self._leaving.handle_command, lambda _: _("unsubscribe")),
             _command("help", self._help, lambda _: _("what this bot understands")),
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
         ]

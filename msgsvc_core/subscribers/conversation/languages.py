@@ -17,16 +17,16 @@ class Languages:
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self.presses: dict[str, buttons.Press] = {"lang": self._chosen}
+        self.presses: dict[str, buttons.Press] = {"lang": self._on_choose}
 
-    async def asked(self, ctx: InboundContext) -> None:
+    async def handle_command(self, ctx: InboundContext) -> None:
         lang = self._named(ctx.argument)
         if lang is not None:
             await ctx.reply(await self._choose(ctx, lang))
         else:
             await ctx.reply(self._question(ctx))
 
-    async def _chosen(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         lang = self._named((*parts, "")[0])
         await buttons.replace(ctx, await self._choose(ctx, lang) if lang else self._question(ctx))
 

@@ -59,7 +59,7 @@ def not_subscribed_to(ctx: InboundContext, asked: Sequence[Subscription]) -> Out
     )
 
 
-def left(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
+def unsubscribed(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
     """The farewell where no project has one of its own."""
     _ = ctx._
     return OutgoingMessage(

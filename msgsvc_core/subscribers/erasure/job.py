@@ -54,7 +54,7 @@ class SubscriberErasure:
     def spec(self) -> JobSpec:
         return JobSpec(JOB, self.erase, max_attempts=20)
 
-    async def begin(self, tx: Tx, subscriber: Subscriber) -> bool:
+    async def start(self, tx: Tx, subscriber: Subscriber) -> bool:
         """Deletes a person, and enqueues the job that removes the copies; False if that has just been done.
 
         `subscription.deleted` is emitted without personal data.

@@ -52,7 +52,7 @@ async def get_permission(
     ctx: Context, permission_key: str, permissions: Permissions
 ) -> PermissionAnswer:
     """Shows one permission."""
-    found = await permissions.find(ctx.tx, ctx.project_id, permission_key)
+    found = await permissions.get(ctx.tx, ctx.project_id, permission_key)
     return await _answer(ctx, permissions, found)
 
 

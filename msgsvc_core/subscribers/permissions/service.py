@@ -25,16 +25,16 @@ class Permissions:
         self._events = events
         self._max_permissions = max_permissions
 
-    async def all_of(self, tx: Tx, project_id: str) -> list[Permission]:
+    async def list_all(self, tx: Tx, project_id: str) -> list[Permission]:
         """All of the project, the oldest first: the order in which people are shown them."""
         return await store.list_all(tx, project_id)
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Permission]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         after = read_position(query.after)
-        return await store.list_page(tx, project_id, after, query.most)
+        return await store.list_page(tx, project_id, after, query.fetch_limit)
 
-    async def find(self, tx: Tx, project_id: str, key: str) -> Permission:
+    async def get(self, tx: Tx, project_id: str, key: str) -> Permission:
         """Raises `NotFound`."""
         permission = await store.find(tx, project_id, key)
         if permission is None:
@@ -49,11 +49,11 @@ class Permissions:
         return await store.count_active(tx, project_id, keys)
 
     async def count_active_roughly(
-        self, tx: Tx, project_id: str, permissions: Sequence[Permission], most: int
+        self, tx: Tx, project_id: str, permissions: Sequence[Permission], limit: int
     ) -> dict[str, int]:
         """Like `count_active`, counted up to `limit`."""
         keys = [permission.key for permission in permissions]
-        return await store.count_active_up_to(tx, project_id, keys, most) if keys else {}
+        return await store.count_active_up_to(tx, project_id, keys, limit) if keys else {}
 
     async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
         """Raises `Conflict` for a key that is taken, and at the limit."""
@@ -79,14 +79,14 @@ class Permissions:
         changes = {name: getattr(body, name) for name in body.model_fields_set}
         if not await store.update(tx, project_id, key, changes):
             raise _missing(key)
-        return await self.find(tx, project_id, key)
+        return await self.get(tx, project_id, key)
 
     async def delete(self, tx: Tx, project_id: str, key: str) -> None:
         """Deletes a permission that no active subscriber granted; emits no event.
 
         Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it.
         """
-        if not await store.hold(tx, project_id, key):
+        if not await store.lock(tx, project_id, key):
             raise _missing(key)
         if await store.has_active(tx, project_id, key):
             raise PermissionHasSubscribers(
@@ -101,7 +101,7 @@ class Permissions:
         Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: ask for confirmation
         again.
         """
-        if not await store.hold(tx, project_id, key):
+        if not await store.lock(tx, project_id, key):
             raise _missing(key)
         active = (await store.count_active(tx, project_id, [key])).get(key, 0)
         if active > confirmed:
@@ -113,7 +113,7 @@ class Permissions:
 
     async def check(self, tx: Tx, project_id: str, keys: Sequence[str]) -> None:
         """Raises `ValidationFailed`, naming the field `permissions`, for one that there is not."""
-        known = await store.known(tx, project_id, keys) if keys else ()
+        known = await store.existing_keys(tx, project_id, keys) if keys else ()
         for number, key in enumerate(keys):
             if key not in known:
                 raise ValidationFailed(f"permissions[{number}]: there is no permission {key!r}")
@@ -135,7 +135,7 @@ class Permissions:
             granted += await store.grant(
                 tx, subscriber.project_id, subscriber.subscriber_id, keys, now_ms
             )
-        await self._tell(tx, subscriber, granted, granted=True)
+        await self._emit_changed(tx, subscriber, granted, granted=True)
         return granted
 
     async def set(self, tx: Tx, subscriber: Subscriber, key: str, granted: bool) -> bool:
@@ -154,10 +154,10 @@ class Permissions:
             changed = []
         if not changed and await store.find(tx, project_id, key) is None:
             raise _missing(key)
-        await self._tell(tx, subscriber, changed, granted=granted)
+        await self._emit_changed(tx, subscriber, changed, granted=granted)
         return bool(changed)
 
-    async def _tell(
+    async def _emit_changed(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, granted: bool
     ) -> None:
         await self._events.emit_many(

@@ -71,7 +71,7 @@ async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str
 
 
 async def count_active_up_to(
-    tx: Tx, project_id: str, keys: Sequence[str], most: int
+    tx: Tx, project_id: str, keys: Sequence[str], limit: int
 ) -> dict[str, int]:
     """Like `count_active`, each counted up to `limit`; `keys` is not empty."""
     rows = await tx.fetch_all(
@@ -84,7 +84,7 @@ async def count_active_up_to(
         f" FROM {key_table(('permission',), tx.dialect)}",
         {
             "project_id": project_id,
-            "most": most,
+            "most": limit,
             **key_params([(key,) for key in keys], tx.dialect),
         },
     )
@@ -135,7 +135,7 @@ async def update(tx: Tx, project_id: str, key: str, changes: Mapping[str, Any]) 
     )
 
 
-async def hold(tx: Tx, project_id: str, key: str) -> bool:
+async def lock(tx: Tx, project_id: str, key: str) -> bool:
     """Locks the permission against grants until the transaction ends; False if it does not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_permissions WHERE project_id = :project_id AND key = :key"
@@ -163,7 +163,7 @@ async def delete(tx: Tx, project_id: str, key: str) -> None:
     )
 
 
-async def known(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
+async def existing_keys(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
     """Those of `keys` that there are."""
     rows = await tx.fetch_all(
         "SELECT key FROM core_permissions WHERE project_id = :project_id"

@@ -27,7 +27,7 @@ async def create_tag(ctx: Context, body: TagBody, tags: Tags) -> TagAnswer:
 @router.get("/v1/tags/{tag}", errors=(NotFound,))
 async def get_tag(ctx: Context, tag: str, tags: Tags) -> TagAnswer:
     """Shows one tag."""
-    return TagAnswer.of(await tags.find(ctx.tx, ctx.project_id, tag))
+    return TagAnswer.of(await tags.get(ctx.tx, ctx.project_id, tag))
 
 
 @router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=True)

@@ -27,7 +27,7 @@ async def answer_dns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             for answer in map(str, answers)
         ]
 
-    monkeypatch.setattr(dns, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
 
     def set_answers(*new: Answer) -> None:
         answers[:] = new

@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         hosts.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(dns, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     return hosts
 
 
@@ -203,7 +203,7 @@ async def test_lookups_end_with_the_connector(monkeypatch: pytest.MonkeyPatch):
         go_on.wait(10)
         return []
 
-    monkeypatch.setattr(dns, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     session = aiohttp.ClientSession(connector=OutboundGuard().connector())
     resolver = asyncio.create_task(session.get("https://hooks.example.com/"))
     await asyncio.to_thread(begun.wait, 10)

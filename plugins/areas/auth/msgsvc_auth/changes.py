@@ -36,7 +36,7 @@ class Changes:
         self._find_changed = find_changed
         self._listen = listen
         self._waiting: dict[Key, list[asyncio.Future[None]]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         #: Whether nobody is to wait any longer.
         self.closed = False
 
@@ -48,7 +48,7 @@ class Changes:
         """Ends all waits: the server is about to stop."""
         self.closed = True
         for key in list(self._waiting):
-            self.tell(key)
+            self.notify(key)
 
     def watch(self, key: Key) -> asyncio.Future[None]:
         """A future for the next change; always call `unwatch` at the end.
@@ -57,42 +57,42 @@ class Changes:
         missed.
         """
         if self._listen is not None:
-            self._listen(TOPIC, self._heard)
+            self._listen(TOPIC, self._on_notification)
             self._listen = None
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
         self._waiting.setdefault(key, []).append(changed)
-        if self._looking is None:
+        if self._polling is None:
             # Not the first caller's context: its request id would stand in the logs of all.
-            self._looking = loop.create_task(self._look(), context=Context())
+            self._polling = loop.create_task(self._poll(), context=Context())
         return changed
 
-    def forget(self, key: Key, changed: asyncio.Future[None]) -> None:
+    def unwatch(self, key: Key, changed: asyncio.Future[None]) -> None:
         """Ends what `watch` began."""
         waiting = self._waiting[key]
         waiting.remove(changed)
         if waiting:
             return
         del self._waiting[key]
-        if not self._waiting and self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if not self._waiting and self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
 
     @staticmethod
-    def tell_on_commit(tx: Tx, key: Key) -> None:
+    def notify_on_commit(tx: Tx, key: Key) -> None:
         """Wakes all waiting requests for the session, in every process, once `tx` is committed."""
-        tx.tell(TOPIC, " ".join(key))
+        tx.notify(TOPIC, " ".join(key))
 
-    def _heard(self, text: str) -> None:
+    def _on_notification(self, text: str) -> None:
         project_id, _, session_id = text.partition(" ")
-        self.tell((project_id, session_id))
+        self.notify((project_id, session_id))
 
-    def tell(self, key: Key) -> None:
+    def notify(self, key: Key) -> None:
         """Wakes this process's waiting requests for the session. Call it after the commit."""
         for changed in self._waiting.get(key, ()):
             wake(changed)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(REREAD_S)
             keys = list(self._waiting)
@@ -103,7 +103,7 @@ class Changes:
                 log.exception("sessions_not_looked_at", sessions=len(keys))
                 found = keys
             for key in found:
-                self.tell(key)
+                self.notify(key)
 
 
 def wake(changed: asyncio.Future[None]) -> None:

@@ -37,7 +37,7 @@ class Client(RequestModel):
     ) = Field(None, description="Its header `User-Agent`.")
 
     @classmethod
-    def seen(cls, ip: str, user_agent: str) -> "Client":
+    def from_request(cls, ip: str, user_agent: str) -> "Client":
         """Of a request to this service; what is empty, or no address, is left out."""
         try:
             known = normal_address(ip)

@@ -37,7 +37,7 @@ class Codes:
         code = _encode(self._secrets.derive(PURPOSE, session_id, nonce))
         return IssuedCode(code, nonce, self._secrets.keyed_hash(PURPOSE, code))
 
-    def again(self, session_id: str, nonce: str, code_hash: str) -> str | None:
+    def reissue(self, session_id: str, nonce: str, code_hash: str) -> str | None:
         """The code that was issued; None if its secret key is no longer configured."""
         for derived in self._secrets.derive_all(PURPOSE, session_id, nonce):
             code = _encode(derived)

@@ -76,7 +76,7 @@ class Confirmations:
         """Whether it is this person whose Yes counted."""
         if session.subscriber_id is None:
             return False
-        winner = await self._subscribers.find(tx, session.project_id, session.subscriber_id)
+        winner = await self._subscribers.get(tx, session.project_id, session.subscriber_id)
         return (winner.bot, winner.user_id) == (channel, user.user_id)
 
     async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:

@@ -53,7 +53,7 @@ class CodeExchange:
             if session is None
         ]
         known = await store.find_sessions_by_code(tx, lost) if lost else {}
-        people = await self._subscribers.find_many(
+        people = await self._subscribers.get_many(
             tx, [_subscriber_of(session) for session in winners if session is not None]
         )
         for person in people.values():

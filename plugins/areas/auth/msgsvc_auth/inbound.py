@@ -98,7 +98,7 @@ class SignInBot:
         choice, token = pressed
         session = await self._sign_in.find_by_token(ctx.tx, token)
         if session is None:
-            await self._tell_too_late(ctx, ctx._)
+            await self._reply_too_late(ctx, ctx._)
         elif choice == "n":
             await self._cancel(ctx, session)
         else:
@@ -151,18 +151,18 @@ class SignInBot:
             # The second of two quick presses: the message with the way back must stay.
             await ctx.answer_button(texts.already(_))
         else:
-            await self._tell_too_late(ctx, _)
+            await self._reply_too_late(ctx, _)
 
     async def _is_own(self, ctx: InboundContext, session: Session) -> bool:
         """Whether this person confirmed it. Read again: it may have changed since, or been erased with the
         person who confirmed."""
         try:
-            now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
+            now = await self._sign_in.get(session.project_id, session.session_id, ctx.tx)
             return await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user)
         except (NotFound, SubscriberNotFound):
             return False
 
-    async def _tell_too_late(self, ctx: InboundContext, _: Translate) -> None:
+    async def _reply_too_late(self, ctx: InboundContext, _: Translate) -> None:
         message = texts.too_late(_)
         await self._replace_question(ctx, message, notice=message.text)
 
@@ -182,13 +182,13 @@ class SignInBot:
         return self._texts.into(session.lang, __name__) if session.lang else ctx._
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
-        return await self._projects.find(ctx.tx, session.project_id)
+        return await self._projects.get(ctx.tx, session.project_id)
 
     async def _may_act(self, ctx: InboundContext, project_id: str) -> bool:
         """Whether the project is active, and this bot one that serves it."""
         if not ctx.serves(project_id):
             return False
-        return (await self._projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.get(ctx.tx, project_id)).status == "active"
 
 
 def _return_url(confirmed: Confirmed) -> str | None:

@@ -36,7 +36,7 @@ class StaticLinks:
             raise Conflict(f"slug: {body.slug!r} is taken, by this project or another")
         return link
 
-    async def find(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
+    async def get(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
         """Raises `NotFound`, for another project's link as well."""
         return _found(await store.find_link(tx, project_id, slug), slug)
 
@@ -46,7 +46,7 @@ class StaticLinks:
 
     async def page(self, tx: Tx, project_id: str, query: StaticLinkQuery) -> list[StaticLink]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_links(tx, project_id, query.after, query.most)
+        return await store.list_links(tx, project_id, query.after, query.fetch_limit)
 
     async def change(
         self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange

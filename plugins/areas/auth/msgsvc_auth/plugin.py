@@ -169,4 +169,4 @@ class AuthPlugin:
 
     @hookimpl
     def on_stopping(self) -> None:
-        self._sign_in.end_waits()
+        self._sign_in.cancel_waits()

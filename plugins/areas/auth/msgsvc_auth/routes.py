@@ -76,7 +76,7 @@ async def get_session_status(
 )
 async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
-    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.own_tx)
+    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.optional_tx)
     return VerifyAnswer.of(session, subscriber)
 
 
@@ -109,7 +109,7 @@ async def get_auth_link(
 ) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
     return _link_answer(
-        ctx.project_id, channels, await static_links.find(ctx.tx, ctx.project_id, slug)
+        ctx.project_id, channels, await static_links.get(ctx.tx, ctx.project_id, slug)
     )
 
 

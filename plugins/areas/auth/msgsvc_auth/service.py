@@ -13,7 +13,7 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
-from msgsvc_auth.session_limits import Openings
+from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
@@ -62,7 +62,7 @@ class SignIn:
         self._confirmations = confirmations
         self._codes = Codes(secrets)
         self._sessions = DataLoader(db, store.find_sessions)
-        self._openings = Openings(clock, settings)
+        self._openings = SessionLimits(clock, settings)
         self._changes = Changes(self._find_decided, db.listen)
         self._exchanges = TransactionBatcher(db, exchange.exchange)
 
@@ -123,9 +123,9 @@ class SignIn:
         session = self._new_session(project_id, None, None, match=False)
         return await self._insert(tx, NewSession(replace(session, state=TRIAL), new_token()))
 
-    async def find_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
+    async def get_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
         """A session of `open_trial`. Raises `NotFound` for real sign-ins."""
-        session = await self.find(project_id, session_id, tx)
+        session = await self.get(project_id, session_id, tx)
         # Anybody may give that state to a sign-in of the project's site, which leads back there.
         if session.state != TRIAL or session.callback_url is not None:
             raise NotFound(f"there is no trial {session_id!r}")
@@ -133,9 +133,9 @@ class SignIn:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_sessions(tx, project_id, read_position(query.after), query.most)
+        return await store.list_sessions(tx, project_id, read_position(query.after), query.fetch_limit)
 
-    async def find(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
+    async def get(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
         """Raises `NotFound`, for another project's session as well.
 
         Without `tx` the question is asked together with those of other requests.
@@ -155,7 +155,7 @@ class SignIn:
         Raises `NotFound`.
         """
         if timeout_s <= 0:
-            return await self.find(project_id, session_id)
+            return await self.get(project_id, session_id)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + timeout_s
         key = (project_id, session_id)
@@ -163,7 +163,7 @@ class SignIn:
             changed = self._changes.watch(key)
             timer = loop.call_at(ends_at, wake, changed)
             try:
-                session = await self.find(project_id, session_id)
+                session = await self.get(project_id, session_id)
                 now_ms = self._clock.now_ms()
                 is_over = self._changes.closed or loop.time() >= ends_at
                 if is_over or session.status(now_ms) != "pending":
@@ -173,13 +173,13 @@ class SignIn:
                 await changed
             finally:
                 timer.cancel()
-                self._changes.forget(key, changed)
+                self._changes.unwatch(key, changed)
 
     def allow_waits(self) -> None:
         """The service has started."""
         self._changes.open()
 
-    def end_waits(self) -> None:
+    def cancel_waits(self) -> None:
         """Answers waiting requests with the current state: the server is shutting down."""
         self._changes.close()
 
@@ -189,7 +189,7 @@ class SignIn:
             return None
         assert session.nonce is not None
         assert session.code_hash is not None
-        return self._codes.again(session.session_id, session.nonce, session.code_hash)
+        return self._codes.reissue(session.session_id, session.nonce, session.code_hash)
 
     def numbers_of(self, session: Session) -> list[int]:
         """What the person picks from, the same at each opening; empty where Yes is enough."""
@@ -216,14 +216,14 @@ class SignIn:
             return None
         confirmed = await self._confirmations.confirm(tx, session, channel, user, chat_id)
         if confirmed is not None:
-            self._tell_on_commit(tx, session)
+            self._notify_on_commit(tx, session)
             self._metrics.count_on_commit(tx, "confirmed", channel)
         return confirmed
 
     async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
         """The person pressed Cancel. False if the session does not wait any more."""
         denied = await store.deny(tx, session, now_ms=self._clock.now_ms())
-        self._tell_on_commit(tx, session)
+        self._notify_on_commit(tx, session)
         if denied is not None:
             self._metrics.count_on_commit(tx, "cancelled", channel)
         return denied is not None
@@ -241,7 +241,7 @@ class SignIn:
 
         Without `tx` it is done, and committed, together with what other requests exchange.
         """
-        return await self._exchanges.do(Presented(project_id, self._codes.hashes(code)), tx)
+        return await self._exchanges.submit(Presented(project_id, self._codes.hashes(code)), tx)
 
     def _new_session(
         self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool
@@ -272,8 +272,8 @@ class SignIn:
         )
         return new
 
-    def _tell_on_commit(self, tx: Tx, session: Session) -> None:
-        self._changes.tell_on_commit(tx, (session.project_id, session.session_id))
+    def _notify_on_commit(self, tx: Tx, session: Session) -> None:
+        self._changes.notify_on_commit(tx, (session.project_id, session.session_id))
 
     async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
         async with self._db.read() as tx:

@@ -11,7 +11,7 @@ from msgsvc_core.limits import StoredHits, Window
 SESSION_WINDOW_S = 3600
 
 
-class Openings:
+class SessionLimits:
     """Counts them in the transaction that writes the session, so that the limits hold over restarts and
     processes, and a session that was not written takes no slot (decision 0061)."""
 

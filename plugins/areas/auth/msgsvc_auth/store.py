@@ -55,7 +55,7 @@ async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
 
 
 async def list_sessions(
-    tx: Tx, project_id: str, after: tuple[int, str] | None, most: int
+    tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
 ) -> list[Session]:
     """Newest first, from after that time and id on."""
     at_ms, session_id = after or (None, None)
@@ -65,7 +65,7 @@ async def list_sessions(
         " ORDER BY created_at_ms DESC, session_id DESC LIMIT :most",
         {
             "project_id": project_id,
-            "most": most,
+            "most": limit,
             **({} if after is None else {"at_ms": at_ms, "session_id": session_id}),
         },
     )
@@ -156,10 +156,10 @@ async def find_sessions_by_code(
     return _by_code(rows)
 
 
-async def purge_sessions(tx: Tx, opened_before_ms: int, most: int) -> int:
+async def purge_sessions(tx: Tx, opened_before_ms: int, limit: int) -> int:
     """Deletes some old sessions of all projects; returns how many."""
     old = limited_delete("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)
-    params = {"opened_before_ms": opened_before_ms, "most": most}
+    params = {"opened_before_ms": opened_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM auth_sessions WHERE {old}", params)
 
 

@@ -208,7 +208,7 @@ async def test_logs_errors_and_metrics_hold_no_code_and_no_token(
         await client.post("/v1/auth/verify", content=f'{{"code": "{code}"'.encode()),
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(service.subscribers, "find_many", fail)
+        patch.setattr(service.subscribers, "get_many", fail)
         answers.append(await client.post("/v1/auth/verify", json={"code": code}))
     used = [await client.post("/v1/auth/verify", json={"code": code}) for _ in range(2)]
     answers.append(used[1])

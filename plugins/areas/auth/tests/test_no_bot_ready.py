@@ -16,7 +16,7 @@ def not_ready(service: Service, tenant: Tenant, monkeypatch: pytest.MonkeyPatch)
     def deep_link(_channel: Channel, _payload: str) -> str:
         raise ChannelNotReady("nobody knows who it is")
 
-    found = service.channels.all_of(tenant.project.project_id)
+    found = service.channels.list_for_project(tenant.project.project_id)
     for channel in found:
         monkeypatch.setattr(type(channel), "deep_link", deep_link)
     return found[0]

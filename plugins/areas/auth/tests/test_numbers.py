@@ -139,7 +139,7 @@ async def test_no_plain_yes_confirms_a_session_with_a_number(service, tenant, se
     sign_in = service.get(SignIn)
 
     async with service.db.transaction() as tx:
-        found = await sign_in.find(tenant.project.project_id, session["session_id"], tx)
+        found = await sign_in.get(tenant.project.project_id, session["session_id"], tx)
         confirmed = await sign_in.confirm(
             tx, found, ann.channel_name, ann.user, ann.chat_id, number=number
         )

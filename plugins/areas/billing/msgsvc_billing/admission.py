@@ -26,20 +26,20 @@ class Admission:
         #: Until when it is known, and why the project is refused, if it is.
         self._known: dict[str, tuple[int, str | None]] = {}
 
-    async def admit(self, project_id: str, tx: Tx | None) -> None:
+    async def check(self, project_id: str, tx: Tx | None) -> None:
         """Raises `BillingBlocked`."""
         now_ms = self._clock.now_ms()
         known = self._known.get(project_id) if tx is None else None
         if known is None or known[0] <= now_ms:
-            known = await self._ask(project_id, tx, now_ms)
+            known = await self._load(project_id, tx, now_ms)
         if known[1] is not None:
             raise BillingBlocked(known[1])
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """What is known of projects may not be so any more."""
         self._known.clear()
 
-    async def _ask(self, project_id: str, tx: Tx | None, now_ms: int) -> tuple[int, str | None]:
+    async def _load(self, project_id: str, tx: Tx | None, now_ms: int) -> tuple[int, str | None]:
         payer = await self._payers.get(project_id, tx)
         why = None
         if payer is not None:

@@ -50,7 +50,7 @@ class Payer:
 
 
 @value_object
-class Taken:
+class Debit:
     """What one change took: of the allowance and of packs; below 0 it gave."""
 
     allowance: int

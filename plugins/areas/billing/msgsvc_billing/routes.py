@@ -43,7 +43,7 @@ async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) 
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
     wanted = LedgerFilter(account_id, ctx.project_id, query.operation, query.since)
-    found = await statements.page(ctx.tx, wanted, query.after, query.most)
+    found = await statements.page(ctx.tx, wanted, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
 

@@ -18,7 +18,7 @@ from msgsvc_billing.models import (
     Payer,
     Standing,
     State,
-    Taken,
+    Debit,
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings
@@ -145,7 +145,7 @@ class Billing:
         if changed is None:
             raise Conflict("credits: the account's packs do not hold as many")
         operation = PACK_GRANTED if count > 0 else PACK_WITHDRAWN
-        await self.note(tx, account_id, operation, changed[0], note=_checked(note))
+        await self.record(tx, account_id, operation, changed[0], note=_checked(note))
         return self._changed(tx, changed[1])
 
     async def change_plan(self, tx: Tx, account_id: str, plan: str, note: str = "") -> State:
@@ -165,7 +165,7 @@ class Billing:
         if changed is None:
             raise Conflict(f"plan: it is {plan!r} already")
         said = f"{before.plan} -> {plan}" + (f": {note}" if _checked(note) else "")
-        await self.note(tx, account_id, PLAN_CHANGED, changed[0], note=said)
+        await self.record(tx, account_id, PLAN_CHANGED, changed[0], note=said)
         return self._changed(tx, changed[1])
 
     async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
@@ -196,18 +196,18 @@ class Billing:
         taken, state = changed
         month = str(fresh.period_started_ms)
         if taken.allowance:
-            await self.note(tx, before.account_id, EXPIRED, taken, month)
-        await self._note_granted(tx, state)
+            await self.record(tx, before.account_id, EXPIRED, taken, month)
+        await self._record_granted(tx, state)
         log.info("billing_month_begun", account_id=state.account_id, credits=state.granted)
         return self._changed(tx, state)
 
     async def _open(self, tx: Tx, account_id: str) -> None:
         state = self._begun(account_id, await self._beginning(tx, account_id))
         if await store.insert(tx, state):
-            await self._note_granted(tx, state)
+            await self._record_granted(tx, state)
 
     async def _beginning(self, tx: Tx, account_id: str) -> int:
-        beginning_ms = await store.find_beginning(tx, account_id)
+        beginning_ms = await store.find_created_at(tx, account_id)
         if beginning_ms is None:
             raise NotFound(f"there is no account {account_id!r}")
         return beginning_ms
@@ -232,12 +232,12 @@ class Billing:
 
     # ---- the ledger -----------------------------------------------------------------------------
 
-    async def note(
+    async def record(
         self,
         tx: Tx,
         account_id: str,
         operation: str,
-        taken: Taken,
+        taken: Debit,
         resource_id: str = "",
         note: str = "",
     ) -> None:
@@ -257,10 +257,10 @@ class Billing:
         )
         await ledger.add(tx, entry)
 
-    async def _note_granted(self, tx: Tx, state: State) -> None:
+    async def _record_granted(self, tx: Tx, state: State) -> None:
         if state.granted:
             month = str(state.period_started_ms)
-            await self.note(tx, state.account_id, GRANTED, Taken(-state.granted, 0), month)
+            await self.record(tx, state.account_id, GRANTED, Debit(-state.granted, 0), month)
 
     def _changed(self, tx: Tx, state: State) -> State:
         for told in self.on_change:

@@ -208,12 +208,12 @@ async def test_blocked_accounts_are_counted_for_who_runs_the_installation(
 ) -> None:
     await payer.spend_all()
     async with payer.service.db.read() as tx:
-        for ask in payer.service.metrics.database.questions:
+        for ask in payer.service.metrics.database.queries:
             await ask(tx)
     in_grace, _ = await payer.service.metrics.scrape()
     clock.advance(3 * DAY)
     async with payer.service.db.read() as tx:
-        for ask in payer.service.metrics.database.questions:
+        for ask in payer.service.metrics.database.queries:
             await ask(tx)
     blocked = payer.service.metrics.registry.get_sample_value("msgsvc_billing_blocked_accounts")
 

@@ -52,4 +52,4 @@ class BroadcastsPlugin:
 
     @hookimpl
     async def on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
-        await self._broadcasts.ended(tx, mailing)
+        await self._broadcasts.emit_finished(tx, mailing)

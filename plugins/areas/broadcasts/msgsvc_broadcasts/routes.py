@@ -37,7 +37,7 @@ async def list_broadcasts(
 ) -> BroadcastList:
     """Lists the project's broadcasts, newest first. What was scheduled to an audience is found by its id."""
     found = await mailings.page(
-        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
+        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda mailing: mailing.job_id)
     return BroadcastList(
@@ -53,7 +53,7 @@ async def get_broadcast(
 
     This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
     """
-    return _answer(mailings, clock, await broadcasts.find(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await broadcasts.get(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
@@ -65,7 +65,7 @@ async def cancel_broadcast(
     `broadcast.cancelled` tells when nothing of it is on its way any more; `finished_at` is null until
     then. Who has not got it is `skipped`.
     """
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.cancel(ctx.tx, ctx.project_id, job_id))
 
 
@@ -74,7 +74,7 @@ async def pause_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Holds a running broadcast. Who is being sent to at the moment still gets it."""
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.pause(ctx.tx, ctx.project_id, job_id))
 
 
@@ -83,7 +83,7 @@ async def resume_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Has a paused broadcast go on from where it was."""
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.resume(ctx.tx, ctx.project_id, job_id))
 
 
@@ -113,8 +113,8 @@ async def list_broadcast_recipients(
     Nobody is listed before it begins, and after `recipients_until`; who has been erased is not listed
     any more.
     """
-    mailing = await broadcasts.find(ctx.tx, ctx.project_id, job_id)
-    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.most)
+    mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
+    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
 

@@ -131,7 +131,7 @@ async def test_an_invitation_shows_a_link_and_a_code_for_each_messenger(
     assert refused.status_code == 400
     assert 'value="a,b!"' in refused.text
     async with service.db.read() as tx:
-        tags = await service.tags.all_of(tx, owner.project_id, 1)
+        tags = await service.tags.list_all(tx, owner.project_id, 1)
     assert [tag.name for tag in tags] == ["shop", "spring"]
 
 
@@ -222,7 +222,7 @@ async def test_a_permissions_texts_are_changed_per_language(
     empty = await owner.post("/permissions/news", {"title-en": " "})
     changed = await owner.post("/permissions/news", {"title-en": "News", "title-ru": "Новости"})
     async with service.db.read() as tx:
-        permission = await service.permissions.find(tx, owner.project_id, "news")
+        permission = await service.permissions.get(tx, owner.project_id, "news")
 
     assert (empty.status_code, changed.status_code) == (400, 303)
     assert permission.title == {"en": "News", "ru": "Новости"}

@@ -12,10 +12,10 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.contents import read_message
-from msgsvc_drip.definition import Course, StepMessage, When
+from msgsvc_drip.definition import DripDefinition, StepMessage, When
 
 
-class CourseChecks:
+class DefinitionChecks:
     """Checks of chains of all projects."""
 
     def __init__(
@@ -35,9 +35,9 @@ class CourseChecks:
         self._languages = settings.languages
         self._text_length = settings.limits.text_length
 
-    async def check_course(self, tx: Tx, project_id: str, course: Course) -> None:
+    async def check_definition(self, tx: Tx, project_id: str, definition: DripDefinition) -> None:
         """Raises `ValidationFailed` naming the field, and `NotFound` for a template that is not there."""
-        for number, step in enumerate(course.steps):
+        for number, step in enumerate(definition.steps):
             try:
                 await self._check_message(tx, project_id, step.message)
                 if step.when is not None:
@@ -50,7 +50,7 @@ class CourseChecks:
     async def check_permission(self, tx: Tx, project_id: str, key: str) -> None:
         """Raises `ValidationFailed` for one that the project does not have."""
         try:
-            await self._permissions.find(tx, project_id, key)
+            await self._permissions.get(tx, project_id, key)
         except ApiError as error:
             raise ValidationFailed(f"permission: {error.message}") from None
 
@@ -76,7 +76,7 @@ class CourseChecks:
                 f" everybody has {', '.join(ALWAYS)}"
             )
         sample = dict.fromkeys(content.personal, "x")
-        channels = list(self._channels.all_of(project_id))
+        channels = list(self._channels.list_for_project(project_id))
         for lang in self._languages:
             try:
                 shown = content.render(lang, self._default_lang, sample, self._text_length)

@@ -75,12 +75,12 @@ class Contents:
             for key, message in messages.items():
                 self._read[key] = await self._one(tx, key[0], message)
 
-    async def find_bots(self, people: Iterable[Subscriber]) -> None:
+    async def load_bots(self, people: Iterable[Subscriber]) -> None:
         """Finds the bots that they started last: no other may write to them."""
         for bot in {person.bot for person in people}:
             self._bots[bot] = await self._channels.find(bot)
 
-    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
+    def prepare(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
         """The content and options of a message for a subscriber. Raises `ApiError` if it cannot be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):

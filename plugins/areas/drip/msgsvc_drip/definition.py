@@ -117,7 +117,7 @@ class Step(RequestModel):
     )
 
 
-class Course(RequestModel):
+class DripDefinition(RequestModel):
     """What a version is made of: how people go through the chain."""
 
     steps: list[Step]
@@ -129,6 +129,6 @@ class Course(RequestModel):
 
 
 @lru_cache(maxsize=256)
-def read_course(column: str) -> Course:
+def read_definition(column: str) -> DripDefinition:
     """What `to_column` made; found by its text, so that none can be out of date."""
-    return Course.model_validate_json(column)
+    return DripDefinition.model_validate_json(column)

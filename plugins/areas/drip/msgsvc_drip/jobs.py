@@ -15,22 +15,22 @@ REMOVED_AT_ONCE = 2000
 class DripJobs:
     """The job that takes due steps, looked for as often as the settings say, and the one that removes."""
 
-    def __init__(self, *, drips: Drips, taker: StepRunner, look_s: float) -> None:
+    def __init__(self, *, drips: Drips, runner: StepRunner, look_s: float) -> None:
         self._drips = drips
-        self._taker = taker
+        self._runner = runner
         self._look_s = look_s
 
     @property
     def specs(self) -> list[JobSpec]:
-        backoff = exponential(first_s=1.0, most_s=30.0)
+        backoff = exponential(first_s=1.0, max_s=30.0)
         return [
-            JobSpec(NAME, self.take, every_s=self._look_s, backoff=backoff),
+            JobSpec(NAME, self.run_due, every_s=self._look_s, backoff=backoff),
             JobSpec(REMOVE, self.remove),
         ]
 
-    async def take(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+    async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Sends all due steps, one transaction per batch. Safe to run concurrently: each is sent once."""
-        while await self._taker.take_some():
+        while await self._runner.run_batch():
             if ctx.stopping:
                 raise Stopping
 

@@ -21,7 +21,7 @@ from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
-from msgsvc_drip.definition import Course, Step, read_course
+from msgsvc_drip.definition import DripDefinition, Step, read_definition
 
 DripStatus = Literal["active", "paused"]
 Reentry = Literal["never", "after_completion"]
@@ -114,8 +114,8 @@ class CreateDripBody(RequestModel):
     )
     status: DripStatus = "active"
 
-    def to_course(self) -> Course:
-        return Course(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
+    def to_definition(self) -> DripDefinition:
+        return DripDefinition(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
 
 
 class UpdateDripBody(RequestModel):
@@ -128,12 +128,12 @@ class UpdateDripBody(RequestModel):
     stop_on: Kept[Annotated[list[EventName], Field(max_length=20)]] = None
     reentry: Kept[Reentry] = None
 
-    def changed(self, course: Course) -> Course:
-        """What `course` is then."""
-        return Course(
-            steps=course.steps if self.steps is None else self.steps,
-            timezone=course.timezone if self.timezone is None else self.timezone,
-            stop_on=course.stop_on if self.stop_on is None else self.stop_on,
+    def changed(self, definition: DripDefinition) -> DripDefinition:
+        """What `definition` is then."""
+        return DripDefinition(
+            steps=definition.steps if self.steps is None else self.steps,
+            timezone=definition.timezone if self.timezone is None else self.timezone,
+            stop_on=definition.stop_on if self.stop_on is None else self.stop_on,
         )
 
 
@@ -153,7 +153,7 @@ class EnrollmentQuery(PageQuery):
 
 
 @value_object
-class Chain:
+class Drip:
     """A row with the content of its newest version."""
 
     project_id: str
@@ -169,8 +169,8 @@ class Chain:
     content: str
 
     @property
-    def course(self) -> Course:
-        return read_course(self.content)
+    def definition(self) -> DripDefinition:
+        return read_definition(self.content)
 
 
 @value_object
@@ -211,20 +211,20 @@ class DripAnswer(ResponseModel):
         return [step.model_dump(mode="json", exclude_unset=True) for step in steps]
 
     @classmethod
-    def of(cls, chain: Chain) -> "DripAnswer":
-        course = chain.course
+    def of(cls, drip: Drip) -> "DripAnswer":
+        course = drip.definition
         return cls(
-            drip_id=chain.drip_id,
-            name=chain.name,
-            status=chain.status,
-            version=chain.version,
-            trigger=Trigger(on=chain.trigger_on, value=chain.trigger_value or None),
+            drip_id=drip.drip_id,
+            name=drip.name,
+            status=drip.status,
+            version=drip.version,
+            trigger=Trigger(on=drip.trigger_on, value=drip.trigger_value or None),
             steps=course.steps,
             timezone=course.timezone,
             stop_on=course.stop_on,
-            reentry=chain.reentry,
-            created_at=to_rfc3339(chain.created_at_ms),
-            updated_at=to_rfc3339(chain.updated_at_ms),
+            reentry=drip.reentry,
+            created_at=to_rfc3339(drip.created_at_ms),
+            updated_at=to_rfc3339(drip.updated_at_ms),
         )
 
 

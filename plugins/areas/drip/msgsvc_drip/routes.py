@@ -37,7 +37,7 @@ async def create_drip(ctx: Context, body: CreateDripBody, drips: Drips) -> DripA
 @router.get("/v1/drips", errors=(BadRequest,))
 async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
     """Lists the project's chains, newest first."""
-    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda chain: chain.drip_id)
     return DripList(data=[DripAnswer.of(chain) for chain in page], next_cursor=following)
 
@@ -45,7 +45,7 @@ async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
 @router.get("/v1/drips/{drip_id}", errors=(NotFound,))
 async def get_drip(ctx: Context, drip_id: str, drips: Drips) -> DripAnswer:
     """Shows a chain, as its newest version has it."""
-    return DripAnswer.of(await drips.find(ctx.tx, ctx.project_id, drip_id))
+    return DripAnswer.of(await drips.get(ctx.tx, ctx.project_id, drip_id))
 
 
 @router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
@@ -114,7 +114,7 @@ async def list_drip_enrollments(
 async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
     """Shows where somebody is in a chain: the `enrollment_id` of an event leads here."""
     drips = all_drips
-    return EnrollmentAnswer.of(await drips.find_enrollment(ctx.tx, ctx.project_id, enrollment_id))
+    return EnrollmentAnswer.of(await drips.get_enrollment(ctx.tx, ctx.project_id, enrollment_id))
 
 
 @router.post(

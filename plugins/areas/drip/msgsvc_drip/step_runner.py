@@ -13,7 +13,7 @@ from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import due_store, events, store
-from msgsvc_drip.definition import Course, read_course
+from msgsvc_drip.definition import DripDefinition, read_definition
 from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.models import Enrollment
 from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, Planner
@@ -47,9 +47,9 @@ class StepRunner:
         self._planner = planner
         self._batch = batch
         #: A version never changes, so what was read of one holds for as long as the process.
-        self._known: dict[store.VersionKey, Course] = {}
+        self._known: dict[store.VersionKey, DripDefinition] = {}
 
-    async def take_some(self) -> bool:
+    async def run_batch(self) -> bool:
         """Takes one batch; whether there may be more."""
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
@@ -57,11 +57,11 @@ class StepRunner:
             candidates = await self._candidates(tx, due) if due else []
         if not candidates:
             return False
-        return bool(await self._take(candidates, now_ms))
+        return bool(await self._run(candidates, now_ms))
 
     async def _find_due(self, tx: Tx, now_ms: int) -> list[DueStep]:
         """Up to a batch of people, from each chain its share, and what others leave of theirs."""
-        chains = await due_store.find_chains(tx, now_ms, CHAINS_AT_ONCE)
+        chains = await due_store.find_due_drips(tx, now_ms, CHAINS_AT_ONCE)
         due: list[DueStep] = []
         for number, chain in enumerate(chains):
             share = -((len(due) - self._batch) // (len(chains) - number))
@@ -69,8 +69,8 @@ class StepRunner:
         return due
 
     async def _candidates(self, tx: Tx, due: Sequence[DueStep]) -> list[Candidate]:
-        courses = await self._courses(tx, (one.row for one in due))
-        people = await self._subscribers.find_many(
+        courses = await self._definitions(tx, (one.row for one in due))
+        people = await self._subscribers.get_many(
             tx, sorted({(one.row.project_id, one.row.subscriber_id) for one in due})
         )
         return [
@@ -81,7 +81,7 @@ class StepRunner:
             and (who := (one.row.project_id, one.row.subscriber_id)) in people
         ]
 
-    async def _take(self, candidates: Sequence[Candidate], now_ms: int) -> int:
+    async def _run(self, candidates: Sequence[Candidate], now_ms: int) -> int:
         """Takes the steps of all; where one of them fails by a mistake of ours, of all the others, or
         nobody would get anything any more. Returns how many people were moved on."""
         try:
@@ -92,19 +92,19 @@ class StepRunner:
         except Exception:
             if len(candidates) > 1:
                 half = len(candidates) // 2
-                begin = await self._take(candidates[:half], now_ms)
-                return begin + await self._take(candidates[half:], now_ms)
+                begin = await self._run(candidates[:half], now_ms)
+                return begin + await self._run(candidates[half:], now_ms)
             log.exception("drip_step_failed", id=candidates[0].due.row.enrollment_id)
-        return await self._leave_out(candidates[0], now_ms)
+        return await self._skip(candidates[0], now_ms)
 
-    async def _leave_out(self, one: Candidate, now_ms: int) -> int:
-        plan = self._planner.leave_out(one, INTERNAL_ERROR, now_ms)
+    async def _skip(self, one: Candidate, now_ms: int) -> int:
+        plan = self._planner.skip(one, INTERNAL_ERROR, now_ms)
         return await self._write([plan], now_ms)
 
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
         """Moves the enrollments that are unchanged; returns how many."""
         async with self._db.transaction() as tx:
-            taken = await due_store.take(tx, [plan.move for plan in plans], now_ms)
+            taken = await due_store.advance(tx, [plan.move for plan in plans], now_ms)
             unit, told = WriteBatch(), list[NewEvent]()
             for plan in plans:
                 if plan.move.row.enrollment_id in taken:
@@ -115,16 +115,16 @@ class StepRunner:
             await self._events.emit_many(tx, told)
         return len(taken)
 
-    async def _courses(
+    async def _definitions(
         self, tx: Tx, rows: Iterable[Enrollment]
-    ) -> Mapping[store.VersionKey, Course]:
+    ) -> Mapping[store.VersionKey, DripDefinition]:
         wanted = {(row.project_id, row.drip_id, row.version) for row in rows}
         if missing := wanted - self._known.keys():
-            found = await store.find_courses(tx, missing)
+            found = await store.find_definitions(tx, missing)
             if len(self._known) + len(found) > MOST_KNOWN:
                 self._known.clear()
-                found = await store.find_courses(tx, wanted)
-            self._known |= {key: read_course(content) for key, content in found.items()}
+                found = await store.find_definitions(tx, wanted)
+            self._known |= {key: read_definition(content) for key, content in found.items()}
         return self._known
 
 

@@ -8,8 +8,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.values import value_object
 from msgsvc_drip import enrollment_store, store
-from msgsvc_drip.definition import read_course
-from msgsvc_drip.enrollment_store import Beginning
+from msgsvc_drip.definition import read_definition
+from msgsvc_drip.enrollment_store import NewEnrollment
 from msgsvc_drip.schedule import due_after
 
 LEFT = "subscription.deleted"
@@ -48,7 +48,7 @@ class Triggers:
             ],
         )
 
-    async def on_tags_given(
+    async def on_tags_added(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
         """Enrolls a subscriber in the campaigns triggered by new tags."""
@@ -59,8 +59,8 @@ class Triggers:
         asked = {(one.project_id, *each) for one in happenings for each in one.meanings}
         if not asked:
             return
-        found: dict[tuple[str, str, str], list[store.Meaning]] = {}
-        for meaning in await store.find_meanings(tx, sorted(asked)):
+        found: dict[tuple[str, str, str], list[store.Subscription]] = {}
+        for meaning in await store.find_matching(tx, sorted(asked)):
             key = (meaning.project_id, meaning.kind, meaning.value)
             found.setdefault(key, []).append(meaning)
         if not found:
@@ -83,11 +83,11 @@ class Triggers:
             now_ms,
         )
         beginnings = [
-            beginning(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
+            new_enrollment(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
             for subscriber_id, of in meant
             if of.content is not None
         ]
-        await enrollment_store.begin(tx, beginnings, now_ms)
+        await enrollment_store.insert(tx, beginnings, now_ms)
 
 
 def _meanings(event: Event) -> Iterator[tuple[str, str]]:
@@ -104,10 +104,10 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
         yield "permission", event.data["permission"]
 
 
-def beginning(
+def new_enrollment(
     project_id: str, drip_id: str, version: int, content: str, subscriber_id: str, now_ms: int
-) -> Beginning:
+) -> NewEnrollment:
     """A new enrollment in a version of a campaign."""
-    course = read_course(content)
+    course = read_definition(content)
     due_at_ms = due_after(course, course.steps[0], now_ms)
-    return Beginning(project_id, new_id("enr"), drip_id, version, subscriber_id, due_at_ms)
+    return NewEnrollment(project_id, new_id("enr"), drip_id, version, subscriber_id, due_at_ms)

@@ -152,7 +152,7 @@ async def test_people_are_counted_by_version_and_no_further_than_asked(shop: Sho
 
     counts = await _counts(shop, drip_id)
     async with shop.service.db.read() as tx:
-        chain = await shop.service.get(Drips).find(tx, shop.project_id, drip_id)
+        chain = await shop.service.get(Drips).get(tx, shop.project_id, drip_id)
         bounded = await count_store.count(tx, chain, 2)
 
     assert (counts.waiting, counts.earlier, counts.inside) == ([1, 0], 3, 4)
@@ -163,4 +163,4 @@ async def test_people_are_counted_by_version_and_no_further_than_asked(shop: Sho
 async def _counts(shop: Shop, drip_id: str) -> Any:
     drips = shop.service.get(Drips)
     async with shop.service.db.read() as tx:
-        return await drips.counts(tx, await drips.find(tx, shop.project_id, drip_id))
+        return await drips.counts(tx, await drips.get(tx, shop.project_id, drip_id))

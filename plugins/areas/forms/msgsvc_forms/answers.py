@@ -218,8 +218,8 @@ def _file(field: FormField, given: Any) -> list[dict[str, Any]]:
     files = given if isinstance(given, list) else []
     if not files or not all(isinstance(one, dict) and "file_id" in one for one in files):
         raise WrongAnswer("not_file")
-    if len(files) > field.most_files:
-        raise WrongAnswer("too_many", most=field.most_files)
+    if len(files) > field.max_files:
+        raise WrongAnswer("too_many", most=field.max_files)
     return files
 
 

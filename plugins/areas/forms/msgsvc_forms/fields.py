@@ -105,7 +105,7 @@ class FormField(RequestModel):
         return USUAL_RATING if self.max is None else int(self.max)
 
     @property
-    def most_files(self) -> int:
+    def max_files(self) -> int:
         return 1 if self.max is None else int(self.max)
 
 

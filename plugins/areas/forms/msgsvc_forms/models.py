@@ -126,7 +126,7 @@ class NewSubmission:
 
 
 @value_object
-class Lead:
+class RoutingResult:
     """What became of one route that a submission took; `id` is of what was made there."""
 
     route: int

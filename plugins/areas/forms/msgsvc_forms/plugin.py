@@ -91,7 +91,7 @@ class FormsPlugin:
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await self._copies.forget_person(project_id, subscriber_id)
+        await self._copies.erase_person(project_id, subscriber_id)
 
     @hookimpl
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
@@ -143,7 +143,7 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         projects=context.projects,
         subscribers=context.subscribers,
         files=context.files,
-        leading=leading,
+        router=leading,
         copies=copies,
         settings=settings,
     )

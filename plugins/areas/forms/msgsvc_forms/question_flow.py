@@ -7,7 +7,7 @@ from msgsvc_forms.definition import Condition, Definition, ToNextField, comparab
 from msgsvc_forms.fields import FormField
 
 
-def holds(definition: Definition, when: Condition | None, answers: Answers) -> bool:
+def condition_holds(definition: Definition, when: Condition | None, answers: Answers) -> bool:
     """Whether a condition holds of these answers; one that is left out always does.
 
     Who gave no answer meets `ne` and `exists: false`, and nothing else.
@@ -56,7 +56,7 @@ def next_field(
     for route in definition.routes:
         if not isinstance(route.to, ToNextField) or route.after != after:
             continue
-        if holds(definition, route.when, answers):
+        if condition_holds(definition, route.when, answers):
             return None if route.to.field is None else definition.field(route.to.field)
     following = definition.position(after) + 1
     return definition.fields[following] if following < len(definition.fields) else None

@@ -46,7 +46,7 @@ async def create_form(
 @router.get("/v1/forms", errors=(BadRequest,))
 async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Sharing) -> FormList:
     """Lists the project's forms, newest first."""
-    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda form: form.form_id)
     return FormList(data=[sharing.shown(form) for form in page], next_cursor=following)
 
@@ -54,7 +54,7 @@ async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Shar
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
 async def get_form(ctx: Context, form_id: str, forms: Forms, sharing: Sharing) -> FormAnswer:
     """Shows a form, as its newest version has it."""
-    return sharing.shown(await forms.find(ctx.tx, ctx.project_id, form_id))
+    return sharing.shown(await forms.get(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
@@ -85,7 +85,7 @@ async def list_form_submissions(
         form_id,
         SubmissionFilters(spam=query.spam, source=query.source),
         query.after,
-        query.most,
+        query.fetch_limit,
     )
     page, following = query.cut(found, lambda row: row.submission_id)
     return SubmissionList(data=[SubmissionAnswer.of(row) for row in page], next_cursor=following)
@@ -122,7 +122,7 @@ async def get_form_submission(
 ) -> SubmissionAnswer:
     """Shows what was sent in, and what became of it."""
     forms = all_forms
-    row = await forms.find_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+    row = await forms.get_submission(ctx.tx, ctx.project_id, form_id, submission_id)
     return SubmissionAnswer.of(row)
 
 

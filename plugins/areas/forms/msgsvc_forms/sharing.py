@@ -98,6 +98,6 @@ def _box(field: FormField, attributes: str, options: list[tuple[str, str]]) -> s
         return f"<textarea {attributes}></textarea>"
     if field.type == "rating":
         return f'<input type="number" min="1" max="{field.best}" {attributes}>'
-    several = " multiple" if field.type == "file" and field.most_files > 1 else ""
+    several = " multiple" if field.type == "file" and field.max_files > 1 else ""
     kind = "file" if field.type == "file" else _INPUTS.get(field.type, "text")
     return f'<input type="{kind}" {attributes}{several}>'

@@ -15,9 +15,9 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_forms.question_flow import holds
+from msgsvc_forms.question_flow import condition_holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
-from msgsvc_forms.models import Form, Lead, NewSubmission, Submission
+from msgsvc_forms.models import Form, RoutingResult, NewSubmission, Submission
 from msgsvc_forms.summary import customer_of, files_of, summarized
 
 #: What marks the mailings and tickets that forms began.
@@ -65,7 +65,7 @@ class SubmissionRouter:
             except ApiError as error:
                 raise type(error)(f"{where}: {error.message}") from None
 
-    async def lead(self, tx: Tx, new: NewSubmission, submission: Submission) -> list[Lead]:
+    async def route(self, tx: Tx, new: NewSubmission, submission: Submission) -> list[RoutingResult]:
         """What became of each route whose condition holds.
 
         One that leads nowhere any more, e.g. as its subscriber has left, takes nothing from the others.
@@ -73,22 +73,22 @@ class SubmissionRouter:
         definition = new.form.definition
         leads = []
         for number, route in enumerate(definition.routes):
-            if isinstance(route.to, ToNextField) or not holds(definition, route.when, new.answers):
+            if isinstance(route.to, ToNextField) or not condition_holds(definition, route.when, new.answers):
                 continue
             kind = route.to.kind
             try:
                 async with tx.savepoint():
-                    made = await self._take(tx, new.form, submission, route)
+                    made = await self._deliver(tx, new.form, submission, route)
             except ApiError as error:
-                leads.append(Lead(number, kind, "failed", error=error.message))
+                leads.append(RoutingResult(number, kind, "failed", error=error.message))
             else:
-                leads.append(Lead(number, kind, "done", id=made))
+                leads.append(RoutingResult(number, kind, "done", id=made))
         return leads
 
     async def _check(self, tx: Tx, project_id: str, route: Route) -> None:
         match route.to:
             case ToSubscriber():
-                await self._subscribers.receiver(
+                await self._subscribers.get_recipient(
                     project_id,
                     subscriber_id=route.to.subscriber_id,
                     external_id=route.to.external_id,
@@ -104,12 +104,12 @@ class SubmissionRouter:
 
     async def _has_tag(self, tx: Tx, project_id: str, tag: str) -> bool:
         try:
-            await self._tags.find(tx, project_id, tag)
+            await self._tags.get(tx, project_id, tag)
         except NotFound:
             return False
         return True
 
-    async def _take(self, tx: Tx, form: Form, submission: Submission, route: Route) -> str | None:
+    async def _deliver(self, tx: Tx, form: Form, submission: Submission, route: Route) -> str | None:
         """The id of what was made there."""
         match route.to:
             case ToSubscriber():
@@ -128,11 +128,11 @@ class SubmissionRouter:
         self, tx: Tx, form: Form, submission: Submission, to: ToSubscriber
     ) -> str:
         whom = {"subscriber_id": to.subscriber_id, "external_id": to.external_id}
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             form.project_id, **whom, channel=to.channel, tx=tx
         )
-        bot = self._channels.of(form.project_id, receiver.channel)
-        most = self._most(() if bot is None else (bot,))
+        bot = self._channels.resolve(form.project_id, receiver.channel)
+        most = self._max_text_length(() if bot is None else (bot,))
         text = self._text(form, submission, receiver.lang, to.text, most)
         body = SendBody(subscriber_id=receiver.subscriber_id, text=text, format="plain")
         message = await self._messages.queue(tx, form.project_id, body)
@@ -140,7 +140,7 @@ class SubmissionRouter:
 
     async def _to_tag(self, tx: Tx, form: Form, submission: Submission, to: ToTag) -> str:
         # As variables, so that braces in an answer are no variables of their own.
-        most = self._most(self._channels.all_of(form.project_id))
+        most = self._max_text_length(self._channels.list_for_project(form.project_id))
         names = {lang: f"form_{lang.replace('-', '_')}" for lang in self._settings.languages}
         message = MailingMessage(
             text={lang: f"{{{{ {name} }}}}" for lang, name in names.items()},
@@ -163,7 +163,7 @@ class SubmissionRouter:
                 project_id=form.project_id,
                 source="form",
                 source_id=submission.submission_id,
-                text=self._text(form, submission, lang, None, self._most()),
+                text=self._text(form, submission, lang, None, self._max_text_length()),
                 subject=in_language(to.subject or form.definition.title, lang, lang),
                 subscriber_id=submission.subscriber_id,
                 customer_name=name,
@@ -177,13 +177,13 @@ class SubmissionRouter:
             raise NotFound(NO_HELPDESK)
         return ticket_id
 
-    def _most(self, channels: Iterable[Channel] = ()) -> int:
+    def _max_text_length(self, channels: Iterable[Channel] = ()) -> int:
         """How long a text may be, in UTF-16 code units: one too long would reach nobody."""
         longest = (channel.capabilities.max_text_length for channel in channels)
         return min((self._settings.limits.text_length, *longest))
 
     def _text(
-        self, form: Form, submission: Submission, lang: str, head: Localized | None, most: int
+        self, form: Form, submission: Submission, lang: str, head: Localized | None, limit: int
     ) -> str:
         settings = self._settings
         return summarized(
@@ -193,5 +193,5 @@ class SubmissionRouter:
             lang=lang,
             default_lang=settings.default_lang,
             head=head,
-            most=most,
+            limit=limit,
         )

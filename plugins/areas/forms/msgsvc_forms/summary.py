@@ -23,7 +23,7 @@ def summarized(
     lang: str,
     default_lang: str,
     head: Localized | None,
-    most: int,
+    limit: int,
 ) -> str:
     """A line for each answer below `head`, or the form's title, cut to `limit` UTF-16 code units."""
     lines = [in_language(head or definition.title, lang, default_lang), ""]
@@ -33,7 +33,7 @@ def summarized(
             label = in_language(field.label, lang, default_lang).rstrip(" :")
             shown = readable(_, field, answer["value"], lang=lang, default_lang=default_lang)
             lines.append(f"{label}: {shown}".replace("\n", f"\n{INDENT}"))
-    return clipped("\n".join(lines).strip(), most)
+    return clipped("\n".join(lines).strip(), limit)
 
 
 def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_lang: str) -> str:

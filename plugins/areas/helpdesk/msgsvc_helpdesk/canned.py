@@ -52,7 +52,7 @@ class CannedAnswers:
             raise Conflict(f"a project has at most {limit} canned answers")
         return answer
 
-    async def find(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
+    async def get(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
         """Raises `NotFound`, for another project's as well."""
         answer = await canned_store.find(tx, project_id, key)
         if answer is None:
@@ -60,17 +60,17 @@ class CannedAnswers:
         return answer
 
     async def page(
-        self, tx: Tx, project_id: str, after: str | None, most: int
+        self, tx: Tx, project_id: str, after: str | None, limit: int
     ) -> list[CannedAnswer]:
         """Newest first, from `after` on."""
-        return await canned_store.list_page(tx, project_id, after, most)
+        return await canned_store.list_page(tx, project_id, after, limit)
 
     async def update(
         self, tx: Tx, project_id: str, key: str, body: UpdateCannedBody
     ) -> CannedAnswer:
         """The answer after the change. Raises `NotFound`, `ValidationFailed`."""
         await tx.lock(f"canned answers of {project_id}")
-        before = await self.find(tx, project_id, key)
+        before = await self.get(tx, project_id, key)
         content = read_column(before.content).content
         after = replace(
             before,
@@ -95,7 +95,7 @@ class CannedAnswers:
         self, tx: Tx, project_id: str, key: str, variables: Mapping[str, Any], lang: str
     ) -> Content:
         """The text for a reader of `lang`. Raises `NotFound`, `ValidationFailed`."""
-        answer = await self.find(tx, project_id, key)
+        answer = await self.get(tx, project_id, key)
         values = {name: to_text(value) for name, value in variables.items()}
         try:
             return self._rendered(read_column(answer.content), values, lang)

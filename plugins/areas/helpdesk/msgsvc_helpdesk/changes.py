@@ -44,7 +44,7 @@ class TicketChanges:
         self._subscribers = subscribers
         self._settings = settings
 
-    async def find(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+    async def get(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
         """A ticket by its id or its number; one that was merged leads to that which goes on.
 
         Raises `NotFound`, for another project's id as well.
@@ -54,11 +54,11 @@ class TicketChanges:
             ticket = await self._named(tx, project_id, ticket.merged_into)
         return ticket
 
-    async def hold(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+    async def lock(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
         """Like `find`; nobody else changes the ticket until the transaction ends."""
-        wanted = await self.find(tx, project_id, ticket_id)
+        wanted = await self.get(tx, project_id, ticket_id)
         while True:
-            held = await store.hold(tx, project_id, wanted.ticket_id)
+            held = await store.lock(tx, project_id, wanted.ticket_id)
             if held is None:
                 raise _missing(ticket_id)
             if held.merged_into is None:
@@ -71,7 +71,7 @@ class TicketChanges:
     ) -> Ticket:
         """Raises `NotFound`. `snoozed` takes a time: see `snooze`."""
         assert status != "snoozed", "a snooze has an end"
-        return await self._move(tx, await self.hold(tx, project_id, ticket_id), status)
+        return await self._set_status(tx, await self.lock(tx, project_id, ticket_id), status)
 
     async def close(self, tx: Tx, project_id: str, ticket_id: str, actor: Actor) -> Ticket:
         """Ends a ticket; the customer's next message may open it again. Raises `NotFound`."""
@@ -90,23 +90,23 @@ class TicketChanges:
             raise ValidationFailed("until: must be in the future")
         if until_ms > now_ms + days * DAY_MS:
             raise ValidationFailed(f"until: must be at most {days} days away")
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
         if ticket.status == "snoozed":
             return await self._write(tx, ticket, {"snoozed_until_ms": until_ms})
-        return await self._move(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
+        return await self._set_status(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
 
     async def wake(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Reopens a ticket whose snooze is over, unless that has been done."""
-        ticket = await store.hold(tx, project_id, ticket_id)
+        ticket = await store.lock(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         if ticket and ticket.snoozed_until_ms is not None and ticket.snoozed_until_ms <= now_ms:
-            await self._move(tx, ticket, "open")
+            await self._set_status(tx, ticket, "open")
 
-    async def tell_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+    async def notify_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Emits that a customer has waited too long, once until they are answered."""
-        ticket = await store.hold(tx, project_id, ticket_id)
+        ticket = await store.lock(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
         if ticket is None or ticket.status != "open" or ticket.told_waiting_at_ms is not None:
@@ -121,7 +121,7 @@ class TicketChanges:
         self, tx: Tx, project_id: str, ticket_id: str, priority: Priority, actor: Actor
     ) -> Ticket:
         """Raises `NotFound`."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.priority == priority:
             return ticket
         return await self._write(tx, ticket, {"priority": priority})
@@ -131,7 +131,7 @@ class TicketChanges:
     ) -> Ticket:
         """Puts these tags in place of all others. Raises `NotFound`, `ValidationFailed`."""
         wanted = self._checked_tags(tags)
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.tags == wanted:
             return ticket
         await store.set_tags(tx, project_id, ticket.ticket_id, wanted)
@@ -154,7 +154,7 @@ class TicketChanges:
         """
         if member_id is not None:
             await self.check_agent(tx, project_id, member_id, "assignee_id")
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.assignee_id == member_id:
             return ticket
         if only_if_unassigned and ticket.assignee_id is not None:
@@ -163,20 +163,20 @@ class TicketChanges:
         await self.emit(tx, assigned, names.ASSIGNED)
         return assigned
 
-    async def take_from(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
+    async def unassign(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
         """Gives a ticket to nobody, if this member still has it."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.assignee_id == member_id:
             await self.assign(tx, project_id, ticket.ticket_id, None, SYSTEM)
 
-    async def take(
+    async def claim(
         self, tx: Tx, project_id: str, ticket_id: str, member_id: str, actor: Actor
     ) -> Ticket:
         """Assigns an unassigned ticket to a member; of concurrent claims the first one wins.
 
         Raises as `assign`; `Conflict` names the assignee, or says that the ticket is closed.
         """
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict(f"ticket {ticket.number} is closed")
         return await self.assign(
@@ -186,7 +186,7 @@ class TicketChanges:
     async def check_agent(self, tx: Tx, project_id: str, member_id: str, field: str) -> None:
         """Raises `NotFound` for an unknown member, `ValidationFailed` for one who does not answer
         customers."""
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         if not member.is_agent:
             raise ValidationFailed(f"{field}: {member_id} does not answer customers")
 
@@ -196,7 +196,7 @@ class TicketChanges:
         """Emits an event with the ticket's current state, and its customer's fields if they have a
         messenger."""
         key = (ticket.project_id, ticket.subscriber_id or "")
-        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.get_many(tx, [key])).get(key)
         told = {
             "ticket_id": ticket.ticket_id,
             "number": ticket.number,
@@ -217,7 +217,7 @@ class TicketChanges:
             raise _missing(name)
         return ticket
 
-    async def _move(
+    async def _set_status(
         self,
         tx: Tx,
         ticket: Ticket,

@@ -38,23 +38,23 @@ class HelpdeskBot:
 
     def rules(self) -> list[InboundRule]:
         return [
-            InboundRule("message", self._heard, priority=PRIORITY),
+            InboundRule("message", self._on_message, priority=PRIORITY),
             InboundRule("edit", self._changed, priority=PRIORITY),
         ]
 
-    async def _heard(self, ctx: InboundContext) -> bool:
+    async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
         if ctx.chat.project_id is None:
             await ctx.reply(texts.stranger(ctx._))
             return True
-        project = await self._projects.find(ctx.tx, ctx.chat.project_id)
+        project = await self._projects.get(ctx.tx, ctx.chat.project_id)
         if project.status != "active":
             return False
         if ctx.update.text.strip() or ctx.update.files:
-            await self._take(ctx, ctx.update, project)
+            await self._receive(ctx, ctx.update, project)
         return True
 
-    async def _take(self, ctx: InboundContext, update: MessageReceived, project: Project) -> None:
+    async def _receive(self, ctx: InboundContext, update: MessageReceived, project: Project) -> None:
         project_id = project.project_id
         known = await store.status_of_person(
             ctx.tx, project_id, ctx.channel_name, update.user.user_id
@@ -77,7 +77,7 @@ class HelpdeskBot:
             chat_id=update.chat_id,
             message_ref=update.message_ref,
         )
-        ticket, is_new = await self._tickets.hear(
+        ticket, is_new = await self._tickets.receive_customer_message(
             ctx.tx,
             project_id,
             subscriber.subscriber_id,
@@ -85,7 +85,7 @@ class HelpdeskBot:
             await self._answered(ctx, update, project_id),
         )
         if is_new and self._settings.acknowledge:
-            await ctx.reply(texts.taken(ctx._, project.name, ticket.number))
+            await ctx.reply(texts.acknowledged(ctx._, project.name, ticket.number))
 
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str
@@ -108,7 +108,7 @@ class HelpdeskBot:
         if entry is None:
             return False
         text, digest = update.text.replace("\0", ""), _digest(update.files)
-        ticket = await self._tickets.find(ctx.tx, entry.project_id, entry.ticket_id)
+        ticket = await self._tickets.get(ctx.tx, entry.project_id, entry.ticket_id)
         customer = ticket.subscriber_id or ""
         if await blocklist_store.find(ctx.tx, entry.project_id, customer) is not None:
             return True

@@ -46,7 +46,7 @@ class Inbox:
     ) -> tuple[list[Ticket], str | None]:
         """A page, what was said last first, and the cursor of the next. Raises `BadRequest`."""
         after = _read_after(query.after)
-        found = await inbox_store.list_page(tx, project_id, query, after, query.most)
+        found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit)
         page = found[: query.limit]
         if len(found) <= query.limit:
             return page, None

@@ -143,7 +143,7 @@ class CustomerMessage:
 
 
 @value_object
-class Answered:
+class AgentReply:
     """What an agent says: to the customer, or as a note."""
 
     text: str
@@ -160,7 +160,7 @@ class Opening:
     """A new ticket. `message` is None if the project opens it without text."""
 
     source: str
-    heard: CustomerMessage | None
+    message: CustomerMessage | None
     source_id: str | None = None
     subject: str = ""
     subscriber_id: str | None = None

@@ -26,7 +26,7 @@ from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
     Actor,
-    Answered,
+    AgentReply,
     AssignBody,
     CustomerMessage,
     CustomerReplyBody,
@@ -82,7 +82,7 @@ async def open_ticket(
     """Opens a ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
     subscriber_id = None
     if body.channel != VIRTUAL:
-        receiver = await subscribers.receiver(
+        receiver = await subscribers.get_recipient(
             ctx.project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -93,7 +93,7 @@ async def open_ticket(
     tickets.check_text(body.text)
     opening = Opening(
         source="api",
-        heard=CustomerMessage(body.text, tuple(body.file_ids)),
+        message=CustomerMessage(body.text, tuple(body.file_ids)),
         subject=body.subject,
         subscriber_id=subscriber_id,
         customer_name=body.name or "",
@@ -123,8 +123,8 @@ async def get_ticket(
     One that was merged into another shows that one.
     """
     tickets = all_tickets
-    ticket = await tickets.find(ctx.tx, ctx.project_id, ticket_id)
-    found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.most)
+    ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
+    found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return WholeTicketAnswer.whole(ticket, page, following, await _messages(ctx, page))
 
@@ -160,7 +160,7 @@ async def reply_to_ticket(
             ctx.tx, ctx.project_id, body.canned, body.variables or {}, lang
         )
         text, text_format = content.text, content.format
-    said = Answered(
+    said = AgentReply(
         text=text,
         internal=body.internal,
         format=text_format,

@@ -4,7 +4,7 @@ from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.kernel.i18n import Translate
 
 
-def taken(_: Translate, project: str, number: int) -> OutgoingMessage:
+def acknowledged(_: Translate, project: str, number: int) -> OutgoingMessage:
     """For who opened a ticket by writing."""
     return OutgoingMessage(
         _(

@@ -24,7 +24,7 @@ class CodeHashes:
     def __init__(self, box: SecretBox) -> None:
         self._box = box
 
-    def make(self, otp_id: str, code: str) -> str:
+    def hash(self, otp_id: str, code: str) -> str:
         return self._box.keyed_hash(PURPOSE, _value(otp_id, code))
 
     def match(self, otp_id: str, code: str, stored: str) -> bool:

@@ -34,10 +34,10 @@ class CodeBot:
         """What can't be had any more is left to the core's answer."""
         assert isinstance(ctx.update, Started)
         token = payloads.read_payload(ctx.update.payload)
-        request = token and await self._codes.hold_requested(ctx.tx, token)
+        request = token and await self._codes.lock_requested(ctx.tx, token)
         if not request or not ctx.serves(request.project_id):
             return False
-        project = await self._projects.find(ctx.tx, request.project_id)
+        project = await self._projects.get(ctx.tx, request.project_id)
         if project.status != "active":
             return False
         if request.stored_status == "waiting":
@@ -79,5 +79,5 @@ class CodeBot:
     async def _is_of(self, ctx: InboundContext, request: OneTimeCode) -> bool:
         """Whether the code was sent to this person."""
         assert request.subscriber_id is not None
-        subscriber = await self._subscribers.find(ctx.tx, request.project_id, request.subscriber_id)
+        subscriber = await self._subscribers.get(ctx.tx, request.project_id, request.subscriber_id)
         return (subscriber.bot, subscriber.user_id) == (ctx.channel, ctx.update.user.user_id)

@@ -24,7 +24,7 @@ async def check_send(
     """Raises `OtpRateLimited` for a code too many in the hour, `TooEarly` for one too soon."""
     most = settings.sends_per_hour
     issued = await store.list_issued(
-        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, most=most
+        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, limit=most
     )
     if len(issued) == most:
         raise OtpRateLimited(

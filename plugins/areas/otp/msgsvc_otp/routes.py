@@ -94,5 +94,5 @@ async def get_otp(
     ctx: Context, otp_id: str, clock: Clock, one_time_codes: OneTimeCodes
 ) -> OtpAnswer:
     """Shows where a code stands; never the code."""
-    code = await one_time_codes.find(ctx.tx, ctx.project_id, otp_id)
+    code = await one_time_codes.get(ctx.tx, ctx.project_id, otp_id)
     return OtpAnswer.of(code, clock.now_ms())

@@ -74,7 +74,7 @@ class OneTimeCodes:
         `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
         request = self._new(project_id, body, channel=body.channel)
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -82,9 +82,9 @@ class OneTimeCodes:
             tx=tx,
         )
         # Before anything is written: an erasure holds the person, and then waits for their codes.
-        if not await store.keep_subscriber(tx, project_id, receiver.subscriber_id):
+        if not await store.lock_subscriber(tx, project_id, receiver.subscriber_id):
             raise SubscriberNotFound(f"there is no subscriber {receiver.subscriber_id!r}")
-        subscriber = await self._subscribers.find(tx, project_id, receiver.subscriber_id)
+        subscriber = await self._subscribers.get(tx, project_id, receiver.subscriber_id)
         if subscriber.status != "active":
             raise Conflict(
                 f"{subscriber.subscriber_id} is {subscriber.status}, and can't be sent a code;"
@@ -113,19 +113,19 @@ class OneTimeCodes:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[OneTimeCode]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_page(tx, project_id, query.after, query.most)
+        return await store.list_page(tx, project_id, query.after, query.fetch_limit)
 
-    async def find(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
+    async def get(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
         """Raises `NotFound`, for another project's code as well."""
         code = await store.find(tx, project_id, otp_id)
         if code is None:
             raise NotFound(f"there is no one-time code {otp_id!r}")
         return code
 
-    async def hold_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
+    async def lock_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
         """Locks the request with this token, whatever its state. A concurrent opening of the link waits
         until the transaction ends."""
-        return await store.hold_by_token(tx, digest(token))
+        return await store.lock_by_token(tx, digest(token))
 
     async def issue(self, tx: Tx, request: OneTimeCode, subscriber: Subscriber) -> OneTimeCode:
         """Makes the code of a request that waits, and has it sent.
@@ -142,7 +142,7 @@ class OneTimeCodes:
             tx,
             request,
             subscriber_id=subscriber_id,
-            code_hash=self._hashes.make(request.otp_id, code),
+            code_hash=self._hashes.hash(request.otp_id, code),
             now_ms=now_ms,
             expires_at_ms=now_ms + request.ttl_minutes * 60_000,
         )
@@ -171,7 +171,7 @@ class OneTimeCodes:
             raise await self._why_refused(tx, known, now_ms)
         await limits.check_guess(tx, self._settings, counted, now_ms=now_ms)
         assert counted.subscriber_id is not None
-        subscriber = await self._subscribers.find(tx, project_id, counted.subscriber_id)
+        subscriber = await self._subscribers.get(tx, project_id, counted.subscriber_id)
         assert counted.code_hash is not None
         if not self._hashes.match(counted.otp_id, given, counted.code_hash):
             return await self._count_wrong(tx, counted, subscriber)
@@ -198,11 +198,11 @@ class OneTimeCodes:
                 "otp_id, subscriber_id, external_id: give one of them, not several"
             )
         if body.otp_id is not None:
-            code = await self.find(tx, project_id, body.otp_id)
+            code = await self.get(tx, project_id, body.otp_id)
             if body.purpose not in {None, code.purpose}:
                 raise OtpInvalid(f"purpose: this code is for {code.purpose}")
             if code.subscriber_id is not None:
-                await _hold(tx, project_id, code.subscriber_id)
+                await _lock(tx, project_id, code.subscriber_id)
             return code
         if names.count(None) == len(names):
             raise ValidationFailed("otp_id: give it, or subscriber_id, or external_id")
@@ -212,14 +212,14 @@ class OneTimeCodes:
         if last is None:
             return None
         assert last.subscriber_id is not None
-        await _hold(tx, project_id, last.subscriber_id)
+        await _lock(tx, project_id, last.subscriber_id)
         # Another may have been sent until the lock was ours.
         return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
 
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
         """The subscribers of the request: with an `external_id` those of all channels, because the code may
         have been sent to another one than the most recently active."""
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -238,7 +238,7 @@ class OneTimeCodes:
         if code is None:
             return OtpInvalid("code: none was sent to this subscriber for this purpose")
         # Read again: it may have changed since it was found.
-        code = await self.find(tx, code.project_id, code.otp_id)
+        code = await self.get(tx, code.project_id, code.otp_id)
         match code.status(now_ms):
             case "expired":
                 return OtpExpired("code: not given in time; send another")
@@ -300,13 +300,13 @@ async def emit(
     await events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
 
 
-async def _hold(tx: Tx, project_id: str, subscriber_id: str) -> None:
+async def _lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
     """Keeps others from the person's codes, and the person from being erased meanwhile.
 
     The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
     a code twice, and the two would wait for each other.
     """
-    await store.keep_subscriber(tx, project_id, subscriber_id)
+    await store.lock_subscriber(tx, project_id, subscriber_id)
     await limits.lock(tx, project_id, subscriber_id)
 
 

@@ -52,7 +52,7 @@ async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> 
     )
 
 
-async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
+async def lock_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
     """Locks the subscriber until the transaction ends; False if they do not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_subscribers"
@@ -71,13 +71,13 @@ async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:
     return _code(row)
 
 
-async def list_page(tx: Tx, project_id: str, after: str | None, most: int) -> list[OneTimeCode]:
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[OneTimeCode]:
     """Newest first, from `after` on."""
     older = "" if after is None else " AND otp_id < :after"
     rows = await tx.fetch_all(
         f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id{older}"
         " ORDER BY otp_id DESC LIMIT :most",
-        {"project_id": project_id, "most": most, **({} if after is None else {"after": after})},
+        {"project_id": project_id, "most": limit, **({} if after is None else {"after": after})},
     )
     return [_found(row) for row in rows]
 
@@ -97,7 +97,7 @@ async def find_last(
     return _code(row)
 
 
-async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
+async def lock_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
     """Of any project: a start link contains only the token. A concurrent opening of the link waits until
     the transaction ends."""
     row = await tx.fetch_one(
@@ -109,7 +109,7 @@ async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
 
 
 async def list_issued(
-    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, most: int
+    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, limit: int
 ) -> list[Issued]:
     """The subscriber's codes after that time, newest first, up to `limit`."""
     rows = await tx.fetch_all(
@@ -120,7 +120,7 @@ async def list_issued(
             "project_id": project_id,
             "subscriber_id": subscriber_id,
             "since_ms": since_ms,
-            "most": most,
+            "most": limit,
         },
     )
     return [Issued(row["purpose"], row["issued_at_ms"]) for row in rows]
@@ -228,10 +228,10 @@ async def mark_failed(tx: Tx, project_id: str, otp_id: str, reason: str) -> None
     )
 
 
-async def purge(tx: Tx, created_before_ms: int, most: int) -> int:
+async def purge(tx: Tx, created_before_ms: int, limit: int) -> int:
     """Deletes some old codes of all projects; returns how many."""
     old = limited_delete("otp_codes", "created_at_ms < :created_before_ms", tx.dialect)
-    params = {"created_before_ms": created_before_ms, "most": most}
+    params = {"created_before_ms": created_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM otp_codes WHERE {old}", params)
 
 

@@ -32,7 +32,7 @@ class Wording:
         Raises `ValidationFailed` for a project's template that does not show the code, or has unknown
         variables.
         """
-        project = await self._projects.find(tx, request.project_id)
+        project = await self._projects.get(tx, request.project_id)
         template = await self._template(tx, request)
         if template is None:
             return texts.code_message(

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff:
+class Postponed:
     """What is left for the next run, and why."""
 
     left: Sequence[Due]
@@ -41,7 +41,7 @@ class ScheduleJobs:
     @property
     def specs(self) -> list[JobSpec]:
         # After a failure it looks again soon: others wait for their time.
-        backoff = exponential(first_s=1.0, most_s=30.0)
+        backoff = exponential(first_s=1.0, max_s=30.0)
         return [
             JobSpec("scheduling.run", self.run_due, every_s=1, backoff=backoff),
             JobSpec("scheduling.purge", self.purge, every_s=3600),
@@ -89,7 +89,7 @@ class ScheduleJobs:
 
 def _side_by_side(
     ctx: JobContext, running: Running, due: Sequence[Due]
-) -> Iterator[Awaitable[PutOff | None]]:
+) -> Iterator[Awaitable[Postponed | None]]:
     """What is due, in parts of which none waits for another."""
     to_one = [one for one in due if one.subscriber_id is not None]
     if to_one:
@@ -103,18 +103,18 @@ def _side_by_side(
         yield _run_mailings(ctx, running, mailings, at_once)
 
 
-async def _run_messages(running: Running, due: Sequence[Due]) -> PutOff | None:
+async def _run_messages(running: Running, due: Sequence[Due]) -> Postponed | None:
     try:
         await running.run(*due)
     except PASSING as error:
         log.warning("scheduled_messages_put_off", count=len(due), error=str(error))
-        return PutOff(due, error)
+        return Postponed(due, error)
     return None
 
 
 async def _run_mailings(
     ctx: JobContext, running: Running, due: Sequence[Due], at_once: asyncio.Semaphore
-) -> PutOff | None:
+) -> Postponed | None:
     """Up to the first that can't be started now; those after it come with the next look."""
     for mailing in due:
         async with at_once:
@@ -124,5 +124,5 @@ async def _run_mailings(
                 await running.run(mailing)
             except PASSING as error:
                 log.warning("scheduled_mailing_put_off", id=mailing.record_id, error=str(error))
-                return PutOff([mailing], error)
+                return Postponed([mailing], error)
     return None

@@ -55,7 +55,7 @@ async def list_recurring(
 ) -> RecurringList:
     """Lists the project's recurring messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
+        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return RecurringList(data=await _answers(ctx, mailings, page), next_cursor=following)
@@ -66,7 +66,7 @@ async def get_recurring(
     ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
     """Shows a recurring message: when it comes next, and what became of the last run."""
-    record = await scheduling.find(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    record = await scheduling.get(ctx.tx, ctx.project_id, recurring_id, "recurring")
     return await _answer(ctx, mailings, record)
 
 

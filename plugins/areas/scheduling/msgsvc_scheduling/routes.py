@@ -54,7 +54,7 @@ async def list_scheduled(
 ) -> ScheduledList:
     """Lists the project's scheduled messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.most
+        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return ScheduledList(data=await _answers(ctx, mailings, page), next_cursor=following)
@@ -65,7 +65,7 @@ async def get_scheduled(
     ctx: Context, scheduled_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> ScheduledAnswer:
     """Shows a scheduled message, also for a while after it is over."""
-    record = await scheduling.find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    record = await scheduling.get(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
     return await _answer(ctx, mailings, record)
 
 

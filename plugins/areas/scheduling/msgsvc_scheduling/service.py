@@ -47,7 +47,7 @@ class Scheduling:
         await self._add(tx, record)
         return record
 
-    async def find(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record:
+    async def get(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record:
         """Raises `NotFound`, for another project's as well."""
         return _found(await store.find(tx, project_id, record_id, kind), record_id)
 
@@ -62,7 +62,7 @@ class Scheduling:
     ) -> Record:
         """The record after the change. Raises what `create` does, `NotFound`, and `Conflict` for one
         whose time has come."""
-        record = await self._held_open(tx, project_id, record_id, "scheduled")
+        record = await self._lock_open(tx, project_id, record_id, "scheduled")
         changed = replace(record, message=body.changed(record.message))
         if body.send_at is not None:
             timezone = body.timezone or record.timezone
@@ -78,7 +78,7 @@ class Scheduling:
 
     async def cancel(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> None:
         """Raises `NotFound`, and `Conflict` for one that is over."""
-        record = await self._held_open(tx, project_id, record_id, kind)
+        record = await self._lock_open(tx, project_id, record_id, kind)
         await store.update(tx, record.finished("cancelled", self._clock.now_ms()))
 
     async def create_recurring(self, tx: Tx, project_id: str, body: RecurringBody) -> Record:
@@ -103,7 +103,7 @@ class Scheduling:
     ) -> Record:
         """The record after the change. Raises what `create_recurring` does, `NotFound`, and `Conflict`
         for one that is over."""
-        record = await self._held_open(tx, project_id, record_id, "recurring")
+        record = await self._lock_open(tx, project_id, record_id, "recurring")
         changed = replace(record, message=body.changed(record.message))
         if body.changes_times:
             assert record.rule is not None, "a recurring record has its rule"
@@ -122,7 +122,7 @@ class Scheduling:
 
     async def pause(self, tx: Tx, project_id: str, record_id: str) -> Record:
         """What would have come meanwhile never does. Raises `NotFound`, and `Conflict` unless active."""
-        record = await self._held_open(tx, project_id, record_id, "recurring", "active")
+        record = await self._lock_open(tx, project_id, record_id, "recurring", "active")
         paused = replace(record, status="paused", due_at_ms=None)
         await store.update(tx, paused)
         return paused
@@ -130,7 +130,7 @@ class Scheduling:
     async def resume(self, tx: Tx, project_id: str, record_id: str) -> Record:
         """Goes on with the next run from now, or has ended meanwhile. Raises `NotFound`, and `Conflict`
         unless it is paused."""
-        record = await self._held_open(tx, project_id, record_id, "recurring", "paused")
+        record = await self._lock_open(tx, project_id, record_id, "recurring", "paused")
         assert record.rule is not None, "a recurring record has its rule"
         now_ms = self._clock.now_ms()
         next_ms = record.rule.next_after(now_ms, done_ms=record.last_run_at_ms)
@@ -144,7 +144,7 @@ class Scheduling:
         """A record without id and time. Raises what names no subscriber."""
         subscriber_id = None
         if body.audience is None:
-            receiver = await self._subscribers.receiver(
+            receiver = await self._subscribers.get_recipient(
                 project_id,
                 subscriber_id=body.subscriber_id,
                 external_id=body.external_id,
@@ -185,10 +185,10 @@ class Scheduling:
             raise Conflict(f"a project has at most {limit} scheduled and recurring messages open")
         await store.insert(tx, record)
 
-    async def _held_open(
+    async def _lock_open(
         self, tx: Tx, project_id: str, record_id: str, kind: Kind, status: str | None = None
     ) -> Record:
-        record = _found(await store.hold(tx, project_id, record_id, kind), record_id)
+        record = _found(await store.lock(tx, project_id, record_id, kind), record_id)
         if record.finished_at_ms is not None or status not in {None, record.status}:
             raise Conflict(f"it is {record.status}")
         return record

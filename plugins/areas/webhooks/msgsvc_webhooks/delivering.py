@@ -136,16 +136,16 @@ class _Batch:
         return self._loaded_s is not None and self._loop.time() - self._loaded_s < FRESH_S
 
     async def _load(self) -> None:
-        self._webhook, sealed, self._deliveries = await self._db.ask_few(self._ask)
+        self._webhook, sealed, self._deliveries = await self._db.read_inline(self._read)
         self._secrets = None
         with suppress(DecryptionError):
             self._secrets = self._webhooks.unseal(self._webhook_id, sealed)
         self._loaded_s = self._loop.time()
 
-    async def _ask(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
+    async def _read(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
         now_ms = self._clock.now_ms()
         webhook, sealed = await store.find_with_secrets(
             tx, self._project_id, self._webhook_id, now_ms
         )
         ids = list(self._uncalled.values())
-        return webhook, sealed, await journal.find_many(tx, self._project_id, ids)
+        return webhook, sealed, await journal.get_many(tx, self._project_id, ids)

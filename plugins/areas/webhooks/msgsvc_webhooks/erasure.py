@@ -16,7 +16,7 @@ from msgsvc_core.kernel.json import to_json
 WINDOW = 5000
 
 
-async def forget(db: Database, project_id: str, subscriber_id: str) -> None:
+async def erase(db: Database, project_id: str, subscriber_id: str) -> None:
     """Empties the journal's copies of events that concern the person, in small transactions."""
     after = ""
     while True:

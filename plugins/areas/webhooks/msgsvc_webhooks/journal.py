@@ -31,7 +31,7 @@ async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
     return None if row is None else _delivery(row)
 
 
-async def find_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
+async def get_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
     """A project's deliveries by id."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
     statement = f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE project_id = :project_id AND "
@@ -71,7 +71,7 @@ async def list_page(
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE {' AND '.join(conditions)}"
         " ORDER BY delivery_id DESC LIMIT :most",
-        {**params, "most": query.most},
+        {**params, "most": query.fetch_limit},
     )
     return [_delivery(row) for row in rows]
 
@@ -95,7 +95,7 @@ async def of_events(
 _PLAN_ANEW = "step = 0, first_attempt_at_ms = NULL, next_attempt_at_ms = :now_ms"
 
 
-async def begin_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
+async def restart_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
     """Puts a pending delivery, whose job is brought forward, at the beginning of its plan."""
     await tx.execute(
         f"UPDATE webhooks_deliveries SET {_PLAN_ANEW} WHERE {_THIS} AND status = 'pending'",
@@ -103,7 +103,7 @@ async def begin_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> 
     )
 
 
-async def begin_again(
+async def restart(
     tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int
 ) -> list[str]:
     """Makes deliveries that have ended pending, at the beginning of their plan, their attempts kept;
@@ -208,7 +208,7 @@ def _written(one: Tried) -> tuple[str | None, ...]:
     )
 
 
-async def end(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int) -> None:
+async def finish(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int) -> None:
     """Ends deliveries without a further attempt."""
     if deliveries:
         await tx.execute(

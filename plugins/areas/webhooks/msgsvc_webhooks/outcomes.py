@@ -154,7 +154,7 @@ class OutcomeWriter:
             for outcome in group:
                 outcome.written.ctx.forget(outcome.job)
                 outcome.written.one()
-            self._tell(group)
+            self._resolve(group)
 
     async def _commit(self, group: Sequence[Outcome]) -> None:
         done = [outcome.job for outcome in group if outcome.next_at_ms is None]
@@ -180,10 +180,10 @@ class OutcomeWriter:
             tried.append(
                 journal.Tried(delivery, attempt, outcome.status, outcome.step, outcome.next_at_ms)
             )
-        await journal.end(tx, cancelled, "cancelled", now_ms)
+        await journal.finish(tx, cancelled, "cancelled", now_ms)
         if not await journal.record_attempts(tx, tried, now_ms):
             raise LeaseLost
-        await self._health.note(
+        await self._health.record(
             tx,
             [
                 Called(outcome.webhook, outcome.delivery, outcome.attempt, outcome.verdict)
@@ -192,7 +192,7 @@ class OutcomeWriter:
             ],
         )
 
-    def _tell(self, group: Sequence[Outcome]) -> None:
+    def _resolve(self, group: Sequence[Outcome]) -> None:
         for verdict, count in Counter(outcome.verdict for outcome in group).items():
             if verdict is not None:
                 self._metrics.count(verdict, count)

@@ -18,7 +18,7 @@ from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
-from msgsvc_webhooks.erasure import forget
+from msgsvc_webhooks.erasure import erase
 from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics
@@ -135,4 +135,4 @@ class WebhooksPlugin:
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await forget(self._db, project_id, subscriber_id)
+        await erase(self._db, project_id, subscriber_id)

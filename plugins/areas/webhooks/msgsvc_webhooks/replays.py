@@ -32,7 +32,7 @@ class Replays:
     def spec(self) -> JobSpec:
         return JobSpec(REPLAY, self.replay)
 
-    async def begin(
+    async def start(
         self, tx: Tx, project_id: str, webhook_id: str, body: ReplayBody
     ) -> ReplayAnswer:
         """Has the events since `body.since` looked at, in the background.
@@ -40,12 +40,12 @@ class Replays:
         Raises `NotFound`; `Conflict` for a disabled webhook, and while another replay of it runs;
         `ValidationFailed` for a time in the future, before the journal, or of too many events.
         """
-        webhook = await self._webhooks.find_active(tx, project_id, webhook_id)
+        webhook = await self._webhooks.get_active(tx, project_id, webhook_id)
         now_ms = self._clock.now_ms()
         self._check_since(body.since, now_ms)
         most = self._webhooks.settings.replay_events
         count = await self._events.count(
-            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, most=most + 1
+            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, limit=most + 1
         )
         if count > most:
             raise ValidationFailed(f"since: more than {most} events happened since then")
@@ -122,7 +122,7 @@ class Replays:
             for delivery_id in _to_repeat(deliveries, include_delivered=include_delivered)
         ]
         if again:
-            begun = await journal.begin_again(tx, webhook.project_id, again, now_ms)
+            begun = await journal.restart(tx, webhook.project_id, again, now_ms)
             await self._webhooks.enqueue(
                 tx, webhook.project_id, webhook.webhook_id, begun, priority=BULK
             )

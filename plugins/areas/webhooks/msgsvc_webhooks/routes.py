@@ -36,7 +36,7 @@ async def create_webhook(
 @router.get("/v1/webhooks", errors=(BadRequest,))
 async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> WebhookList:
     """Lists the project's webhooks, newest first."""
-    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda webhook: webhook.webhook_id)
     return WebhookList(
         data=[WebhookAnswer.of(webhook) for webhook in page],
@@ -47,7 +47,7 @@ async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> W
 @router.get("/v1/webhooks/{webhook_id}", errors=(NotFound,))
 async def get_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> WebhookAnswer:
     """Shows one webhook, without its secret."""
-    return WebhookAnswer.of(await webhooks.find(ctx.tx, ctx.project_id, webhook_id))
+    return WebhookAnswer.of(await webhooks.get(ctx.tx, ctx.project_id, webhook_id))
 
 
 @router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
@@ -106,7 +106,7 @@ async def replay_webhook(
     and deliveries that failed or were cancelled begin again under their id. It is done in the
     background, behind what happens meanwhile; `events` says how many are looked at.
     """
-    return await replays.begin(ctx.tx, ctx.project_id, webhook_id, body)
+    return await replays.start(ctx.tx, ctx.project_id, webhook_id, body)
 
 
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))

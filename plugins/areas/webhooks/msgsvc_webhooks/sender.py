@@ -119,7 +119,7 @@ class Sender:
         self._check_url(url)
         body = delivery.body.encode()
         headers = self._headers(delivery, body, secrets)
-        with self._deadlines.within(self._settings.attempt_timeout_s):
+        with self._deadlines.timeout(self._settings.attempt_timeout_s):
             async with self._session.post(
                 url, data=body, headers=headers, allow_redirects=False
             ) as response:

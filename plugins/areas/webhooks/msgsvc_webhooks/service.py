@@ -116,7 +116,7 @@ class Webhooks:
         await store.insert(tx, webhook)
         return webhook, await self._add_secret(tx, project_id, webhook.webhook_id)
 
-    async def find(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+    async def get(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
         """Raises `NotFound`, for another project's id as well."""
         webhook = await store.find(tx, project_id, webhook_id)
         if webhook is None:
@@ -142,7 +142,7 @@ class Webhooks:
         now_ms = self._clock.now_ms()
         if not await store.update(tx, project_id, webhook_id, changes, now_ms):
             raise _not_found(webhook_id)
-        return await self.find(tx, project_id, webhook_id)
+        return await self.get(tx, project_id, webhook_id)
 
     async def delete(self, tx: Tx, project_id: str, webhook_id: str) -> None:
         """Removes a webhook; what is on its way to it is cancelled. Raises `NotFound`."""
@@ -191,7 +191,7 @@ class Webhooks:
 
         Raises `NotFound`.
         """
-        await self.find(tx, project_id, webhook_id)
+        await self.get(tx, project_id, webhook_id)
         return await self._logged(tx, await journal.list_page(tx, project_id, webhook_id, query))
 
     async def delivery(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
@@ -214,7 +214,7 @@ class Webhooks:
 
         Raises `NotFound`, and `Conflict` for a disabled webhook.
         """
-        webhook = await self.find_active(tx, project_id, webhook_id)
+        webhook = await self.get_active(tx, project_id, webhook_id)
         now_ms = self._clock.now_ms()
         fields = WebhookTest(webhook_id=webhook_id)
         data = {"occurred_at": to_rfc3339(now_ms), **fields.to_data()}
@@ -234,14 +234,14 @@ class Webhooks:
         now_ms = self._clock.now_ms()
         job = _job(project_id, delivery.webhook_id, delivery_id, NORMAL)
         if await self._jobs.bring_forward(tx, job):
-            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
-        elif await journal.begin_again(tx, project_id, [delivery_id], now_ms):
+            await journal.restart_plan(tx, project_id, delivery_id, now_ms)
+        elif await journal.restart(tx, project_id, [delivery_id], now_ms):
             await self._jobs.enqueue(tx, job)
         else:
             raise Conflict("the delivery is being tried, or about to be")
         return (await self.delivery(tx, project_id, delivery_id))[0], attempts
 
-    async def begin_again(self, tx: Tx, job: Job) -> None:
+    async def restart(self, tx: Tx, job: Job) -> None:
         """Puts the delivery of a job that has failed for good at the beginning of its plan.
 
         Raises `Conflict` if the delivery is not kept any more, has arrived or is tried by another job,
@@ -258,18 +258,18 @@ class Webhooks:
             # By the project's own redelivery.
             raise Conflict("the delivery is being tried, or about to be")
         now_ms = self._clock.now_ms()
-        if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
-            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
+        if not await journal.restart(tx, project_id, [delivery_id], now_ms):
+            await journal.restart_plan(tx, project_id, delivery_id, now_ms)
 
     async def _check_receiver(self, tx: Tx, delivery: Delivery) -> None:
         """Raises `Conflict` for a webhook that is disabled or deleted."""
         if await store.find(tx, delivery.project_id, delivery.webhook_id) is None:
             raise Conflict("the webhook of this delivery was deleted")
-        await self.find_active(tx, delivery.project_id, delivery.webhook_id)
+        await self.get_active(tx, delivery.project_id, delivery.webhook_id)
 
-    async def find_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+    async def get_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
         """Raises `NotFound`, and `Conflict` for a disabled webhook."""
-        webhook = await self.find(tx, project_id, webhook_id)
+        webhook = await self.get(tx, project_id, webhook_id)
         if webhook.status != "active":
             raise Conflict("the webhook is disabled; set its status to active first")
         return webhook

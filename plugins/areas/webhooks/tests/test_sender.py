@@ -260,7 +260,7 @@ async def test_name_that_leads_to_a_private_address_is_never_connected_to(
     def ask(_host: str, port: int, _family: socket.AddressFamily) -> dns.Found:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(dns, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     url = receiver.url.replace("127.0.0.1", "hooks.example.com")
 
     attempt = await send(url, cidrs=())

@@ -194,8 +194,8 @@ class MaxChannel(Channel):
         known = isinstance(marker, int) and not isinstance(marker, bool)
         return Polled(tuple(read_updates(found, self.key)), str(marker) if known else cursor)
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
-        await files.fetch(self._client, file_ref, into, most_bytes)
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        await files.fetch(self._client, file_ref, into, max_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return read_init_data(init_data, self._token.get_secret_value())

@@ -43,7 +43,7 @@ class Uploads:
             async with turn:
                 known = self._known.get(key)
                 if known is None or known.until_ms <= self._clock.monotonic_ms():
-                    known = self._keep(key, await self._upload(media))
+                    known = self._store(key, await self._upload(media))
                 return known.token
         finally:
             if not turn.locked():
@@ -53,7 +53,7 @@ class Uploads:
         async with self._media.fetch(media) as found:
             return await self._client.upload(UPLOAD_TYPES[media.type], found.file, found.filename)
 
-    def _keep(self, key: _Key, token: str) -> _Uploaded:
+    def _store(self, key: _Key, token: str) -> _Uploaded:
         self._known.pop(key, None)
         if len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]

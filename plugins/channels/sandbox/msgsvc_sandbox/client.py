@@ -44,25 +44,25 @@ class HttpMessenger:
             self._session = None
 
     async def add_person(self, new: NewPerson) -> Person:
-        return await self._ask(Person, "POST", "/people", new)
+        return await self._request(Person, "POST", "/people", new)
 
     async def state(self, person_id: str, since: int = 0, wait_s: float = 0) -> PersonState:
         query = {"since": str(since), "wait": str(min(25, int(wait_s)))}
         path = f"{_person(person_id)}/state"
-        return await self._ask(PersonState, "GET", path, query=query, wait_s=wait_s)
+        return await self._request(PersonState, "GET", path, query=query, wait_s=wait_s)
 
     async def open(self, person_id: str, link: OpenLink) -> Opened:
-        return await self._ask(Opened, "POST", f"{_person(person_id)}/open", link)
+        return await self._request(Opened, "POST", f"{_person(person_id)}/open", link)
 
     async def open_mini_app(self, person_id: str, channel: str, payload: str = "") -> OpenedMiniApp:
         path = f"{_chat(person_id, channel)}/mini-app"
-        return await self._ask(OpenedMiniApp, "GET", path, query={"payload": payload})
+        return await self._request(OpenedMiniApp, "GET", path, query={"payload": payload})
 
     async def send_text(
         self, person_id: str, channel: str, text: str, reply_to: str | None = None
     ) -> Message:
         path = f"{_chat(person_id, channel)}/messages"
-        return await self._ask(Message, "POST", path, SentText(text=text, reply_to=reply_to))
+        return await self._request(Message, "POST", path, SentText(text=text, reply_to=reply_to))
 
     async def send_file(
         self, person_id: str, channel: str, filename: str, content: IO[bytes], text: str = ""
@@ -73,7 +73,7 @@ class HttpMessenger:
 
     async def edit_text(self, person_id: str, channel: str, ref: str, text: str) -> Message:
         path = f"{_chat(person_id, channel)}/messages/{quote(ref, safe='')}"
-        return await self._ask(Message, "PATCH", path, ChangedText(text=text))
+        return await self._request(Message, "PATCH", path, ChangedText(text=text))
 
     async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
         path = f"{_chat(person_id, channel)}/messages/{quote(ref, safe='')}/press"
@@ -84,9 +84,9 @@ class HttpMessenger:
         await self._call("PUT", path, Blocking(blocked=blocked))
 
     async def set_fault(self, channel: str, fault: Fault) -> Fault:
-        return await self._ask(Fault, "PUT", f"/bots/{quote(channel, safe='')}/fault", fault)
+        return await self._request(Fault, "PUT", f"/bots/{quote(channel, safe='')}/fault", fault)
 
-    async def _ask(
+    async def _request(
         self,
         model: type[M],
         method: str,

@@ -31,7 +31,7 @@ class Faults:
         self._wakeups = wakeups
         self._sleep = sleep
 
-    async def of(self, channel: str) -> Fault:
+    async def get(self, channel: str) -> Fault:
         """How the channel misbehaves; a default `Fault` is one in good health."""
         async with self._db.read() as tx:
             return await _read(tx, channel)
@@ -45,7 +45,7 @@ class Faults:
 
     async def suffer(self, channel: str) -> None:
         """Takes as long as the switches say, and raises `DeliveryError` if they say so."""
-        fault = await self._take(channel)
+        fault = await self._pop(channel)
         if fault.delay_s:
             await self._sleep(fault.delay_s)
         if fault.reason is not None:
@@ -53,8 +53,8 @@ class Faults:
             retry_after_s = fault.retry_after_s if reason is Reason.RATE_LIMITED else None
             raise DeliveryError(reason, REFUSALS[reason], retry_after_s)
 
-    async def _take(self, channel: str) -> Fault:
-        fault = await self.of(channel)
+    async def _pop(self, channel: str) -> Fault:
+        fault = await self.get(channel)
         if fault.remaining is None:
             return fault
         async with self._db.transaction() as tx:

@@ -58,7 +58,7 @@ def received(kind: MediaType, file: AttachedFile) -> ReceivedFile:
     return ReceivedFile(kind, file.file_id, file.filename, file.mime_type, file.size)
 
 
-async def find(db: Database, person_id: str, file_id: str) -> AttachedFile:
+async def get(db: Database, person_id: str, file_id: str) -> AttachedFile:
     """A file of a person. Raises `NotFound`."""
     file = await _find(db, file_id)
     if file is None or file.person_id != person_id:

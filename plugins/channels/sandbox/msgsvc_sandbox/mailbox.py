@@ -18,7 +18,7 @@ class Mailbox:
         self._clock = clock
         self._wakeups = wakeups
 
-    async def put(self, channel: str, chat_id: str, outgoing: OutgoingMessage) -> str:
+    async def add(self, channel: str, chat_id: str, outgoing: OutgoingMessage) -> str:
         """Shows a message; returns its `ref`. One that was sent with this key before is not shown again.
         Raises `DeliveryError` as a platform would."""
         body = _read(outgoing)

@@ -122,7 +122,7 @@ class Messenger:
             Bot(
                 channel=channel.key,
                 title=channel.title,
-                fault=await self._faults.of(channel.key),
+                fault=await self._faults.get(channel.key),
             )
             for channel in self._channels
             if isinstance(channel, SandboxChannel)
@@ -135,7 +135,7 @@ class Messenger:
 
     async def fault(self, channel: str) -> Fault:
         self._check_bot(channel)
-        return await self._faults.of(channel)
+        return await self._faults.get(channel)
 
     async def set_fault(self, channel: str, fault: Fault) -> Fault:
         """Makes a channel fail or be slow; a default `Fault` heals it."""
@@ -145,8 +145,8 @@ class Messenger:
         health = await bot.check()
         if health.ok:
             # A bot that is unbanned here resumes without waiting for its next check.
-            await self._channels.note_health(bot, health, asked_at_ms=self._clock.now_ms())
-        return await self._faults.of(channel)
+            await self._channels.apply_health(bot, health, asked_at_ms=self._clock.now_ms())
+        return await self._faults.get(channel)
 
     # ---- what a person sees
 
@@ -215,7 +215,7 @@ class Messenger:
             if reply_to and not await store.message(tx, person_id, channel, reply_to):
                 raise NotFound("there is no such message to answer")
             message = await self._add(tx, person, channel, text, "text", reply_to=reply_to)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageReceived(
                 **_who(person, message.revision),
@@ -236,7 +236,7 @@ class Messenger:
             kind, file = await files.attach(tx, self._media, person_id, channel, filename, content)
             media = Media(type=kind, filename=file.filename, file_id=file.file_id)
             message = await self._add(tx, person, channel, text, "text", media=media)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageReceived(
                 **_who(person, message.revision),
@@ -261,7 +261,7 @@ class Messenger:
             }
             message = message.model_copy(update=changes)
             await store.change_message(tx, person_id, message)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageEdited(**_who(person, message.revision), message_ref=ref, text=text),
         )
@@ -269,7 +269,7 @@ class Messenger:
 
     async def file(self, person_id: str, file_id: str) -> files.AttachedFile:
         """Raises `NotFound`."""
-        return await files.find(self._db, person_id, file_id)
+        return await files.get(self._db, person_id, file_id)
 
     async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
         """Presses a button that carries data. Raises `NotFound` if it is not there (any more)."""
@@ -290,7 +290,7 @@ class Messenger:
             button_ref=f"{person_id}:{revision}",
             text=button.text,
         )
-        await self._tell(channel, update)
+        await self._deliver(channel, update)
 
     async def set_blocked(self, person_id: str, channel: str, blocked: bool) -> None:
         """Blocks or unblocks a bot that the person has started."""
@@ -304,7 +304,7 @@ class Messenger:
             revision = await self._raise(tx, person_id)
             await store.change_chat(tx, person_id, channel, blocked=int(blocked))
         kind = Blocked if blocked else Unblocked
-        await self._tell(channel, kind(**_who(person, revision)))
+        await self._deliver(channel, kind(**_who(person, revision)))
 
     async def _start(self, person_id: str, channel: str, payload: str) -> None:
         self._check_bot(channel)
@@ -314,7 +314,7 @@ class Messenger:
             person = await _existing(tx, person_id)
             await store.open_chat(tx, person_id, channel)
             message = await self._add(tx, person, channel, payload, "start")
-        await self._tell(channel, Started(**_who(person, message.revision), payload=payload))
+        await self._deliver(channel, Started(**_who(person, message.revision), payload=payload))
 
     async def _add(
         self, tx: Tx, person: Person, channel: str, text: str, kind: str, **content: object
@@ -352,7 +352,7 @@ class Messenger:
         tx.on_commit(lambda: self._wakeups.ring(person_id))
         return revision
 
-    async def _tell(self, channel: str, update: Update) -> None:
+    async def _deliver(self, channel: str, update: Update) -> None:
         await self._channels.receive(channel, update)
 
     async def _state(self, person_id: str, since: int) -> PersonState:

@@ -300,8 +300,8 @@ class TelegramChannel(Channel):
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "getUpdates: no list of updates")
         return found
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
-        await files.fetch(self._api, file_ref, into, most_bytes)
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        await files.fetch(self._api, file_ref, into, max_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return verify_init_data(init_data, self._settings.token.get_secret_value())

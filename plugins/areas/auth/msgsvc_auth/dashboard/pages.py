@@ -45,7 +45,7 @@ async def sign_in(
     query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
     found = await sign_ins.page(page.tx, page.project_id, query)
     sessions, following = query.cut(found, lambda each: each.position)
-    people = await subscribers.find_many(
+    people = await subscribers.get_many(
         page.tx,
         [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
     )
@@ -85,7 +85,7 @@ async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
 async def link(
     page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
 ) -> Render:
-    found = await static_links.find(page.tx, page.project_id, page.params["slug"])
+    found = await static_links.get(page.tx, page.project_id, page.params["slug"])
     return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
@@ -127,10 +127,10 @@ async def begin_trial(
 async def trial(
     page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
 ) -> Render:
-    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     values: dict[str, Any] = _state(page, session, clock.now_ms())
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
-        values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
+        values["person"] = await subscribers.get(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
     return Render(template, {**values, "links": [], "qr": []})
 
@@ -138,7 +138,7 @@ async def trial(
 @pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
 async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """What the site's server would do with the code, and what it gets."""
-    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_ins.code_of(session, clock.now_ms()) or ""
     session, person = await sign_ins.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)

@@ -76,7 +76,7 @@ class Ticket:
         return digest(self.token)[:REF_LENGTH]
 
 
-class Held(NamedTuple):
+class BrowserSignIn(NamedTuple):
     """A sign-in, and the ticket of the browser that began it."""
 
     session: Session

@@ -16,7 +16,7 @@ from msgsvc_core.pages import read_language
 RESUME = "resume"
 
 
-def asked(request: Request, texts: Texts) -> Visit:
+def read_visit(request: Request, texts: Texts) -> Visit:
     """Raises `BadRequest` for a state that no site could get back."""
     fields = request.query_params
     state = fields.get("state", "")
@@ -39,7 +39,7 @@ def language(request: Request, texts: Texts) -> Language:
 def client_of(request: Request) -> Client:
     """The browser, as it is shown in the bot's question."""
     address = request.client.host if request.client else ""
-    return Client.seen(address, request.headers.get("user-agent", ""))
+    return Client.from_request(address, request.headers.get("user-agent", ""))
 
 
 def is_prefetch(request: Request) -> bool:

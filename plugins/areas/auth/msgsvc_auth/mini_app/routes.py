@@ -42,7 +42,7 @@ async def mini_app_page(
     page = page_for(settings.mini_app_frames)
     lang = texts.choose(query.lang or preferred(ctx.headers.get("accept-language", "")))
     try:
-        link, project = await mini_apps.find(ctx.tx, slug)
+        link, project = await mini_apps.get(ctx.tx, slug)
     except NotFound:
         html = page.render(lang, page_texts(texts.into(lang, __name__), "", ""), None)
         return Response(html, 404, page.headers, HTML)

@@ -45,11 +45,11 @@ class MiniAppSignIn:
         self._links = links
         self._minutes = minutes
 
-    async def find(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
+    async def get(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
         """The link, of whatever project. Raises `NotFound`, for a disabled project's as well."""
         link = await self._links.find_started(tx, slug)
         if link is not None:
-            project = await self._projects.find(tx, link.project_id)
+            project = await self._projects.get(tx, link.project_id)
             if project.status == "active":
                 return link, project
         raise NotFound(f"there is no static link {slug!r}")
@@ -62,7 +62,7 @@ class MiniAppSignIn:
         person.
         """
         async with self._db.read() as tx:
-            link, _ = await self.find(tx, slug)
+            link, _ = await self.get(tx, slug)
         channel = self._signer(link.project_id, body)
         opened = mini_app.verify(
             channel,
@@ -92,7 +92,7 @@ class MiniAppSignIn:
         """The channel whose bot signed the data, found by the signature."""
         if body.channel is not None:
             self._channels.check_name(project_id, body.channel)
-        for channel in self._channels.all_of(project_id):
+        for channel in self._channels.list_for_project(project_id):
             if body.channel in {None, channel.name} and _has_signed(channel, body.init_data):
                 return channel
         raise ValidationFailed("init_data: no bot of the project has signed this")

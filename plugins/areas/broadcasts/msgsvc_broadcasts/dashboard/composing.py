@@ -35,7 +35,7 @@ async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageCho
     """An empty form, one like another broadcast, or what was typed."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
-        mailing = await broadcasts.find(page.tx, page.project_id, job_id)
+        mailing = await broadcasts.get(page.tx, page.project_id, job_id)
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
@@ -84,7 +84,7 @@ async def review(
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "credits": counted.credits,
-            "shown": await looks(
+            "shown": await previews(
                 page, mailings, messages, body.to_message(), body.audience.channels
             ),
             "job_id": _offered(page, secrets),
@@ -136,7 +136,7 @@ def _body(page: PageContext) -> BroadcastBody:
     return validate(BroadcastBody, given, languages=page.languages)
 
 
-async def looks(
+async def previews(
     page: PageContext,
     mailings: Mailings,
     messages: Messages,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgsvc_broadcasts.dashboard.composing import looks
+from msgsvc_broadcasts.dashboard.composing import previews
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
@@ -45,7 +45,7 @@ async def listed(page: PageContext, mailings: Mailings) -> Render:
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
     found = await mailings.page(
-        page.tx, page.project_id, SOURCE, query.status, query.after, query.most
+        page.tx, page.project_id, SOURCE, query.status, query.after, query.fetch_limit
     )
     rows, following = query.cut(found, lambda mailing: mailing.job_id)
     more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
@@ -99,10 +99,10 @@ async def recipients(
         RecipientQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
-    found = await mailings.recipients(page.tx, mailing, query.status, query.after, query.most)
+    found = await mailings.recipients(page.tx, mailing, query.status, query.after, query.fetch_limit)
     rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await subscribers.find_many(page.tx, keys)
+    people = await subscribers.get_many(page.tx, keys)
     here = f"/broadcasts/{mailing.job_id}/recipients"
     return Render(
         "recipients.html",
@@ -141,7 +141,7 @@ async def _shown(
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
         message = validate(MailingMessage, mailing.to_message(), languages=None)
-        return await looks(page, mailings, messages, message, mailing.audience.get("channels"))
+        return await previews(page, mailings, messages, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:
             raise
@@ -158,7 +158,7 @@ async def _change(
 
 
 async def _mailing(page: PageContext, broadcasts: Broadcasts) -> Mailing:
-    return await broadcasts.find(page.tx, page.project_id, page.params["job_id"])
+    return await broadcasts.get(page.tx, page.project_id, page.params["job_id"])
 
 
 async def _progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> dict[str, Any]:

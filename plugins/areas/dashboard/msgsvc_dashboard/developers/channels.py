@@ -34,8 +34,8 @@ async def channels(
     all_channels: Channels,
     reception_health: ReceptionHealth,
 ) -> Render:
-    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
-    usable = all_channels.all_of(page.project_id)
+    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit)
+    usable = all_channels.list_for_project(page.project_id)
     shared = [each for each in usable if each.identity.project_id is None]
     values = {
         "own": await own_channels.answers(page.tx, found),
@@ -78,7 +78,7 @@ async def channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Render:
     name = page.params["name"]
-    found = await own_channels.find(page.tx, page.project_id, name)
+    found = await own_channels.get(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
     since = answer.reception and answer.reception.since
     values = {
@@ -97,7 +97,7 @@ async def change_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
     name = page.params["name"]
-    found = await own_channels.find(page.tx, page.project_id, name)
+    found = await own_channels.get(page.tx, page.project_id, name)
     fields = _fields(page, all_channels, found.plugin)
     given: dict[str, Any] = _typed(page, fields)
     # What was emptied goes back to its default; a secret that is left empty stays.

@@ -50,5 +50,5 @@ async def create_key(
 
 @pages.post("/keys/{key_id}/revoke", access="manage")
 async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
-    await projects.end_key(page.tx, page.project_id, page.params["key_id"])
+    await projects.revoke_key_in(page.tx, page.project_id, page.params["key_id"])
     return Redirect(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))

@@ -13,7 +13,7 @@ from msgsvc_dashboard.developers.area import pages
 
 @pages.get("/settings", access="look", nav=Nav("Settings", icon="gear", group="project", order=90))
 async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
-    found = await projects.find(page.tx, page.project_id)
+    found = await projects.get(page.tx, page.project_id)
     texts = await projects.texts(page.tx, page.project_id)
     limits = LimitsAnswer.of(settings.limits)
     values = {

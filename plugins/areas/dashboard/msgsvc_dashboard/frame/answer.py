@@ -9,7 +9,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from msgsvc_core.accounts import AccountSession
 from msgsvc_core.accounts.service import Accounts, Belonging
-from msgsvc_core.api.envelope import shown_message
+from msgsvc_core.api.envelope import public_message
 from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
@@ -138,7 +138,7 @@ class Answers:
                 "static": self._static(request),
                 "root": root_of(request),
                 "status": error.status,
-                "message": shown_message(error),
+                "message": public_message(error),
             },
         )
         headers = _headers()

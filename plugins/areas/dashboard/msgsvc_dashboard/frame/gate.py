@@ -56,9 +56,9 @@ class Places:
         if role is None:
             raise NotFound("there is no such page")
         return Place(
-            await self._projects.find(tx, project_id),
+            await self._projects.get(tx, project_id),
             role,
-            await self._members.of_account(tx, project_id, account_id),
+            await self._members.find_by_account(tx, project_id, account_id),
             await self._billing.plan_of(tx, project_id),
         )
 

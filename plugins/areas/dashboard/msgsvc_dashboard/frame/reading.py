@@ -33,10 +33,10 @@ async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[P
     if kind == "multipart/form-data" and upload_bytes is not None:
         async with posted_parts(
             request,
-            most_bytes=upload_bytes,
-            most_files=MOST_FILES,
-            most_values=MOST_VALUES,
-            most_value_bytes=MOST_TEXT_BYTES,
+            max_bytes=upload_bytes,
+            max_files=MOST_FILES,
+            max_values=MOST_VALUES,
+            max_value_bytes=MOST_TEXT_BYTES,
         ) as parts:
             yield _posted(parts)
         return

@@ -38,7 +38,7 @@ async def first_steps(
         Step(
             _("Connect a channel"),
             _("The bot of a messenger, by which people sign in and get messages."),
-            bool(channels.all_of(page.project_id)),
+            bool(channels.list_for_project(page.project_id)),
             _address(page, site, "/channels"),
             _("Channels"),
         ),

@@ -64,7 +64,7 @@ class ComposeForm:
                 "who": page.query.get("who", ""),
                 "template": await self._template(page, key) if key else None,
                 "templates": kept,
-                "permissions": await self._permissions.all_of(page.tx, project_id),
+                "permissions": await self._permissions.list_all(page.tx, project_id),
                 "default_lang": self._default_lang,
                 "previews": previews,
                 "refused": refused,

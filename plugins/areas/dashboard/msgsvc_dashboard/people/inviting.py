@@ -62,7 +62,7 @@ async def _choices(
     page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
 ) -> dict[str, object]:
     return {
-        "tags": await tags.all_of(page.tx, page.project_id, 0),
-        "permissions": await permissions.all_of(page.tx, page.project_id),
+        "tags": await tags.list_all(page.tx, page.project_id, 0),
+        "permissions": await permissions.list_all(page.tx, page.project_id),
         "default_lang": settings.default_lang,
     }

@@ -33,7 +33,7 @@ async def messages(
     these, cursor = query.cut(found, lambda message: message.message_id)
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}
-    people = await subscribers.find_many(page.tx, sorted(keys))
+    people = await subscribers.get_many(page.tx, sorted(keys))
     return Render(
         "messages.html",
         {
@@ -46,7 +46,7 @@ async def messages(
             "words": words,
             "statuses": STATUSES,
             "reasons": [str(reason) for reason in Reason],
-            "channels": [channel.name for channel in channels.all_of(project_id)],
+            "channels": [channel.name for channel in channels.list_for_project(project_id)],
         },
     )
 
@@ -88,6 +88,6 @@ async def receiver(
 ) -> Subscriber | None:
     """None for who was erased meanwhile, or is not there at all."""
     try:
-        return await subscribers.find(page.tx, page.project_id, subscriber_id)
+        return await subscribers.get(page.tx, page.project_id, subscriber_id)
     except SubscriberNotFound:
         return None

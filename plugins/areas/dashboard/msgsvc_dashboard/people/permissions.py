@@ -19,7 +19,7 @@ async def permissions(
     page: PageContext, all_permissions: Permissions, settings: Settings
 ) -> Render:
     project_id = page.project_id
-    found = await all_permissions.all_of(page.tx, project_id)
+    found = await all_permissions.list_all(page.tx, project_id)
     counted = await all_permissions.count_active_roughly(
         page.tx, project_id, found, words.MOST_COUNTED + 1
     )
@@ -38,7 +38,7 @@ async def permissions(
 @pages.get("/permissions/{permission_key}", access="look")
 async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Render:
     project_id = page.project_id
-    found = await all_permissions.find(page.tx, project_id, page.params["permission_key"])
+    found = await all_permissions.get(page.tx, project_id, page.params["permission_key"])
     counted = await all_permissions.count_active(page.tx, project_id, [found])
     return Render(
         "permission.html",

@@ -15,7 +15,7 @@ from msgsvc_dashboard.people.subscribers import subscriber
 @pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
 async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     form, subscriber_id = page.form, page.params["subscriber_id"]
-    person = await subscribers.find(page.tx, page.project_id, subscriber_id)
+    person = await subscribers.get(page.tx, page.project_id, subscriber_id)
     changes = {
         "external_id": form.text("external_id").strip() or None,
         "attributes": read_attributes(form.text("attributes")),
@@ -56,13 +56,13 @@ async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirec
 
 @pages.post("/subscribers/{subscriber_id}/unsubscribe", access="manage", again=subscriber)
 async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
-    await subscribers.leave(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
+    await subscribers.unsubscribe(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
     return _back(page, page._("They get no more messages."))
 
 
 @pages.post("/subscribers/{subscriber_id}/subscribe", access="manage", again=subscriber)
 async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
-    await subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
+    await subscribers.resubscribe(page.tx, page.project_id, page.params["subscriber_id"])
     return _back(page, page._("They are subscribed again."))
 
 

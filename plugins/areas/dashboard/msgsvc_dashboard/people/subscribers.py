@@ -63,9 +63,9 @@ async def subscribers(
             "next": older(page, "/subscribers", cursor, *FILTERS),
             "export": page.url("/subscribers/export", **{**given, "query": ""}),
             "may_export": may_export(page),
-            "tags": await tags.all_of(page.tx, project_id, 0),
-            "permissions": await permissions.all_of(page.tx, project_id),
-            "channels": [channel.name for channel in channels.all_of(project_id)],
+            "tags": await tags.list_all(page.tx, project_id, 0),
+            "permissions": await permissions.list_all(page.tx, project_id),
+            "channels": [channel.name for channel in channels.list_for_project(project_id)],
         },
     )
 
@@ -95,7 +95,7 @@ async def subscriber(
 ) -> Render:
     project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
-    person = await all_subscribers.find(page.tx, project_id, subscriber_id)
+    person = await all_subscribers.get(page.tx, project_id, subscriber_id)
     query, refused = asked(page, PageQuery)
     moments, cursor = await messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
@@ -110,8 +110,8 @@ async def subscriber(
             "moments": moments,
             "is_first": query.cursor is None,
             "next": older(page, f"/subscribers/{subscriber_id}", cursor),
-            "tags": await tags.all_of(page.tx, project_id, 0),
-            "permissions": await permissions.all_of(page.tx, project_id),
+            "tags": await tags.list_all(page.tx, project_id, 0),
+            "permissions": await permissions.list_all(page.tx, project_id),
             "default_lang": settings.default_lang,
         },
     )

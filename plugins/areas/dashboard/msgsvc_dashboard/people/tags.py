@@ -15,7 +15,7 @@ async def tags(page: PageContext, all_tags: Tags, settings: Settings) -> Render:
     return Render(
         "tags.html",
         {
-            "tags": await all_tags.all_of(page.tx, page.project_id, most),
+            "tags": await all_tags.list_all(page.tx, page.project_id, most),
             "most": settings.limits.tags,
             "words": words,
         },
@@ -32,7 +32,7 @@ async def create(page: PageContext, all_tags: Tags) -> Redirect:
 
 @pages.post("/tags/{tag}/rename", access="manage", again=tags)
 async def rename(page: PageContext, all_tags: Tags) -> Redirect:
-    tag = await all_tags.find(page.tx, page.project_id, page.params["tag"])
+    tag = await all_tags.get(page.tx, page.project_id, page.params["tag"])
     body = validate(TagBody, {"name": page.form.text("name").strip()})
     page.note(tag=tag.name, name=body.name)
     await all_tags.rename(page.tx, page.project_id, page.params["tag"], body.name)

@@ -90,7 +90,7 @@ class LinkPages:
             return self._rendering.page(request, template, status, account=account, **shown)
         async with self._db.read() as tx:
             member, known = await self._team.invitation(tx, link)
-            project = await self._projects.find(tx, member.project_id)
+            project = await self._projects.get(tx, member.project_id)
         session = await self._gate.session(request)
         return self._rendering.page(
             request,

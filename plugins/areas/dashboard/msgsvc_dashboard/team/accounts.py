@@ -20,7 +20,7 @@ ACCOUNTS = "/operator/accounts"
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     """The newest first."""
     query = _query(page)
-    found = await all_accounts.page(page.tx, query.after, query.most)
+    found = await all_accounts.page(page.tx, query.after, query.fetch_limit)
     listed, cursor = query.cut(found, lambda account: account.account_id)
     older = page.url(ACCOUNTS, cursor=cursor) if cursor else ""
     return Render("accounts.html", {"accounts": listed, "older": older})
@@ -83,7 +83,7 @@ async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
 )
 async def projects(page: PageContext, all_accounts: Accounts) -> Render:
     query = _query(page)
-    found = await all_accounts.all_projects(page.tx, query.after, query.most)
+    found = await all_accounts.all_projects(page.tx, query.after, query.fetch_limit)
     listed, cursor = query.cut(found, lambda each: each[0].project_id)
     older = page.url("/operator/projects", cursor=cursor) if cursor else ""
     return Render("all_projects.html", {"projects": listed, "older": older})

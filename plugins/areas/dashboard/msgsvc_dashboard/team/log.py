@@ -21,7 +21,7 @@ async def audit(
     query = _query(page)
     person = page.query.get("account_id") or None
     found = await all_audit.of_project(
-        page.tx, page.project_id, account_id=person, after=query.after, most=query.most
+        page.tx, page.project_id, account_id=person, after=query.after, most=query.fetch_limit
     )
     people = {
         account.account_id: account.name
@@ -42,7 +42,7 @@ async def own(page: PageContext, all_audit: Audit) -> Render:
     """What somebody did everywhere, and who failed to sign in as them."""
     query = _query(page)
     found = await all_audit.of_account(
-        page.tx, page.account.account_id, after=query.after, most=query.most
+        page.tx, page.account.account_id, after=query.after, most=query.fetch_limit
     )
     shown = _shown(query, found)
     cursor = shown.pop("cursor")

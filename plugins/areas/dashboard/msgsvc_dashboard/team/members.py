@@ -79,8 +79,8 @@ async def member(
     channels: Channels,
 ) -> Render:
     project_id = page.project_id
-    found = await all_members.find(page.tx, project_id, page.params["member_id"])
-    people = await subscribers.find_many(
+    found = await all_members.get(page.tx, project_id, page.params["member_id"])
+    people = await subscribers.get_many(
         page.tx, [(project_id, each) for each in found.subscriber_ids]
     )
     return Render(
@@ -118,7 +118,7 @@ async def invite_again(
 ) -> Render:
     member_id = page.params["member_id"]
     token = await team.invite_again(page.tx, page.project_id, member_id, by=_role(page))
-    found = await all_members.find(page.tx, page.project_id, member_id)
+    found = await all_members.get(page.tx, page.project_id, member_id)
     return _invitation(page, account_links, found, token)
 
 

@@ -7,7 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_drip.dashboard.filled_in import step_of
-from msgsvc_drip.models import Chain, CreateDripBody, UpdateDripBody
+from msgsvc_drip.models import Drip, CreateDripBody, UpdateDripBody
 from msgsvc_drip.service import Drips
 
 
@@ -25,14 +25,14 @@ def declare(pages: Pages) -> None:
     pages.post("/drips/{drip_id}/delete", access="manage", again=chain)(delete)
 
 
-async def find(page: PageContext, drips: Drips) -> Chain:
+async def get(page: PageContext, drips: Drips) -> Drip:
     """The chain that the address names. Raises `NotFound`."""
-    return await drips.find(page.tx, page.project_id, page.params["drip_id"])
+    return await drips.get(page.tx, page.project_id, page.params["drip_id"])
 
 
-async def drawn(page: PageContext, drips: Drips, chain: Chain) -> dict[str, Any]:
+async def drawn(page: PageContext, drips: Drips, drip: Drip) -> dict[str, Any]:
     """Values for a campaign's steps with their counts."""
-    return {"chain": chain, "counts": await drips.counts(page.tx, chain)}
+    return {"chain": drip, "counts": await drips.counts(page.tx, drip)}
 
 
 async def listed(page: PageContext, drips: Drips) -> Render:
@@ -40,7 +40,7 @@ async def listed(page: PageContext, drips: Drips) -> Render:
     query = validate(
         PageQuery, {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
     )
-    found = await drips.page(page.tx, page.project_id, query.after, query.most)
+    found = await drips.page(page.tx, page.project_id, query.after, query.fetch_limit)
     rows, following = query.cut(found, lambda each: each.drip_id)
     more = page.url("/drips", cursor=following) if following else ""
     return Render("list.html", {"chains": rows, "more": more})
@@ -68,12 +68,12 @@ async def create(page: PageContext, drips: Drips) -> Redirect:
 
 async def chain(page: PageContext, drips: Drips) -> Render:
     """One campaign with its steps and counts."""
-    return Render("chain.html", await drawn(page, drips, await find(page, drips)))
+    return Render("chain.html", await drawn(page, drips, await get(page, drips)))
 
 
 async def edit(page: PageContext, drips: Drips) -> Render:
     """What leads into a chain and out of it, to be changed."""
-    found, given = await find(page, drips), page.form
+    found, given = await get(page, drips), page.form
     if not given.values:
         given = PostedForm({name: [text] for name, text in _values(found).items()})
     return Render("edit.html", {"given": given, "chain": found})
@@ -99,7 +99,7 @@ async def resume(page: PageContext, drips: Drips) -> Redirect:
 
 
 async def delete(page: PageContext, drips: Drips) -> Redirect:
-    found = await find(page, drips)
+    found = await get(page, drips)
     await drips.delete(page.tx, page.project_id, found.drip_id)
     page.note(drip=found.drip_id, name=found.name)
     return Redirect(page.url("/drips"), notice=page._("The chain is removed."))
@@ -126,12 +126,12 @@ def _given(form: PostedForm) -> dict[str, Any]:
     }
 
 
-def _values(found: Chain) -> dict[str, str]:
+def _values(found: Drip) -> dict[str, str]:
     return {
         "name": found.name,
         "trigger_on": found.trigger_on,
         "trigger_value": found.trigger_value,
         "reentry": found.reentry,
-        "timezone": found.course.timezone,
-        "stop_on": ", ".join(found.course.stop_on),
+        "timezone": found.definition.timezone,
+        "stop_on": ", ".join(found.definition.stop_on),
     }

@@ -7,7 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_drip.dashboard.chains import find
+from msgsvc_drip.dashboard.chains import get
 from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips
 
@@ -25,7 +25,7 @@ def declare(pages: Pages) -> None:
 
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:
     """Newest first."""
-    chain = await find(page, drips)
+    chain = await get(page, drips)
     asked: dict[str, Any] = {
         name: page.query[name] for name in ("status", "cursor") if page.query.get(name)
     }
@@ -33,7 +33,7 @@ async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> R
     found = await drips.enrollments(page.tx, page.project_id, chain.drip_id, query)
     rows, following = query.cut(found, lambda each: each.enrollment_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await subscribers.find_many(page.tx, keys)
+    people = await subscribers.get_many(page.tx, keys)
     more = page.url(f"/drips/{chain.drip_id}/people", status=query.status, cursor=following)
     return Render(
         "people.html",

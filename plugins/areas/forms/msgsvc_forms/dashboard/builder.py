@@ -48,7 +48,7 @@ async def draft_form(page: PageContext) -> Render:
 @pages.get("/forms/{form_id}/edit", access="manage")
 async def edit_form(page: PageContext, forms: Forms) -> Render:
     """A form as it is kept, or what was typed of it and refused."""
-    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
         # The conflict has been shown; saving again overwrites.
         return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
@@ -59,7 +59,7 @@ async def edit_form(page: PageContext, forms: Forms) -> Render:
 async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     """Saves a new version, unless there is a newer one."""
     forms, form_id = all_forms, page.params["form_id"]
-    form = await forms.find(page.tx, page.project_id, form_id, hold=True)
+    form = await forms.get(page.tx, page.project_id, form_id, lock=True)
     draft = Draft.posted(page.form)
     if draft.version != str(form.version):
         raise Conflict(

@@ -31,8 +31,8 @@ async def forms(
         rows.append(
             {
                 "form": form,
-                "count": await all_forms.count(*given, spam=False, most=MOST_COUNTED),
-                "spam": await all_forms.count(*given, spam=True, most=MOST_COUNTED),
+                "count": await all_forms.count(*given, spam=False, limit=MOST_COUNTED),
+                "spam": await all_forms.count(*given, spam=True, limit=MOST_COUNTED),
                 "last_ms": newest[0].created_at_ms if newest else None,
             }
         )
@@ -50,7 +50,7 @@ async def share(
     page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
 ) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
-    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     answer = sharing.shown(form)
     base_url = settings.base_url
     mounted_at = page.root.removesuffix("/dashboard")
@@ -62,8 +62,8 @@ async def share(
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
         "snippet": sharing.snippet(form, page.lang),
-        "count": await all_forms.count(*given, spam=False, most=MOST_NAMED),
-        "spam": await all_forms.count(*given, spam=True, most=MOST_NAMED),
+        "count": await all_forms.count(*given, spam=False, limit=MOST_NAMED),
+        "spam": await all_forms.count(*given, spam=True, limit=MOST_NAMED),
         "most": MOST_NAMED,
     }
     return Render("share.html", values)
@@ -71,7 +71,7 @@ async def share(
 
 @pages.post("/forms/{form_id}/delete", access="manage")
 async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
-    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     await all_forms.delete(page.tx, page.project_id, form.form_id)
     page.note(form=form.form_id, slug=form.slug)
     return Redirect(page.url("/forms"), notice=page._("The form is deleted."))

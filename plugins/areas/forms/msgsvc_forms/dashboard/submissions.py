@@ -25,7 +25,7 @@ SHOWN_ANSWERS = 3
 async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
     forms = all_forms
-    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
         {
@@ -36,7 +36,7 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
     )
     filters = SubmissionFilters(spam=query.spam, source=query.source)
     found = await forms.submissions(
-        page.tx, page.project_id, form.form_id, filters, query.after, query.most
+        page.tx, page.project_id, form.form_id, filters, query.after, query.fetch_limit
     )
     rows, following = query.cut(found, lambda row: row.submission_id)
     values = {
@@ -59,11 +59,11 @@ async def submission(
 ) -> Render:
     """One submission, with the questions of its own version of the form."""
     forms, form = all_forms, await _form(page, all_forms)
-    row = await forms.find_submission(
+    row = await forms.get_submission(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
     version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
-    files = await all_files.find_many(page.tx, page.project_id, files_of(row.ordered))
+    files = await all_files.get_many(page.tx, page.project_id, files_of(row.ordered))
     values = {
         "form": form,
         "definition": (version or form).definition,
@@ -83,7 +83,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
     async with db.read() as tx:
-        await forms.find(tx, page.project_id, form_id)
+        await forms.get(tx, page.project_id, form_id)
     if not _may_export(page):
         raise Forbidden(page._("Your plan has no export of files; a larger one has."))
     pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
@@ -124,7 +124,7 @@ async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
 
 
 async def _form(page: PageContext, forms: Forms) -> Form:
-    return await forms.find(page.tx, page.project_id, page.params["form_id"])
+    return await forms.get(page.tx, page.project_id, page.params["form_id"])
 
 
 def _is_spam(page: PageContext) -> bool:

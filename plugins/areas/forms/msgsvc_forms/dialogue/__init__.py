@@ -7,27 +7,27 @@ from msgsvc_forms.dialogue.events import (
     FileLost,
     GivenFile,
     Opened,
-    Ordered,
+    CommandSent,
     Pressed,
     Said,
 )
 from msgsvc_forms.dialogue.outcomes import (
-    Anew,
-    Ask,
+    Restart,
+    Prompt,
     Ended,
     Notice,
     Outcome,
     Redraw,
     Remark,
     Submit,
-    Tell,
+    Say,
 )
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import Given, State, begin
+from msgsvc_forms.dialogue.state import Given, State, initial_state
 
 __all__ = [
-    "Anew",
-    "Ask",
+    "Restart",
+    "Prompt",
     "Edited",
     "Ended",
     "Event",
@@ -36,7 +36,7 @@ __all__ = [
     "GivenFile",
     "Notice",
     "Opened",
-    "Ordered",
+    "CommandSent",
     "Outcome",
     "Pressed",
     "Redraw",
@@ -45,7 +45,7 @@ __all__ = [
     "Script",
     "State",
     "Submit",
-    "Tell",
-    "begin",
+    "Say",
+    "initial_state",
     "step",
 ]

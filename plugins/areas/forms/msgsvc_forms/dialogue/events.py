@@ -45,7 +45,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class CommandSent:
     """A command: `back`, `skip`, `cancel`, `keep`, `done`, `send`, `again`, `later`, `go`, `anew`."""
 
     name: str
@@ -78,4 +78,4 @@ class FileLost:
     why: str
 
 
-Event = Said | Edited | Ordered | Pressed | Opened | FileLost
+Event = Said | Edited | CommandSent | Pressed | Opened | FileLost

@@ -72,7 +72,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AnswerPath:
     """The questions on the way through the form, as far as it is known, and the first open one."""
 
     keys: tuple[str, ...]
@@ -86,7 +86,7 @@ class Way:
         return self.keys[place - 1] if place > 0 else None
 
 
-def way_of(script: Script, state: State) -> Way:
+def path_of(script: Script, state: State) -> AnswerPath:
     """The way that the answers lead, up to the first question that is neither answered nor skipped."""
     keys: list[str] = []
     answers: dict[str, Value] = {}
@@ -96,26 +96,26 @@ def way_of(script: Script, state: State) -> Way:
         if key in state.answers and key not in state.skipped:
             answers[key] = state.answers[key].value
         elif key not in state.skipped:
-            return Way(tuple(keys), key)
+            return AnswerPath(tuple(keys), key)
         key = script.after(key, answers)
-    return Way(tuple(keys), None)
+    return AnswerPath(tuple(keys), None)
 
 
 def submitted(script: Script, state: State) -> dict[str, Value]:
     """The answers on the way, in its order."""
     return {
         key: state.answers[key].value
-        for key in way_of(script, state).keys
+        for key in path_of(script, state).keys
         if key in state.answers and key not in state.skipped
     }
 
 
-def begin(script: Script, turn: int = 1) -> State:
+def initial_state(script: Script, turn: int = 1) -> State:
     """Before the first answer."""
     return State(at=script.first, turn=turn)
 
 
-def moved(script: Script, state: State, to: str | None) -> State:
+def move_to(script: Script, state: State, to: str | None) -> State:
     """Moves to another question, or the summary, and resets everything else of the turn."""
     given = state.answers.get(to) if to is not None and to not in state.skipped else None
     chosen = given.value if given and isinstance(given.value, list) else []

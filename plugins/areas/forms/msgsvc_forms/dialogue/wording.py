@@ -13,7 +13,7 @@ from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several
 from msgsvc_forms.dialogue.outcomes import Remark
 from msgsvc_forms.dialogue.remarks import say
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import State, submitted, way_of
+from msgsvc_forms.dialogue.state import State, submitted, path_of
 
 #: UTF-16 code units of a message: what every messenger takes, with room for what is not counted here.
 MOST = 3900
@@ -35,11 +35,11 @@ class Wording:
     data: Callable[[str, str], str]
     buttons_shown: bool = True
 
-    def asked(
+    def prompt(
         self, remarks: Sequence[Remark] = (), page: int = 0, offered: str | None = None
     ) -> OutgoingMessage:
         """What the state is at; `offered` is the title of another form that was opened."""
-        said = [clipped(self.said(remark), MOST_REMARK) for remark in remarks]
+        said = [clipped(self.remark_text(remark), MOST_REMARK) for remark in remarks]
         text, actions, rows = self._asked(page, offered)
         if not self.buttons_shown:
             rows, text = (), "\n\n".join(filter(None, [text, self._commands(actions)]))
@@ -47,7 +47,7 @@ class Wording:
         buttons = (*rows, row) if row and self.buttons_shown else rows
         return OutgoingMessage(clipped("\n\n".join([*said, text]), MOST), buttons=buttons)
 
-    def said(self, remark: Remark) -> str:
+    def remark_text(self, remark: Remark) -> str:
         known = remark.key is not None and remark.key in self.script
         label = self.script.label(remark.key) if known and remark.key else self.script.title
         return say(self.translate, self.script, remark, clipped(one_line(label), MOST_TITLE))
@@ -78,10 +78,10 @@ class Wording:
         label = clipped(self.script.label(key), MOST_LABEL)
         lines = [label if field.required else f"{label} ({_('optional')})", self._hint(key)]
         if self._is_given(key):
-            shown = clipped(self.shown(key, self.state.answers[key].value), MOST_REMARK)
+            shown = clipped(self.readable_answer(key, self.state.answers[key].value), MOST_REMARK)
             lines.append(_("Your answer so far: {answer}", answer=shown))
         if field.type == "file" and self.state.draft:
-            lines.append(_("Files so far: {files}", files=self.shown(key, list(self.state.draft))))
+            lines.append(_("Files so far: {files}", files=self.readable_answer(key, list(self.state.draft))))
         lines.append(self._listed(key))
         text = "\n\n".join(line for line in lines if line)
         return text, self._leading_on(key), self._rows(key, page)
@@ -101,7 +101,7 @@ class Wording:
         lines = [
             clipped(
                 f"{number}. {clipped(one_line(self.script.label(key)), each // 2)}: "
-                f"{one_line(self.shown(key, value))}",
+                f"{one_line(self.readable_answer(key, value))}",
                 each,
             )
             for number, (key, value) in enumerate(answers.items(), 1)
@@ -145,7 +145,7 @@ class Wording:
         _, field = self.translate, self.script[key]
         if takes_several(self.script, key) and self.buttons_shown:
             if field.type == "file":
-                return _("Send up to {most} files, then press Done.", most=field.most_files)
+                return _("Send up to {most} files, then press Done.", most=field.max_files)
             return _("Choose one or more, then press Done.")
         if field.type == "file":
             return _("Send a picture, a video or a document.")
@@ -194,7 +194,7 @@ class Wording:
     def _leading_on(self, key: str) -> "_Actions":
         _, state = self.translate, self.state
         actions = []
-        if way_of(self.script, state).before(key) is not None:
+        if path_of(self.script, state).before(key) is not None:
             actions.append(("back", _("‹ Back")))
         if takes_several(self.script, key) and state.draft:
             actions.append(("done", _("Done")))
@@ -209,7 +209,7 @@ class Wording:
         """The same for a messenger without buttons."""
         return "\n".join(f"/{name} – {label}" for name, label in actions)
 
-    def shown(self, key: str, value: Value) -> str:
+    def readable_answer(self, key: str, value: Value) -> str:
         """An answer as a person reads it."""
         return self.script.readable(self.translate, key, value)
 

@@ -115,10 +115,10 @@ class Intake:
             now_ms -= form.definition.min_fill_seconds * 1000
         return self._tokens.new(form, now_ms)
 
-    async def find(self, form_id: str) -> Form:
+    async def get(self, form_id: str) -> Form:
         """The newest version. Raises `NotFound`."""
         async with self._db.read() as tx:
-            return await self._forms.find_public(tx, form_id)
+            return await self._forms.get_public(tx, form_id)
 
     async def version_of(self, form: Form, posted: Posted) -> Form:
         """The version that was filled in: that of the page's token, else the newest."""
@@ -136,7 +136,7 @@ class Intake:
         key = f"forms.address:{form.project_id}:{customer_network(address)}"
         await self._count(key, limit, "from one address", "submissions_per_minute_per_address")
 
-    async def take(self, form: Form, posted: Posted, lang: str) -> Submission:
+    async def submit(self, form: Form, posted: Posted, lang: str) -> Submission:
         """Keeps what was sent in. The same sent twice from one page is one submission.
 
         Raises `WrongAnswers`, `NoToken`, `ValidationFailed` for names that are not of the form,
@@ -148,7 +148,7 @@ class Intake:
         once_key = await asyncio.to_thread(_once_key, read)
         if once_key is not None:
             async with self._db.read() as tx:
-                if (there := await self._forms.find_once(tx, form, once_key)) is not None:
+                if (there := await self._forms.find_by_once_key(tx, form, once_key)) is not None:
                     return there
         # Spam has slots of its own, so that it can't take those of people.
         kind = "form" if read.spam is None else "spam"
@@ -157,7 +157,7 @@ class Intake:
             f"forms.{kind}:{form.form_id}", limit, "of this form", "submissions_per_minute"
         )
         async with self._db.transaction() as tx:
-            return await self._keep(tx, read, once_key, lang)
+            return await self._save(tx, read, once_key, lang)
 
     def _read(self, form: Form, posted: Posted) -> _Read:
         definition = form.definition
@@ -198,7 +198,7 @@ class Intake:
             return "too_fast"
         return None
 
-    async def _keep(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
+    async def _save(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
         answers, added = dict(read.answers), []
         file_bytes = read.file_bytes()
         await self._check_room(tx, read, file_bytes)
@@ -306,8 +306,8 @@ def _answer(field: FormField, posted: Posted) -> Value:
         files = posted.files.get(field.key, ())
         if posted.values.get(field.key) not in (None, "", [], [""]):
             raise WrongAnswer("not_file")
-        if len(files) > field.most_files:
-            raise WrongAnswer("too_many", most=field.most_files)
+        if len(files) > field.max_files:
+            raise WrongAnswer("too_many", most=field.max_files)
         return None
     if field.key in posted.files:
         raise WrongAnswer("not_text")

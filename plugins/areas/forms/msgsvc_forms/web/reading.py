@@ -40,7 +40,7 @@ def wants_page(request: Request) -> bool:
 
 
 @asynccontextmanager
-async def reading(request: Request, most_text: int, most: int) -> AsyncIterator[Posted]:
+async def reading(request: Request, max_text_bytes: int, max_bytes: int) -> AsyncIterator[Posted]:
     """The posted values; files are deleted after the response.
 
     `max_text_bytes` limits a body without files, `max_bytes` one with files. Raises `BadRequest`,
@@ -50,17 +50,17 @@ async def reading(request: Request, most_text: int, most: int) -> AsyncIterator[
     if kind == MULTIPART:
         async with posted_parts(
             request,
-            most_bytes=most,
-            most_files=MOST_FIELDS * MOST_FILES,
-            most_values=MOST_VALUES,
-            most_value_bytes=MOST_VALUE_BYTES,
+            max_bytes=max_bytes,
+            max_files=MOST_FIELDS * MOST_FILES,
+            max_values=MOST_VALUES,
+            max_value_bytes=MOST_VALUE_BYTES,
         ) as form:
             yield _posted(form)
         return
     if kind not in {JSON, URLENCODED}:
         raise BadRequest(f"Content-Type: must be {JSON}, {URLENCODED} or {MULTIPART}")
     declared = request.headers.get("content-length", "0")
-    raw = await read_body(request.receive, declared, most_text)
+    raw = await read_body(request.receive, declared, max_text_bytes)
     yield _json(raw) if kind == JSON else _urlencoded(raw)
 
 

@@ -82,7 +82,7 @@ class FormPages:
             most_shown=MOST_SHOWN_OPTIONS,
             languages={lang: f"{here}?lang={lang}" for lang in self._languages},
         )
-        return _told_to_wait(response, error)
+        return _retry_later(response, error)
 
     def thanks(self, request: Request, form: Form, lang: str) -> Response:
         """The confirmation page."""
@@ -98,7 +98,7 @@ class FormPages:
 
     def problem(self, request: Request, lang: str, error: ApiError) -> Response:
         """A page for what can't be shown."""
-        return _told_to_wait(self._page(request, "problem.html", lang, error.status), error)
+        return _retry_later(self._page(request, "problem.html", lang, error.status), error)
 
     def _explained(self, shown: Shown) -> dict[str, str]:
         _ = self._texts.into(shown.lang, __name__)
@@ -141,7 +141,7 @@ def _forms_to(form: Form) -> list[str]:
     return [origin_of(form.definition.redirect_url)]
 
 
-def _told_to_wait(response: Response, error: ApiError | None) -> Response:
+def _retry_later(response: Response, error: ApiError | None) -> Response:
     if error is not None and error.retry_after_s is not None:
         response.headers["Retry-After"] = str(error.retry_after_s)
     return response

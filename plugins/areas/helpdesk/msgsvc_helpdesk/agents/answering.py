@@ -18,7 +18,7 @@ from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
-from msgsvc_helpdesk.models import Actor, Answered, Ticket
+from msgsvc_helpdesk.models import Actor, AgentReply, Ticket
 from msgsvc_helpdesk.service import Tickets
 
 
@@ -57,7 +57,7 @@ class Answering:
         To answer a ticket that nobody has is to take it. Files follow when they have come.
         """
         _, project_id = ctx._, seat.project_id
-        ticket = await self._tickets.hold(ctx.tx, project_id, ticket_id)
+        ticket = await self._tickets.lock(ctx.tx, project_id, ticket_id)
         refused = await self.why_not(ctx.tx, ticket, _, seat)
         if refused is not None:
             rows: tuple[tuple[Button, ...], ...] = ()
@@ -68,9 +68,9 @@ class Answering:
             return
         try:
             async with ctx.tx.savepoint():
-                await self._take_if_free(ctx.tx, seat, ticket)
+                await self._claim_if_unassigned(ctx.tx, seat, ticket)
                 if text.strip() and not files:
-                    await self._reply(ctx.tx, seat, ticket, Answered(text.replace("\0", "")))
+                    await self._reply(ctx.tx, seat, ticket, AgentReply(text.replace("\0", "")))
         except ApiError as error:
             await ctx.reply(OutgoingMessage(self.refusal(_, error)))
             return
@@ -85,12 +85,12 @@ class Answering:
 
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """A file of an agent is here: it goes to the customer of the ticket that they answered."""
-        waiting = await store.take_file(tx, file.project_id, file.file_id)
+        waiting = await store.pop_file(tx, file.project_id, file.file_id)
         if waiting is None:
             return
-        member = await self._members.of_subscriber(tx, file.project_id, waiting["subscriber_id"])
+        member = await self._members.find_by_subscriber(tx, file.project_id, waiting["subscriber_id"])
         key = (file.project_id, waiting["subscriber_id"])
-        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.get_many(tx, [key])).get(key)
         if subscriber is None:
             return
         _ = self._texts.into(subscriber.lang, __name__)
@@ -100,7 +100,7 @@ class Answering:
             said = _file_failed(_, file)
         else:
             seat = Seat(member, subscriber)
-            ticket = await self._tickets.hold(tx, file.project_id, waiting["ticket_id"])
+            ticket = await self._tickets.lock(tx, file.project_id, waiting["ticket_id"])
             said = await self._send_file(tx, seat, ticket, file, waiting["text"], _)
         message = OutgoingMessage(said, silent=True)
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, message)
@@ -113,7 +113,7 @@ class Answering:
         if refused is not None:
             return _nobody_got_it(_, refused)
         # No message is without words: one that is a file alone is called by its name.
-        said = Answered(text.strip() or one_line(file.filename), file_id=file.file_id)
+        said = AgentReply(text.strip() or one_line(file.filename), file_id=file.file_id)
         try:
             async with tx.savepoint():
                 await self._reply(tx, seat, ticket, said)
@@ -142,15 +142,15 @@ class Answering:
             reason = _("It was refused: {reason}.", reason=error.message)
         return _nobody_got_it(_, reason)
 
-    async def _take_if_free(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
+    async def _claim_if_unassigned(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
         if ticket.assignee_id is None:
             member_id = seat.member.member_id
             actor = Actor("agent", member_id)
-            await self._tickets.take(tx, seat.project_id, ticket.ticket_id, member_id, actor)
+            await self._tickets.claim(tx, seat.project_id, ticket.ticket_id, member_id, actor)
 
-    async def _reply(self, tx: Tx, seat: Seat, ticket: Ticket, said: Answered) -> None:
+    async def _reply(self, tx: Tx, seat: Seat, ticket: Ticket, reply: AgentReply) -> None:
         actor = Actor("agent", seat.member.member_id)
-        await self._tickets.reply(tx, seat.project_id, ticket.ticket_id, said, actor)
+        await self._tickets.reply(tx, seat.project_id, ticket.ticket_id, reply, actor)
 
     async def _received(
         self,

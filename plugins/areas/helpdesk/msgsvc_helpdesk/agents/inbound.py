@@ -59,7 +59,7 @@ class AgentBot:
         self._desk = desk
         self._answering = answering
         self._presses: dict[str, Press] = {
-            "take": self._take,
+            "take": self._claim,
             "close": self._close,
             "show": self._show,
             "reopen": self._reopen,
@@ -106,22 +106,22 @@ class AgentBot:
             ticket = await ticket_store.find(ctx.tx, seat.project_id, ticket_id)
             if ticket is not None:
                 if ticket.merged_into is not None:
-                    ticket = await self._tickets.find(ctx.tx, seat.project_id, ticket_id)
+                    ticket = await self._tickets.get(ctx.tx, seat.project_id, ticket_id)
                 return seat, ticket
         return None
 
-    async def _take(
+    async def _claim(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
         member_id = seat.member.member_id
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id == member_id:
             return ctx._("You have it.")
         if held.assignee_id is not None or held.status == "closed":
             # Tells the agent who was first, and removes the button.
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
-        await self._tickets.take(
+        await self._tickets.claim(
             ctx.tx, seat.project_id, ticket.ticket_id, member_id, Actor("agent", member_id)
         )
         return ctx._("#{number} is yours.", number=held.number)
@@ -129,7 +129,7 @@ class AgentBot:
     async def _close(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id not in {None, seat.member.member_id} and held.status != "closed":
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
@@ -139,7 +139,7 @@ class AgentBot:
     async def _reopen(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.status in {"closed", "snoozed"}:
             if held.assignee_id is None:
                 # First, so that it is offered to nobody else.
@@ -154,7 +154,7 @@ class AgentBot:
     async def _show(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        await self._desk.deal(ctx.tx, seat, ticket)
+        await self._desk.send_card(ctx.tx, seat, ticket)
         return None
 
     async def _offer_snoozes(
@@ -173,7 +173,7 @@ class AgentBot:
         hours = next((each for each in texts.SNOOZES if [str(each)] == list(parts)), None)
         if hours is None:
             return ctx._("This button no longer works.")
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id not in {None, seat.member.member_id}:
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
@@ -216,7 +216,7 @@ class AgentBot:
             await self._answering.answer(ctx, seat, ticket.ticket_id, update.text, update.files)
             return True
         # A file is not kept until they decide, and without it its words would be about nothing.
-        await self._ask_where_to(ctx, seat, ticket, "" if update.files else update.text)
+        await self._ask_target(ctx, seat, ticket, "" if update.files else update.text)
         return True
 
     async def _answers_project(self, ctx: InboundContext, update: MessageReceived) -> bool:
@@ -227,7 +227,7 @@ class AgentBot:
         found = await find_by_ref(ctx.tx, ctx.channel, update.chat_id, user_id, update.reply_to)
         return found is not None
 
-    async def _ask_where_to(
+    async def _ask_target(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket | None, text: str
     ) -> None:
         _ = ctx._
@@ -238,7 +238,7 @@ class AgentBot:
         draft_id = new_id("tad")
         rows = []
         if text.strip():
-            await store.keep_draft(
+            await store.save_draft(
                 ctx.tx, seat.project_id, seat.subscriber.subscriber_id, draft_id, text
             )
             if ticket is not None:
@@ -252,7 +252,7 @@ class AgentBot:
         """Where a text goes that an agent wrote without answering anything."""
         assert isinstance(ctx.update, ButtonPressed)
         for seat in await self._seats(ctx):
-            draft = await store.take_draft(
+            draft = await store.pop_draft(
                 ctx.tx, seat.project_id, seat.subscriber.subscriber_id, "".join(parts[:1])
             )
             if draft is None:
@@ -262,7 +262,7 @@ class AgentBot:
                 await self._answering.answer(ctx, seat, draft.ticket_id, draft.text, ())
                 text = draft.text
             elif action == "own":
-                ticket, _is_new = await self._tickets.hear(
+                ticket, _is_new = await self._tickets.receive_customer_message(
                     ctx.tx,
                     seat.project_id,
                     seat.subscriber.subscriber_id,
@@ -281,17 +281,17 @@ class AgentBot:
         _, number = ctx._, ctx.argument.strip().removeprefix("#")
         if number:
             try:
-                ticket = await self._tickets.find(ctx.tx, seat.project_id, number)
+                ticket = await self._tickets.get(ctx.tx, seat.project_id, number)
             except ApiError:
                 text = _("There is no ticket {number}.", number=number[:20])
                 await ctx.reply(OutgoingMessage(text))
             else:
-                await self._desk.deal(ctx.tx, seat, ticket)
+                await self._desk.send_card(ctx.tx, seat, ticket)
             return True
         found = await store.waiting_for(ctx.tx, seat.project_id, seat.member.member_id, MOST_LISTED)
         rows, lines = [], []
         for ticket_id in found:
-            ticket = await self._tickets.find(ctx.tx, seat.project_id, ticket_id)
+            ticket = await self._tickets.get(ctx.tx, seat.project_id, ticket_id)
             mark = "•" if ticket.assignee_id is None else "✓"
             lines.append(f"{mark} {texts.head(ticket, _)}")
             label = f"{mark} #{ticket.number} {texts.customer(ticket, _)}"
@@ -308,9 +308,9 @@ class AgentBot:
 
     async def _seats(self, ctx: InboundContext) -> list[Seat]:
         """As whom the person may act by this bot."""
-        found = await self._members.of_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        found = await self._members.list_by_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
         keys = [(member.project_id, subscriber_id) for subscriber_id, member in found]
-        known = await self._subscribers.find_many(ctx.tx, keys)
+        known = await self._subscribers.get_many(ctx.tx, keys)
         return [
             Seat(member, known[key])
             for key, (_id, member) in zip(keys, found, strict=True)
@@ -321,7 +321,7 @@ class AgentBot:
         ]
 
     async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
-        return (await self._projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.get(ctx.tx, project_id)).status == "active"
 
     async def _seat(self, ctx: InboundContext, project_id: str | None) -> Seat | None:
         return next(

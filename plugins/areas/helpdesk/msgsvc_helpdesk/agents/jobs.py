@@ -14,9 +14,9 @@ class SentNotes:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(SENT_JOB, self.note_sent)
+        return JobSpec(SENT_JOB, self.record_sent)
 
-    async def note_sent(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+    async def record_sent(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Keeps what the messenger calls each message, by which an answer to it is known."""
         for job in jobs:
             told = job.payload

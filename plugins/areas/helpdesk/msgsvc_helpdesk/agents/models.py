@@ -54,7 +54,7 @@ class Draft:
 
 
 @value_object
-class Told:
+class AgentMessage:
     """A message and what it is."""
 
     kind: Kind

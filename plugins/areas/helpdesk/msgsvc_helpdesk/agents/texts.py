@@ -143,12 +143,12 @@ def _messages(
     return [*map(OutgoingMessage, first), OutgoingMessage(last, buttons=buttons)]
 
 
-def _parts(text: str, most: int) -> Iterator[str]:
+def _parts(text: str, limit: int) -> Iterator[str]:
     """A text in pieces that a messenger takes, broken at a line or a space where there is one near."""
-    while utf16_length(text) > most:
-        end = most
-        while utf16_length(text[:end]) > most:
-            end -= max(1, (utf16_length(text[:end]) - most) // 2)
+    while utf16_length(text) > limit:
+        end = limit
+        while utf16_length(text[:end]) > limit:
+            end -= max(1, (utf16_length(text[:end]) - limit) // 2)
         broken = max(text.rfind(sign, end // 2, end) for sign in "\n ")
         end = end if broken < 0 else broken + 1
         yield text[:end]

@@ -14,7 +14,7 @@ from msgsvc_helpdesk.dashboard.area import pages
 async def canned_answers(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
     answers = all_canned_answers
     query = validate(PageQuery, {"cursor": page.query.get("cursor") or None})
-    found = await answers.page(page.tx, page.project_id, query.after, query.most)
+    found = await answers.page(page.tx, page.project_id, query.after, query.fetch_limit)
     shown, following = query.cut(
         [answers.shown(one) for one in found], lambda one: one.canned_answer_id
     )
@@ -42,7 +42,7 @@ async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
 async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
     answers = all_canned_answers
     found = answers.shown(
-        await answers.find(page.tx, page.project_id, page.params["canned_answer"])
+        await answers.get(page.tx, page.project_id, page.params["canned_answer"])
     )
     kept = found.text if isinstance(found.text, dict) else {"en": found.text}
     texts = {**dict.fromkeys(page.languages, ""), **kept}

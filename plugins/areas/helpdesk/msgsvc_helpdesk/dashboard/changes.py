@@ -14,7 +14,7 @@ from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
-    Answered,
+    AgentReply,
     AssignBody,
     MergeBody,
     PriorityBody,
@@ -51,7 +51,7 @@ async def reply(
         text_format = page.form.text("format", "plain")
         body = {"text": text, "format": text_format, "file_id": file_id, "status": then}
         wanted = validate(ReplyBody, body)
-        said = Answered(
+        said = AgentReply(
             wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
         )
         await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
@@ -68,7 +68,7 @@ async def note(
     if not text:
         raise ValidationFailed(page._("Write the note first."))
     wanted = validate(ReplyBody, {"text": text, "internal": True})
-    said = Answered(wanted.text or "", internal=True)
+    said = AgentReply(wanted.text or "", internal=True)
     await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
     return _back(page, ticket, page._("The note is kept."))
 
@@ -154,7 +154,7 @@ async def merge(
 @pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
 async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
-    found = await tickets.find(page.tx, page.project_id, ticket_id)
+    found = await tickets.get(page.tx, page.project_id, ticket_id)
     page.note(ticket=found.ticket_id, number=found.number)
     await tickets.delete(page.tx, page.project_id, found.ticket_id)
     notice = page._("Ticket #{number} is deleted.", number=found.number)
@@ -182,7 +182,7 @@ async def _begun(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> tuple[Ticket, Actor]:
     """The ticket of the URL, and the acting member. Raises `NotFound`, `Forbidden`."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     page.note(ticket=found.ticket_id)
     member = await who_acts(page, members, accounts)
     return found, Actor("agent", member.member_id)

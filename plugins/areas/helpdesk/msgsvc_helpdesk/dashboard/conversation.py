@@ -74,7 +74,7 @@ class Conversations:
         keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
         messages = {message.message_id: message for message in await find_many(tx, keys)}
         ids = [entry.member_id for entry in entries if entry.member_id]
-        members = await self._members.find_many(tx, project_id, ids)
+        members = await self._members.get_many(tx, project_id, ids)
         said = []
         for entry in reversed(entries):
             member = members.get(entry.member_id or "")
@@ -94,7 +94,7 @@ class Conversations:
         self, page: PageContext, entries: Sequence[Entry]
     ) -> dict[str, ShownFile]:
         ids = [file_id for entry in entries for file_id in entry.file_ids]
-        found = await self._files.find_many(page.tx, page.project_id, ids)
+        found = await self._files.get_many(page.tx, page.project_id, ids)
         return {file.file_id: ShownFile(file, self._address(page, file)) for file in found}
 
     def _address(self, page: PageContext, file: StoredFile) -> str:

@@ -33,7 +33,7 @@ async def ticket(
     conversations: Conversations,
 ) -> Render:
     """A ticket, with the list beside it where there is room."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
     values = {
         **await listing.listed(page, found.ticket_id),
@@ -51,7 +51,7 @@ async def ticket(
 @pages.get("/tickets/{ticket_id}/conversation", access="see")
 async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     said = await conversations.page(page, found)
     if page.query.get("seen") == said.marker:
         return Render("unchanged.html", status=204)
@@ -64,14 +64,14 @@ async def canned_text(
     page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
 ) -> Render:
     """A canned answer, for the script to put into what is being written."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     draft = await _drafted(page, found, tickets, answers, settings.default_lang)
     return Render("canned_text.html", {"draft": draft})
 
 
 async def _subscriber(page: PageContext, ticket: Ticket, subscribers: Subscribers) -> Any:
     key = (page.project_id, ticket.subscriber_id or "")
-    return (await subscribers.find_many(page.tx, [key])).get(key)
+    return (await subscribers.get_many(page.tx, [key])).get(key)
 
 
 async def _others(page: PageContext, ticket: Ticket, tickets: Tickets) -> list[Ticket]:
@@ -103,7 +103,7 @@ async def _drafted(
     if not key:
         return {"text": "", "format": "plain"}
     try:
-        answer = answers.shown(await answers.find(page.tx, page.project_id, key))
+        answer = answers.shown(await answers.get(page.tx, page.project_id, key))
     except NotFound:
         return {"text": "", "format": "plain"}
     lang = await tickets.lang_of(page.tx, page.project_id, ticket.ticket_id)

@@ -29,7 +29,7 @@ async def codes(
     query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
     found = await one_time_codes.page(page.tx, page.project_id, query)
     shown, following = query.cut(found, lambda code: code.otp_id)
-    people = await subscribers.find_many(
+    people = await subscribers.get_many(
         page.tx, [(page.project_id, each.subscriber_id) for each in shown if each.subscriber_id]
     )
     now_ms = clock.now_ms()
@@ -62,11 +62,11 @@ async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect
 async def code(
     page: PageContext, clock: Clock, subscribers: Subscribers, one_time_codes: OneTimeCodes
 ) -> Render:
-    found = await one_time_codes.find(page.tx, page.project_id, page.params["otp_id"])
+    found = await one_time_codes.get(page.tx, page.project_id, page.params["otp_id"])
     now_ms = clock.now_ms()
     person = None
     if found.subscriber_id is not None:
-        person = await subscribers.find(page.tx, page.project_id, found.subscriber_id)
+        person = await subscribers.get(page.tx, page.project_id, found.subscriber_id)
     values = {
         "code": found,
         "status": found.status(now_ms),

@@ -8,7 +8,7 @@ from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, fo
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
-from msgsvc_scheduling.dashboard.waiting import RUNS, find
+from msgsvc_scheduling.dashboard.waiting import RUNS, get
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.recurrence import Rule
@@ -37,7 +37,7 @@ async def compose(page: PageContext, choices: MessageChoices) -> Render:
 
 async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Render:
     """The form as it was filled in, or as it was typed."""
-    record = await find(page, scheduling)
+    record = await get(page, scheduling)
     given = page.form
     if not given.values:
         written = form_of(record.message).values
@@ -74,7 +74,7 @@ async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
 
 
 async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
-    record, form = await find(page, scheduling), page.form
+    record, form = await get(page, scheduling), page.form
     before = PostedForm(_time_values(record))
     body = _changes(message_of(form))
     if record.rule is not None:

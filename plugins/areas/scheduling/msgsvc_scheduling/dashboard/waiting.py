@@ -31,10 +31,10 @@ def kind_of(record_id: str) -> Kind:
     return "recurring" if record_id.startswith("rec_") else "scheduled"
 
 
-async def find(page: PageContext, scheduling: Scheduling) -> Record:
+async def get(page: PageContext, scheduling: Scheduling) -> Record:
     """The record that the address names. Raises `NotFound`."""
     record_id = page.params["record_id"]
-    return await scheduling.find(page.tx, page.project_id, record_id, kind_of(record_id))
+    return await scheduling.get(page.tx, page.project_id, record_id, kind_of(record_id))
 
 
 async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Render:
@@ -45,7 +45,7 @@ async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscri
         validate(RecurringQuery, asked) if kind == "recurring" else validate(ScheduledQuery, asked)
     )
     found = await scheduling.page(
-        page.tx, page.project_id, kind, query.status, query.after, query.most
+        page.tx, page.project_id, kind, query.status, query.after, query.fetch_limit
     )
     records, following = query.cut(found, lambda record: record.record_id)
     names = await _names(page, subscribers, records)
@@ -69,7 +69,7 @@ async def schedule(
     subscribers: Subscribers,
 ) -> Render:
     """One: its message, its times, and how it went."""
-    record = await find(page, scheduling)
+    record = await get(page, scheduling)
     deliveries = await mailings.progress(page.tx, page.project_id, [record.job_id])
     now_ms = clock.now_ms()
     runs = [] if record.rule is None or record.due_at_ms is None else [record.due_at_ms]
@@ -116,7 +116,7 @@ async def _names(
 ) -> dict[str, str]:
     """Subscribers' names by id, without erased ones."""
     keys = [(page.project_id, each.subscriber_id) for each in records if each.subscriber_id]
-    found = await subscribers.find_many(page.tx, keys)
+    found = await subscribers.get_many(page.tx, keys)
     return {
         person.subscriber_id: person.first_name or person.username or person.subscriber_id
         for person in found.values()

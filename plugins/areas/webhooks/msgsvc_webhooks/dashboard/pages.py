@@ -30,7 +30,7 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
     "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
 )
 async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
-    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit)
     return Render(
         "webhooks.html",
         {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
@@ -53,7 +53,7 @@ async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
 @pages.get("/webhooks/{webhook_id}", access="look")
 async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
-    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
     logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
     shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
@@ -78,7 +78,7 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="manage")
 async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
-    found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
+    found = await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
     return Render("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
 
@@ -92,7 +92,7 @@ async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
 @pages.post("/webhooks/{webhook_id}/status", access="manage")
 async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     # What is not there is missing, whatever was asked of it.
-    await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
+    await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
     return await _changed(
@@ -111,7 +111,7 @@ async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
 async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
     secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
-    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     return Render("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
@@ -121,7 +121,7 @@ async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> R
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
     since_ms = clock.now_ms() - back_ms
     body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
-    answer = await replays.begin(page.tx, page.project_id, webhook_id, body)
+    answer = await replays.start(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
         "{count} event is looked at; what did not arrive is delivered again.",
         "{count} events are looked at; what did not arrive is delivered again.",
