@@ -13,7 +13,7 @@ that nothing provides is an error at start. The return type is a model, or `Resp
 is no JSON. GET handlers read; others write, in one transaction that
 commits if the handler returns. A handler that only adds rows is declared `grouped`: it fills
 `ctx.unit`, which is committed together with those of other requests. One whose change is a single
-statement is declared `shares_transaction`, and hands it to a `Together`.
+statement is declared `batched_transaction`, and hands it to a `Together`.
 """
 
 import inspect
@@ -229,7 +229,7 @@ class Router:
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`),
-        `shares_transaction` (it may have no transaction, see `ctx.own_tx`), and `shows_secrets` (True;
+        `batched_transaction` (it may have no transaction, see `ctx.optional_tx`), and `shows_secrets` (True;
         False spares the encryption of answers kept for idempotency keys), and `audited` (it stands in the
         audit log: for what configures a project)."""
         return self.add("POST", path, **options)

@@ -184,7 +184,7 @@ class Database:
                     in_place = (
                         self._backend.in_place_writer if inline and self.dialect == "sqlite" else None
                     )
-                    if in_place and in_place.begin(on_disk=durable):
+                    if in_place and in_place.begin(durable=durable):
                         tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                     elif self.dialect == "sqlite":
                         await retry_while_locked(lambda: shielded(begin(tx, durable=durable)), until_s)

@@ -204,13 +204,13 @@ class LaneRunner:
         # A process that stood still for the length of a lease finds its own jobs free. Those that are
         # in a handler here go on there, under the lease that was just taken.
         jobs = [job for job in jobs if job.job_id not in self._working]
-        in_hand = {job.job_id for job in jobs}
-        self._working |= in_hand
+        claimed = {job.job_id for job in jobs}
+        self._working |= claimed
         self._queue.in_flight += len(jobs)
 
         def settled(job_id: str) -> None:
             # It may be claimed again immediately, and start in another batch before this one ends.
-            in_hand.discard(job_id)
+            claimed.discard(job_id)
             self._working.discard(job_id)
 
         parts = [list(same) for _, same in groupby(jobs, key=lambda job: job.name)]
@@ -231,7 +231,7 @@ class LaneRunner:
                     await self._starts.reach(place)
                     await batch.run()
         finally:
-            self._working -= in_hand
+            self._working -= claimed
             self._queue.in_flight -= len(jobs)
 
     async def _renew(self) -> None:

@@ -28,7 +28,7 @@ router = Router(area="messages")
 @router.post(
     "/v1/send",
     status=202,
-    grouped=True,
+    group_commit=True,
     shows_secrets=False,
     errors=(
         BillingBlocked,

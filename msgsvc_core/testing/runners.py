@@ -93,7 +93,7 @@ class ServiceWithWorker(Service):
         await super().stop()
 
 
-def in_hand(service: Service) -> int:
+def in_flight(service: Service) -> int:
     """Jobs that handlers of this process have in hand, the worker's beside `service` too."""
     worker = service.worker if isinstance(service, ServiceWithWorker) else service
     return worker.jobs.in_flight

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.runners import in_hand
+from msgsvc_core.testing.runners import in_flight
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
                 " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
                 {"now_ms": service.clock.now_ms()},
             )
-        return not count and not in_hand(service)
+        return not count and not in_flight(service)
 
     await until(idle, timeout_s=timeout_s)
 

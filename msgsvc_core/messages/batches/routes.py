@@ -11,7 +11,7 @@ router = Router(area="messages")
 
 
 @router.post(
-    "/v1/send/batch", status=202, grouped=True, shows_secrets=False, errors=(BillingBlocked,)
+    "/v1/send/batch", status=202, group_commit=True, shows_secrets=False, errors=(BillingBlocked,)
 )
 async def send_batch(
     ctx: Context, body: BatchBody, billing: BillingGate, batches: Batches

@@ -72,7 +72,7 @@ async def get_session_status(
 @router.post(
     "/v1/auth/verify",
     errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed),
-    shares_transaction=True,
+    batched_transaction=True,
 )
 async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
