@@ -35,7 +35,7 @@ class Context:
     `client_ip` is who connected, or who a proxy of `server.trusted_proxies` says did; empty when the
     server doesn't say. `headers` can be asked for in any case.
     An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one;
-    a `grouped` one has a `unit` instead, and only adds to it. One that `batched_transaction` asks for
+    a `group_commit` one has a `unit` instead, and only adds to it. One that `batched_transaction` asks for
     `optional_tx`.
     """
 

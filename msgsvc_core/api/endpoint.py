@@ -11,7 +11,7 @@ request; arguments named as the path's parameters are those, as text. Any other 
 of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`; a type
 that nothing provides is an error at start. The return type is a model, or `Response` for an answer that
 is no JSON. GET handlers read; others write, in one transaction that
-commits if the handler returns. A handler that only adds rows is declared `grouped`: it fills
+commits if the handler returns. A handler that only adds rows is declared `group_commit`: it fills
 `ctx.unit`, which is committed together with those of other requests. One whose change is a single
 statement is declared `batched_transaction`, and hands it to a `Together`.
 """
@@ -228,7 +228,7 @@ class Router:
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`),
+        """Options: those of `get`, `status` (200), `group_commit` (the handler fills `ctx.unit`),
         `batched_transaction` (it may have no transaction, see `ctx.optional_tx`), and `shows_secrets` (True;
         False spares the encryption of answers kept for idempotency keys), and `audited` (it stands in the
         audit log: for what configures a project)."""

@@ -194,7 +194,7 @@ def _delivery_error(error: Exception) -> DeliveryError:
 
 
 async def _copy(answer: ClientResponse, into: IO[bytes], most_bytes: int) -> None:
-    """Raises `DeliveryError` for more than `most_bytes`, of which no more is read."""
+    """Raises `DeliveryError` for more than `max_bytes`, of which no more is read."""
     size = answer.content_length or 0
     if size <= most_bytes:
         size = 0

@@ -31,7 +31,7 @@ NoteHealth = Callable[[Channel, ChannelHealth, int], Awaitable[bool]]
 
 
 class Channels:
-    """`service.channels`, by key; `of` finds what a project means by a name."""
+    """`service.channels`, by key; `resolve` finds what a project means by a name."""
 
     def __init__(
         self,

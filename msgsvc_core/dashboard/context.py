@@ -80,9 +80,9 @@ class PageContext:
 
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""
-        if access == "operate":
+        if access == "installation:operate":
             return self.account.is_operator
-        return access == "self" or may(self.role, access)
+        return access == "account:self" or may(self.role, access)
 
     def url(self, path: str, **query: object) -> str:
         """The address of a page of this project, e.g. `page.url("/tickets", status="open")`.

@@ -199,7 +199,7 @@ class Database:
     async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
         """Commits a unit, together with others that come at the same time; returns after the commit.
 
-        Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
+        Raises `UniqueViolation` if a required row exists, `ConstraintViolation` for another constraint, `LockTimeout` if the claim
         waits for another transaction, `DatabaseUnavailable`. `until_s` is that of `transaction`. See
         `GroupWriter`.
         """

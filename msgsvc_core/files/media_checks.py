@@ -52,7 +52,7 @@ class Check:
 
     host: str
     started_at_s: float
-    #: Until when it may be waited for; like `asked_at_s` by the machine's monotonic clock.
+    #: Until when it may be waited for; like `started_at_s` by the machine's monotonic clock.
     patience_ends_s: float
     done: bool = False
     failure: DeliveryError | None = None
@@ -75,7 +75,7 @@ class Check:
 
 
 class MediaChecks:
-    """`service.media.checks`. `look` raises `DeliveryError` for a file that can't be sent, or not now."""
+    """`service.media.checks`. `inspect` raises `DeliveryError` for a file that can't be sent, or not now."""
 
     def __init__(
         self, *, clock: Clock, settings: MediaSettings, inspect: Callable[[Media], Awaitable[None]]

@@ -1,6 +1,6 @@
 """`service.files`: what people send and projects upload, and the addresses that messengers read it at.
 
-A plugin that refers to a file `keep`s it; what nobody keeps is removed after `media.loose_hours`.
+A plugin that refers to a file calls `retain`; what nobody keeps is removed after `media.loose_hours`.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -16,7 +16,7 @@ Reseal = Callable[[Tx], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rows of a table that are removed `kept_ms` milliseconds after the time in `column`."""
+    """Rows of a table that are removed `retention_ms` milliseconds after the time in `column`."""
 
     table: str
     column: str

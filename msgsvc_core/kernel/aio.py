@@ -67,7 +67,7 @@ class TimeoutPool:
 
 
 class PooledTimeout:
-    """One call's limit, made by `TimeoutPool.within`; it is entered once."""
+    """One call's limit, made by `TimeoutPool.timeout`; it is entered once."""
 
     __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")
 
@@ -127,7 +127,7 @@ log = structlog.get_logger(__name__)
 async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     """Cancels tasks, and waits until they have ended, in whatever way.
 
-    One that goes on is cancelled again after `AGAIN_S`: code of plugins, or of a library, may have
+    One that goes on is cancelled again after `CANCEL_AGAIN_S`: code of plugins, or of a library, may have
     swallowed the cancellation. A caller that is cancelled meanwhile hands that on to the tasks, and is
     cancelled once they have ended.
     """

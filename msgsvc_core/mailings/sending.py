@@ -48,7 +48,7 @@ TOGETHER = 0.5
 #: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
 #: a hundred that begin together all answers come together: the answer to a statement waits behind them,
 #: and while the next statement's is awaited no call is left to be made. Lanes, whose batches make fewer
-#: statements, lose nothing with `A_TURN` there.
+#: statements, lose nothing with `BATCH` there.
 A_TURN_WITH_STATEMENTS = 5
 
 #: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.

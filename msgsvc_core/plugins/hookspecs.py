@@ -235,7 +235,7 @@ class HookSpecs:
         """A file that a person sent is here, or will not come, in the transaction that says so. Async.
 
         `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
-        `service.files.receive` noted as pending. Keep it (`service.files.keep`) if you refer to it.
+        `service.files.receive` noted as pending. Keep it (`service.files.retain`) if you refer to it.
         """
 
     @hookspec

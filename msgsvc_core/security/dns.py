@@ -84,7 +84,7 @@ class _Lookup:
 
 
 class HostResolver:
-    """Looks up names for one event loop, by `ask` or else `ask_system`.
+    """Looks up names for one event loop, by `query` or else `query_system`.
 
     `now` is a monotonic clock, in seconds.
     """

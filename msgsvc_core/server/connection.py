@@ -45,7 +45,7 @@ class _Trailers(list[tuple[bytes, bytes]]):
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """One connection under the rules of a `Guard`."""
+    """One connection under the rules of `ConnectionLimits`."""
 
     # uvicorn's own attributes and these are more than the 30 whose names Python keeps once for all
     # objects of a class: without slots each connection took 1.3 KiB more.

@@ -218,7 +218,7 @@ class Subscribers:
         external_id: str | None,
         channel: str | None,
     ) -> Subscriber:
-        """Whom a request names by one of two identifiers. Raises what `receiver` and `find` raise."""
+        """Whom a request names by one of two identifiers. Raises what `get_recipient` and `get` raise."""
         receiver = await self.get_recipient(
             project_id,
             subscriber_id=subscriber_id,

@@ -94,7 +94,7 @@ async def _timed(few: Shop, many: Shop, of_few: Walk, of_many: Walk, *, times: i
 
 
 async def _page(shop: Shop, walk: Walk, query: str) -> str:
-    who = shop.operator if walk.page.access == "operate" else shop.owner
+    who = shop.operator if walk.page.access == "installation:operate" else shop.owner
     answer = await who.client.get(walk.url, params=parse_qsl(query), timeout=None)
     if answer.status_code not in {200, 303, 404}:
         raise BenchError(f"{walk} ?{query} answers {answer.status_code}")

@@ -89,7 +89,7 @@ async def test_every_page_of_every_list_looks_at_few_rows(
     for page in pages_of(service):
         if not is_list(page):
             continue
-        who = operator if page.access == "operate" else owner
+        who = operator if page.access == "installation:operate" else owner
         walk = at(page, owner.project_id, ids)
         found += await check(who, walk, asked, done, explainer)
     await explainer.close()

@@ -114,7 +114,7 @@ async def test_every_page_without_parameters_answers_in_an_empty_project(
 
     for page in pages_of(service):
         if page.method == "GET" and "{" not in page.path:
-            who = operator if page.access == "operate" else owner
+            who = operator if page.access == "installation:operate" else owner
             for lang in ("en", "ru"):
                 found += await visit(who, at(page, project_id, {}), lang)
     await owner.client.aclose()
@@ -136,7 +136,7 @@ async def test_every_page_answers_in_a_project_that_has_everything(
 
     for page in pages_of(service):
         if page.method == "GET":
-            who = operator if page.access == "operate" else owner
+            who = operator if page.access == "installation:operate" else owner
             for lang in ("en", "ru"):
                 found += await visit(who, at(page, project_id, ids), lang)
     await owner.client.aclose()

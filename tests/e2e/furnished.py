@@ -62,7 +62,7 @@ class Furnished:
 
     def who(self, walk: Walk) -> Visitor:
         """Who may open it."""
-        return self.operator if walk.page.access == "operate" else self.owner
+        return self.operator if walk.page.access == "installation:operate" else self.owner
 
     async def enter(self, context: BrowserContext, who: Visitor) -> None:
         """Signs a browser in."""

@@ -107,7 +107,7 @@ class Tags:
     async def replace(
         self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
     ) -> None:
-        """Gives these, which `make` made, and takes all others."""
+        """Assigns these, created by `ensure`, and removes all others."""
         await store.remove_except(tx, project_id, subscriber_id, names)
         await self.assign(tx, project_id, subscriber_id, names)
 

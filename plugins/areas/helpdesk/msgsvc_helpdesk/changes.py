@@ -55,7 +55,7 @@ class TicketChanges:
         return ticket
 
     async def lock(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
-        """Like `find`; nobody else changes the ticket until the transaction ends."""
+        """Like `get`; nobody else changes the ticket until the transaction ends."""
         wanted = await self.get(tx, project_id, ticket_id)
         while True:
             held = await store.lock(tx, project_id, wanted.ticket_id)

@@ -28,7 +28,7 @@ from msgsvc_core.subscribers.service import Subscribers
 pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
-@pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
+@pages.get("/sign-in", access="project:read", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
 async def sign_in(
     page: PageContext,
     subscribers: Subscribers,
@@ -68,12 +68,12 @@ async def sign_in(
     return Render("sign_in.html", values)
 
 
-@pages.get("/sign-in/links/new", access="manage")
+@pages.get("/sign-in/links/new", access="project:write")
 async def new_link(page: PageContext) -> Render:
     return Render("link.html", {"link": None, "addresses": None})
 
 
-@pages.post("/sign-in/links/new", access="manage", again=new_link)
+@pages.post("/sign-in/links/new", access="project:write", form_page=new_link)
 async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
     link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
@@ -81,7 +81,7 @@ async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     return Redirect(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
 
 
-@pages.get("/sign-in/links/{slug}", access="look")
+@pages.get("/sign-in/links/{slug}", access="project:read")
 async def link(
     page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
 ) -> Render:
@@ -89,7 +89,7 @@ async def link(
     return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
-@pages.post("/sign-in/links/{slug}", access="manage", again=link)
+@pages.post("/sign-in/links/{slug}", access="project:write", form_page=link)
 async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
@@ -97,13 +97,13 @@ async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
-@pages.post("/sign-in/links/{slug}/delete", access="manage")
+@pages.post("/sign-in/links/{slug}/delete", access="project:write")
 async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     await static_links.delete(page.tx, page.project_id, page.params["slug"])
     return Redirect(page.url("/sign-in"), page._("Deleted."))
 
 
-@pages.post("/sign-in/try", access="manage")
+@pages.post("/sign-in/try", access="project:write")
 async def begin_trial(
     page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
 ) -> Render:
@@ -123,7 +123,7 @@ async def begin_trial(
     return Render("trial.html", values)
 
 
-@pages.get("/sign-in/try/{session_id}", access="manage")
+@pages.get("/sign-in/try/{session_id}", access="project:write")
 async def trial(
     page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
 ) -> Render:
@@ -135,7 +135,7 @@ async def trial(
     return Render(template, {**values, "links": [], "qr": []})
 
 
-@pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
+@pages.post("/sign-in/try/{session_id}", access="project:write", form_page=trial)
 async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """What the site's server would do with the code, and what it gets."""
     session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])

@@ -13,7 +13,7 @@ from msgsvc_core.kernel.errors import ValidationFailed
 LIMIT = 50
 
 
-@pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
+@pages.get("/billing", access="installation:operate", nav=Nav("Billing", icon="card", group="project"))
 async def accounts(page: PageContext, billing: Billing) -> Render:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
@@ -30,7 +30,7 @@ async def accounts(page: PageContext, billing: Billing) -> Render:
     )
 
 
-@pages.get("/billing/{account_id}", access="operate")
+@pages.get("/billing/{account_id}", access="installation:operate")
 async def account(
     page: PageContext, all_accounts: Accounts, billing: Billing, statements: Statements
 ) -> Render:
@@ -64,7 +64,7 @@ async def account(
     )
 
 
-@pages.post("/billing/{account_id}/grant", access="operate", again=account)
+@pages.post("/billing/{account_id}/grant", access="installation:operate", form_page=account)
 async def grant(page: PageContext, billing: Billing) -> Redirect:
     given = page.form.text("credits").strip()
     try:
@@ -77,7 +77,7 @@ async def grant(page: PageContext, billing: Billing) -> Redirect:
     return Redirect(_url(page), notice=page._("The credits are there."))
 
 
-@pages.post("/billing/{account_id}/plan", access="operate", again=account)
+@pages.post("/billing/{account_id}/plan", access="installation:operate", form_page=account)
 async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
     await billing.change_plan(page.tx, account_id, plan)

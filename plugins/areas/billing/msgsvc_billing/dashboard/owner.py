@@ -17,7 +17,7 @@ from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 LIMIT = 50
 
 
-@pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
+@pages.get("/billing", access="project:own", nav=Nav("Billing", icon="card", group="project", order=60))
 async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Render:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
@@ -40,7 +40,7 @@ async def credits_left(page: PageContext, billing: Billing, statements: Statemen
     )
 
 
-@pages.get("/billing/ledger", access="own")
+@pages.get("/billing/ledger", access="project:own")
 async def ledger_lines(page: PageContext, statements: Statements) -> Render:
     problem, wanted = "", None
     try:
@@ -68,7 +68,7 @@ async def ledger_lines(page: PageContext, statements: Statements) -> Render:
     )
 
 
-@pages.get("/billing/ledger/export", access="own", holds_connection=False)
+@pages.get("/billing/ledger/export", access="project:own", holds_connection=False)
 async def export_ledger(
     page: PageContext, db: Database, clock: Clock, statements: Statements
 ) -> Download | Redirect:

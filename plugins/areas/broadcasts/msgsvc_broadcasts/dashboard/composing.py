@@ -24,11 +24,11 @@ _PURPOSE = "broadcast form"
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/broadcasts/new", access="manage")(compose)
-    pages.get("/broadcasts/reach", access="manage")(reach)
-    pages.post("/broadcasts/new", access="manage", asks=True)(change)
-    pages.post("/broadcasts/review", access="manage", again=compose, asks=True)(review)
-    pages.post("/broadcasts", access="manage", again=compose)(start)
+    pages.get("/broadcasts/new", access="project:write")(compose)
+    pages.get("/broadcasts/reach", access="project:write")(reach)
+    pages.post("/broadcasts/new", access="project:write", asks=True)(change)
+    pages.post("/broadcasts/review", access="project:write", again=compose, asks=True)(review)
+    pages.post("/broadcasts", access="project:write", again=compose)(start)
 
 
 async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:

@@ -27,15 +27,15 @@ _MOST_REASONS = 500
 def declare(pages: Pages) -> None:
     """Adds these pages."""
     nav = Nav("Broadcasts", icon="megaphone", group="sending", order=10)
-    pages.get("/broadcasts", access="look", nav=nav)(listed)
-    pages.get("/broadcasts/{job_id}", access="look")(broadcast)
-    pages.get("/broadcasts/{job_id}/progress", access="look")(progress)
-    pages.get("/broadcasts/{job_id}/recipients", access="look")(recipients)
-    pages.post("/broadcasts/{job_id}/pause", access="manage", again=broadcast)(pause)
-    pages.post("/broadcasts/{job_id}/resume", access="manage", again=broadcast)(resume)
-    pages.post("/broadcasts/{job_id}/cancel", access="manage", again=broadcast)(cancel)
-    pages.post("/broadcasts/{job_id}/resend", access="manage", again=broadcast)(resend)
-    pages.card(access="look", order=40)(card)
+    pages.get("/broadcasts", access="project:read", nav=nav)(listed)
+    pages.get("/broadcasts/{job_id}", access="project:read")(broadcast)
+    pages.get("/broadcasts/{job_id}/progress", access="project:read")(progress)
+    pages.get("/broadcasts/{job_id}/recipients", access="project:read")(recipients)
+    pages.post("/broadcasts/{job_id}/pause", access="project:write", again=broadcast)(pause)
+    pages.post("/broadcasts/{job_id}/resume", access="project:write", again=broadcast)(resume)
+    pages.post("/broadcasts/{job_id}/cancel", access="project:write", again=broadcast)(cancel)
+    pages.post("/broadcasts/{job_id}/resend", access="project:write", again=broadcast)(resend)
+    pages.card(access="project:read", order=40)(card)
 
 
 async def listed(page: PageContext, mailings: Mailings) -> Render:

@@ -26,7 +26,7 @@ TONES = {
 
 
 @pages.get(
-    "/channels", access="look", nav=Nav("Channels", icon="plug", group="developers", order=30)
+    "/channels", access="project:read", nav=Nav("Channels", icon="plug", group="developers", order=30)
 )
 async def channels(
     page: PageContext,
@@ -47,7 +47,7 @@ async def channels(
     return Render("channels.html", values)
 
 
-@pages.get("/channels/new", access="manage")
+@pages.get("/channels/new", access="project:write")
 async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
@@ -55,7 +55,7 @@ async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     return Render("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
 
 
-@pages.post("/channels/new", access="manage", again=new_channel)
+@pages.post("/channels/new", access="project:write", form_page=new_channel)
 async def create_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
@@ -73,7 +73,7 @@ async def create_channel(
     return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
 
 
-@pages.get("/channels/{name}", access="look")
+@pages.get("/channels/{name}", access="project:read")
 async def channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Render:
@@ -92,7 +92,7 @@ async def channel(
     return Render("channel.html", values)
 
 
-@pages.post("/channels/{name}", access="manage", again=channel)
+@pages.post("/channels/{name}", access="project:write", form_page=channel)
 async def change_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
@@ -107,7 +107,7 @@ async def change_channel(
     return Redirect(page.url(f"/channels/{name}"), page._("Saved."))
 
 
-@pages.post("/channels/{name}/check", access="manage", holds_connection=False)
+@pages.post("/channels/{name}/check", access="project:write", holds_connection=False)
 async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
@@ -121,7 +121,7 @@ async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Red
     return Redirect(page.url(f"/channels/{name}"), said)
 
 
-@pages.post("/channels/{name}/delete", access="manage")
+@pages.post("/channels/{name}/delete", access="project:write")
 async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     await own_channels.delete(page.tx, page.project_id, name)

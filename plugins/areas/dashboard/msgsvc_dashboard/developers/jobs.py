@@ -42,7 +42,7 @@ REFUSALS = (
 )
 
 
-@pages.get("/jobs", access="operate", nav=Nav("Jobs", icon="log", group="project", order=200))
+@pages.get("/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200))
 async def jobs(page: PageContext) -> Render:
     asked = page.query.get("state", "dead")
     states: dict[str, inspection.State] = {each: each for each in get_args(inspection.State)}
@@ -60,7 +60,7 @@ async def jobs(page: PageContext) -> Render:
     return Render("jobs.html", values)
 
 
-@pages.get("/jobs/{job_id}", access="operate")
+@pages.get("/jobs/{job_id}", access="installation:operate")
 async def job(page: PageContext) -> Render:
     found = await inspection.find(page.tx, page.params["job_id"])
     if found is None:
@@ -70,13 +70,13 @@ async def job(page: PageContext) -> Render:
     return Render("job.html", values)
 
 
-@pages.post("/jobs/{job_id}/retry", access="operate", again=job)
+@pages.post("/jobs/{job_id}/retry", access="installation:operate", form_page=job)
 async def retry_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.retry(page.tx, page.params["job_id"])
     return Redirect(page.url("/operator/jobs"), page._("It runs within a second or two."))
 
 
-@pages.post("/jobs/{job_id}/discard", access="operate", again=job)
+@pages.post("/jobs/{job_id}/discard", access="installation:operate", form_page=job)
 async def discard_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.discard(page.tx, page.params["job_id"])
     return Redirect(page.url("/operator/jobs"), page._("Removed."))

@@ -149,7 +149,7 @@ class Gate:
             yield form
 
     async def _place(self, tx: Tx, page: Page, request: Request, session: AccountSession) -> Place:
-        if page.access in {"operate", "self"}:
+        if page.access in {"installation:operate", "account:self"}:
             return Place()
         project_id = request.path_params["project_id"]
         return await self._places.find(tx, project_id, session.account.account_id)

@@ -17,7 +17,7 @@ pages = Pages("dashboard", package="msgsvc_dashboard.overview")
 DAYS = 30
 
 
-@pages.get("", access="see", nav=Nav("Overview", icon="chart", group="overview", order=0))
+@pages.get("", access="customers:read", nav=Nav("Overview", icon="chart", group="overview", order=0))
 async def overview(
     page: PageContext,
     site: Site,
@@ -34,7 +34,7 @@ async def overview(
             "cards": await site.cards(page),
             "charts": charts,
             "steps": await first_steps(page, counts, channels, projects, events, site)
-            if page.may("manage")
+            if page.may("project:write")
             else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),
             "days": DAYS,

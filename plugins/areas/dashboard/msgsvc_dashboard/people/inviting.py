@@ -13,7 +13,7 @@ from msgsvc_dashboard.people.declared import subscriber_pages as pages
 DAY_S = 24 * 3600
 
 
-@pages.get("/invite", access="manage")
+@pages.get("/invite", access="project:write")
 async def invite(
     page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
 ) -> Render:
@@ -22,7 +22,7 @@ async def invite(
     )
 
 
-@pages.post("/invite", access="manage", again=invite)
+@pages.post("/invite", access="project:write", form_page=invite)
 async def make_link(
     page: PageContext,
     all_links: SubscriptionLinks,

@@ -19,7 +19,7 @@ FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "bat
 STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
 
 
-@pages.get("/messages", access="look", nav=Nav("Messages", "message", group="sending", order=10))
+@pages.get("/messages", access="project:read", nav=Nav("Messages", "message", group="sending", order=10))
 async def messages(
     page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
 ) -> Render:
@@ -51,7 +51,7 @@ async def messages(
     )
 
 
-@pages.get("/messages/{message_id}", access="look")
+@pages.get("/messages/{message_id}", access="project:read")
 async def message(
     page: PageContext, all_messages: Messages, channels: Channels, subscribers: Subscribers
 ) -> Render:

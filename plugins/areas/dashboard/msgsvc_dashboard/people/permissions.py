@@ -13,7 +13,7 @@ from msgsvc_dashboard.people.declared import permission_pages as pages
 
 
 @pages.get(
-    "/permissions", access="look", nav=Nav("Permissions", "shield", group="people", order=40)
+    "/permissions", access="project:read", nav=Nav("Permissions", "shield", group="people", order=40)
 )
 async def permissions(
     page: PageContext, all_permissions: Permissions, settings: Settings
@@ -35,7 +35,7 @@ async def permissions(
     )
 
 
-@pages.get("/permissions/{permission_key}", access="look")
+@pages.get("/permissions/{permission_key}", access="project:read")
 async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Render:
     project_id = page.project_id
     found = await all_permissions.get(page.tx, project_id, page.params["permission_key"])
@@ -52,7 +52,7 @@ async def permission(page: PageContext, all_permissions: Permissions, settings: 
     )
 
 
-@pages.post("/permissions", access="manage", again=permissions)
+@pages.post("/permissions", access="project:write", form_page=permissions)
 async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     form = page.form
     body = validate(
@@ -70,7 +70,7 @@ async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     return Redirect(page.url("/permissions"), notice=page._("The permission is there."))
 
 
-@pages.post("/permissions/{permission_key}", access="manage", again=permission)
+@pages.post("/permissions/{permission_key}", access="project:write", form_page=permission)
 async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     form, key = page.form, page.params["permission_key"]
     body = validate(
@@ -87,7 +87,7 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     return Redirect(page.url("/permissions"), notice=page._("Saved."))
 
 
-@pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
+@pages.post("/permissions/{permission_key}/delete", access="project:write", form_page=permission)
 async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = whole_number(page.form.text("confirmed").strip() or "0")

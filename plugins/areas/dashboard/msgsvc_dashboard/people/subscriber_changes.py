@@ -12,7 +12,7 @@ from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
 
-@pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/edit", access="project:write", form_page=subscriber)
 async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     form, subscriber_id = page.form, page.params["subscriber_id"]
     person = await subscribers.get(page.tx, page.project_id, subscriber_id)
@@ -28,7 +28,7 @@ async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("Saved."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/add", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/tags/add", access="project:write", form_page=subscriber)
 async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
@@ -36,7 +36,7 @@ async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("They carry the tag now."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/remove", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/tags/remove", access="project:write", form_page=subscriber)
 async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
     page.note(tag=tag)
@@ -44,7 +44,7 @@ async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("The tag is gone from them."))
 
 
-@pages.post("/subscribers/{subscriber_id}/permission", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/permission", access="project:write", form_page=subscriber)
 async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirect:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
@@ -54,19 +54,19 @@ async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirec
     return _back(page, said)
 
 
-@pages.post("/subscribers/{subscriber_id}/unsubscribe", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/unsubscribe", access="project:write", form_page=subscriber)
 async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.unsubscribe(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
     return _back(page, page._("They get no more messages."))
 
 
-@pages.post("/subscribers/{subscriber_id}/subscribe", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/subscribe", access="project:write", form_page=subscriber)
 async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.resubscribe(page.tx, page.project_id, page.params["subscriber_id"])
     return _back(page, page._("They are subscribed again."))
 
 
-@pages.post("/subscribers/{subscriber_id}/erase", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/erase", access="project:write", form_page=subscriber)
 async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
     return Redirect(

@@ -33,7 +33,7 @@ FILTERS = (
 
 @pages.get(
     "/subscribers",
-    access="see",
+    access="customers:read",
     nav=Nav("Subscribers", "people", group="people", order=10, also=("/invite",)),
 )
 async def subscribers(
@@ -70,7 +70,7 @@ async def subscribers(
     )
 
 
-@pages.get("/subscribers/export", access="manage", holds_connection=False)
+@pages.get("/subscribers/export", access="project:write", holds_connection=False)
 async def export(
     page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
 ) -> Download | Redirect:
@@ -84,7 +84,7 @@ async def export(
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
 
 
-@pages.get("/subscribers/{subscriber_id}", access="see")
+@pages.get("/subscribers/{subscriber_id}", access="customers:read")
 async def subscriber(
     page: PageContext,
     all_subscribers: Subscribers,

@@ -11,7 +11,7 @@ from msgsvc_dashboard.people.declared import template_pages as pages
 
 @pages.get(
     "/templates",
-    access="look",
+    access="project:read",
     nav=Nav("Templates", "template", group="sending", order=30, also=("/new-template",)),
 )
 async def templates(page: PageContext, all_templates: Templates, settings: Settings) -> Render:

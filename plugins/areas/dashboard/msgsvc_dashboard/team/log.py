@@ -13,7 +13,7 @@ from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
-@TEAM.get("/audit", access="manage", nav=Nav("Audit log", icon="log", group="project", order=90))
+@TEAM.get("/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90))
 async def audit(
     page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, plans: AccountPlans
 ) -> Render:
@@ -37,7 +37,7 @@ async def audit(
     return Render("audit.html", {**shown, "older": older, "people": options, "person": person})
 
 
-@ACCOUNT.get("/log", access="self")
+@ACCOUNT.get("/log", access="account:self")
 async def own(page: PageContext, all_audit: Audit) -> Render:
     """What somebody did everywhere, and who failed to sign in as them."""
     query = _query(page)

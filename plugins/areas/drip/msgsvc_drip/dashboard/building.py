@@ -17,12 +17,12 @@ Steps = list[dict[str, Any]]
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/drips/{drip_id}/steps/new", access="manage")(new_step)
-    pages.post("/drips/{drip_id}/steps/new", access="manage", again=new_step)(add_step)
-    pages.get("/drips/{drip_id}/steps/{number}", access="manage")(step)
-    pages.post("/drips/{drip_id}/steps/{number}", access="manage", again=step)(change_step)
-    pages.post("/drips/{drip_id}/steps/{number}/move", access="manage", again=chain)(move_step)
-    pages.post("/drips/{drip_id}/steps/{number}/remove", access="manage", again=chain)(remove_step)
+    pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
+    pages.post("/drips/{drip_id}/steps/new", access="project:write", again=new_step)(add_step)
+    pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
+    pages.post("/drips/{drip_id}/steps/{number}", access="project:write", again=step)(change_step)
+    pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", again=chain)(move_step)
+    pages.post("/drips/{drip_id}/steps/{number}/remove", access="project:write", again=chain)(remove_step)
 
 
 async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:

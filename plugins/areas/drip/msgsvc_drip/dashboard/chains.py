@@ -14,15 +14,15 @@ from msgsvc_drip.service import Drips
 def declare(pages: Pages) -> None:
     """Adds these pages."""
     nav = Nav("Chains", icon="chain", group="sending", order=30)
-    pages.get("/drips", access="look", nav=nav)(listed)
-    pages.get("/drips/new", access="manage")(compose)
-    pages.post("/drips", access="manage", again=compose)(create)
-    pages.get("/drips/{drip_id}", access="look")(chain)
-    pages.get("/drips/{drip_id}/edit", access="manage")(edit)
-    pages.post("/drips/{drip_id}/edit", access="manage", again=edit)(change)
-    pages.post("/drips/{drip_id}/pause", access="manage", again=chain)(pause)
-    pages.post("/drips/{drip_id}/resume", access="manage", again=chain)(resume)
-    pages.post("/drips/{drip_id}/delete", access="manage", again=chain)(delete)
+    pages.get("/drips", access="project:read", nav=nav)(listed)
+    pages.get("/drips/new", access="project:write")(compose)
+    pages.post("/drips", access="project:write", again=compose)(create)
+    pages.get("/drips/{drip_id}", access="project:read")(chain)
+    pages.get("/drips/{drip_id}/edit", access="project:write")(edit)
+    pages.post("/drips/{drip_id}/edit", access="project:write", again=edit)(change)
+    pages.post("/drips/{drip_id}/pause", access="project:write", again=chain)(pause)
+    pages.post("/drips/{drip_id}/resume", access="project:write", again=chain)(resume)
+    pages.post("/drips/{drip_id}/delete", access="project:write", again=chain)(delete)
 
 
 async def get(page: PageContext, drips: Drips) -> Drip:

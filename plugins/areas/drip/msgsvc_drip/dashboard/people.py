@@ -16,11 +16,11 @@ def declare(pages: Pages) -> None:
     """Adds these pages."""
     here = "/drips/{drip_id}/people"
     one = f"{here}/{{enrollment_id}}"
-    pages.get(here, access="look")(listed)
-    pages.post(here, access="manage", again=listed)(enroll)
-    pages.post(f"{one}/pause", access="manage", again=listed)(pause_person)
-    pages.post(f"{one}/resume", access="manage", again=listed)(resume_person)
-    pages.post(f"{one}/cancel", access="manage", again=listed)(cancel_person)
+    pages.get(here, access="project:read")(listed)
+    pages.post(here, access="project:write", again=listed)(enroll)
+    pages.post(f"{one}/pause", access="project:write", again=listed)(pause_person)
+    pages.post(f"{one}/resume", access="project:write", again=listed)(resume_person)
+    pages.post(f"{one}/cancel", access="project:write", again=listed)(cancel_person)
 
 
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:

@@ -18,7 +18,7 @@ from msgsvc_forms.service import Forms
 _WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
 
 
-@pages.get("/forms/new", access="manage")
+@pages.get("/forms/new", access="project:write")
 async def new_form(page: PageContext) -> Render:
     """A new form, or what was typed of it and refused."""
     if "fields" in page.form:
@@ -26,7 +26,7 @@ async def new_form(page: PageContext) -> Render:
     return _shown(page, Draft.new(page._("Contact us")))
 
 
-@pages.post("/forms/new", access="manage", again=new_form)
+@pages.post("/forms/new", access="project:write", form_page=new_form)
 async def create_form(page: PageContext, forms: Forms) -> Redirect:
     draft = Draft.posted(page.form)
     body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
@@ -37,7 +37,7 @@ async def create_form(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{made.form_id}/share"), notice=notice)
 
 
-@pages.post("/forms/draft", access="manage", holds_connection=False)
+@pages.post("/forms/draft", access="project:write", holds_connection=False)
 async def draft_form(page: PageContext) -> Render:
     """The builder after one of its buttons; nothing is kept yet."""
     draft = Draft.posted(page.form)
@@ -45,7 +45,7 @@ async def draft_form(page: PageContext) -> Render:
     return _shown(page, draft)
 
 
-@pages.get("/forms/{form_id}/edit", access="manage")
+@pages.get("/forms/{form_id}/edit", access="project:write")
 async def edit_form(page: PageContext, forms: Forms) -> Render:
     """A form as it is kept, or what was typed of it and refused."""
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
@@ -55,7 +55,7 @@ async def edit_form(page: PageContext, forms: Forms) -> Render:
     return _shown(page, Draft.of(form.form_id, form.slug, form.version, form.definition))
 
 
-@pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
+@pages.post("/forms/{form_id}/edit", access="project:write", form_page=edit_form)
 async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     """Saves a new version, unless there is a newer one."""
     forms, form_id = all_forms, page.params["form_id"]

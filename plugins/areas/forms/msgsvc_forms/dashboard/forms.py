@@ -19,7 +19,7 @@ MOST_NAMED = 1000
 MOST_FORMS = 100
 
 
-@pages.get("/forms", access="look", nav=Nav("Forms", icon="form", group="intake", order=10))
+@pages.get("/forms", access="project:read", nav=Nav("Forms", icon="form", group="intake", order=10))
 async def forms(
     page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
 ) -> Render:
@@ -45,7 +45,7 @@ async def forms(
     return Render("forms.html", values)
 
 
-@pages.get("/forms/{form_id}/share", access="look")
+@pages.get("/forms/{form_id}/share", access="project:read")
 async def share(
     page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
 ) -> Render:
@@ -69,7 +69,7 @@ async def share(
     return Render("share.html", values)
 
 
-@pages.post("/forms/{form_id}/delete", access="manage")
+@pages.post("/forms/{form_id}/delete", access="project:write")
 async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
     form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     await all_forms.delete(page.tx, page.project_id, form.form_id)

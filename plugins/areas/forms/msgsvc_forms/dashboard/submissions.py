@@ -21,7 +21,7 @@ from msgsvc_forms.summary import files_of
 SHOWN_ANSWERS = 3
 
 
-@pages.get("/forms/{form_id}", access="look")
+@pages.get("/forms/{form_id}", access="project:read")
 async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
     forms = all_forms
@@ -53,7 +53,7 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
     return Render("submissions.html", values)
 
 
-@pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
+@pages.get("/forms/{form_id}/submissions/{submission_id}", access="project:read")
 async def submission(
     page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
 ) -> Render:
@@ -78,7 +78,7 @@ async def submission(
     return Render("submission.html", values)
 
 
-@pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
+@pages.get("/forms/{form_id}/export", access="project:read", holds_connection=False)
 async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
@@ -91,7 +91,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
 
 
 @pages.post(
-    "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
+    "/forms/{form_id}/submissions/{submission_id}/not-spam", access="project:write", form_page=submission
 )
 async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     """Takes in what was taken for spam, as if it had just been sent."""
@@ -103,7 +103,7 @@ async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
+@pages.post("/forms/{form_id}/spam/empty", access="project:write", form_page=submissions)
 async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     """Deletes all the spam that there is; a job does it, in steps."""
     form_id = page.params["form_id"]
@@ -113,7 +113,7 @@ async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
+@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="project:write")
 async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]

@@ -37,7 +37,7 @@ MORNING = 9
 
 
 @pages.post(
-    "/tickets/{ticket_id}/reply", access="answer", again=ticket_page, upload_bytes=UPLOAD_BYTES
+    "/tickets/{ticket_id}/reply", access="customers:write", form_page=ticket_page, upload_bytes=UPLOAD_BYTES
 )
 async def reply(
     page: PageContext, files: Files, tickets: Tickets, members: Members, accounts: Accounts
@@ -58,7 +58,7 @@ async def reply(
     return _back(page, ticket, page._("Your answer is on its way."))
 
 
-@pages.post("/tickets/{ticket_id}/note", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
 async def note(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -73,7 +73,7 @@ async def note(
     return _back(page, ticket, page._("The note is kept."))
 
 
-@pages.post("/tickets/{ticket_id}/assign", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
 async def assign(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -91,7 +91,7 @@ async def assign(
     )
 
 
-@pages.post("/tickets/{ticket_id}/status", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/status", access="customers:write", form_page=ticket_page)
 async def status(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -104,7 +104,7 @@ async def status(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/snooze", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/snooze", access="customers:write", form_page=ticket_page)
 async def snooze(
     page: PageContext, clock: Clock, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -116,7 +116,7 @@ async def snooze(
     return _back(page, ticket, page._("The ticket is put aside."))
 
 
-@pages.post("/tickets/{ticket_id}/priority", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
 async def priority(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -127,7 +127,7 @@ async def priority(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/tags", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/tags", access="customers:write", form_page=ticket_page)
 async def tags(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -139,7 +139,7 @@ async def tags(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/merge", access="answer", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/merge", access="customers:write", form_page=ticket_page)
 async def merge(
     page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
 ) -> Redirect:
@@ -151,7 +151,7 @@ async def merge(
     return _back(page, merged, page._("The tickets are one now."))
 
 
-@pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/delete", access="project:write", form_page=ticket_page)
 async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
     found = await tickets.get(page.tx, page.project_id, ticket_id)

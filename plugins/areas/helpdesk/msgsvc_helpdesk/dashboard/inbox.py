@@ -63,7 +63,7 @@ class TicketList:
 
 @pages.get(
     "/tickets",
-    access="see",
+    access="customers:read",
     nav=Nav(
         "Tickets",
         icon="ticket",
@@ -76,7 +76,7 @@ async def inbox(page: PageContext, tickets: TicketList) -> Render:
     return Render("inbox.html", await tickets.listed(page))
 
 
-@pages.get("/tickets/list", access="see")
+@pages.get("/tickets/list", access="customers:read")
 async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Render:
     """The list alone, as the open page asks for it; nothing while nothing has changed."""
     seen = page.query.get("seen", "")
@@ -85,7 +85,7 @@ async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) 
     return Render("list.html", {**await tickets.listed(page), "is_update": bool(seen)})
 
 
-@pages.card(access="see", order=20)
+@pages.card(access="customers:read", order=20)
 async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
     me = await who_reads(page, members)
     member_id = None if me is None else me.member_id

@@ -22,7 +22,7 @@ OTHERS = 5
 MOST_CANNED = 100
 
 
-@pages.get("/tickets/{ticket_id}", access="see")
+@pages.get("/tickets/{ticket_id}", access="customers:read")
 async def ticket(
     page: PageContext,
     settings: Settings,
@@ -42,13 +42,13 @@ async def ticket(
         "talk": await conversations.page(page, found, before),
         "subscriber": await _subscriber(page, found, subscribers),
         "others": await _others(page, found, tickets),
-        "canned": await _canned(page, answers) if page.may("answer") else [],
+        "canned": await _canned(page, answers) if page.may("customers:write") else [],
         "draft": await _drafted(page, found, tickets, answers, settings.default_lang),
     }
     return Render("ticket.html", values)
 
 
-@pages.get("/tickets/{ticket_id}/conversation", access="see")
+@pages.get("/tickets/{ticket_id}/conversation", access="customers:read")
 async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
     found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
@@ -59,7 +59,7 @@ async def talk(page: PageContext, tickets: Tickets, conversations: Conversations
     return Render("talk.html", values)
 
 
-@pages.get("/tickets/{ticket_id}/canned", access="answer")
+@pages.get("/tickets/{ticket_id}/canned", access="customers:write")
 async def canned_text(
     page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
 ) -> Render:

@@ -17,7 +17,7 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
 
 
 @pages.get(
-    "/codes", access="look", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
+    "/codes", access="project:read", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
 )
 async def codes(
     page: PageContext,
@@ -48,7 +48,7 @@ async def codes(
     return Render("codes.html", values)
 
 
-@pages.post("/codes", access="manage", again=codes)
+@pages.post("/codes", access="project:write", form_page=codes)
 async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     who = page.form.text("who").strip()
     names = "subscriber_id" if who.startswith("sub_") else "external_id"
@@ -58,7 +58,7 @@ async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect
     return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
 
 
-@pages.get("/codes/{otp_id}", access="look")
+@pages.get("/codes/{otp_id}", access="project:read")
 async def code(
     page: PageContext, clock: Clock, subscribers: Subscribers, one_time_codes: OneTimeCodes
 ) -> Render:
@@ -78,7 +78,7 @@ async def code(
     return Render("state.html" if page.fragment == "state" else "code.html", values)
 
 
-@pages.post("/codes/{otp_id}/verify", access="manage", again=code)
+@pages.post("/codes/{otp_id}/verify", access="project:write", form_page=code)
 async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     otp_id = page.params["otp_id"]
     body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})

@@ -18,11 +18,11 @@ from msgsvc_scheduling.service import Scheduling
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/schedules/new", access="manage")(compose)
-    pages.get("/schedules/runs", access="manage")(runs)
-    pages.post("/schedules", access="manage", again=compose)(create)
-    pages.get("/schedules/{record_id}/edit", access="manage")(edit)
-    pages.post("/schedules/{record_id}/edit", access="manage", again=edit)(change)
+    pages.get("/schedules/new", access="project:write")(compose)
+    pages.get("/schedules/runs", access="project:write")(runs)
+    pages.post("/schedules", access="project:write", again=compose)(create)
+    pages.get("/schedules/{record_id}/edit", access="project:write")(edit)
+    pages.post("/schedules/{record_id}/edit", access="project:write", again=edit)(change)
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:

@@ -19,11 +19,11 @@ RUNS = 5
 def declare(pages: Pages) -> None:
     """Adds these pages."""
     nav = Nav("Schedules", icon="clock", group="sending", order=20)
-    pages.get("/schedules", access="look", nav=nav)(listed)
-    pages.get("/schedules/{record_id}", access="look")(schedule)
-    pages.post("/schedules/{record_id}/pause", access="manage", again=schedule)(pause)
-    pages.post("/schedules/{record_id}/resume", access="manage", again=schedule)(resume)
-    pages.post("/schedules/{record_id}/cancel", access="manage", again=schedule)(cancel)
+    pages.get("/schedules", access="project:read", nav=nav)(listed)
+    pages.get("/schedules/{record_id}", access="project:read")(schedule)
+    pages.post("/schedules/{record_id}/pause", access="project:write", again=schedule)(pause)
+    pages.post("/schedules/{record_id}/resume", access="project:write", again=schedule)(resume)
+    pages.post("/schedules/{record_id}/cancel", access="project:write", again=schedule)(cancel)
 
 
 def kind_of(record_id: str) -> Kind:
