@@ -6,7 +6,7 @@
     async def tickets(page: PageContext) -> Shown:
         return Shown("tickets.html", {"tickets": ...})
 
-    @pages.post("/tickets/{ticket_id}/reply", access="customers:write", again=ticket)
+    @pages.post("/tickets/{ticket_id}/reply", access="customers:write", form_page=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
 A handler's argument `page` is the request: parts of the path are in `page.params["ticket_id"]`, what

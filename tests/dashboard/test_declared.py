@@ -31,7 +31,7 @@ def test_a_handler_that_could_not_be_called_is_refused_at_start(kind: str, handl
     declare = {
         "get": pages.get("/samples/{entry_id}", access="project:read"),
         "post": pages.post("/samples/{entry_id}", access="project:write"),
-        "again": pages.post("/samples", access="project:write", again=handler),  # type: ignore[arg-type]
+        "again": pages.post("/samples", access="project:write", form_page=handler),  # type: ignore[arg-type]
         "card": pages.card(),
     }[kind]
     declare(wants_a_clock if kind == "again" else handler)  # type: ignore[type-var]

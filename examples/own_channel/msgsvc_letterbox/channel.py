@@ -119,9 +119,9 @@ class LetterboxChannel(Channel):
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from None
 
 
-def _copy(path: Path, into: IO[bytes], most_bytes: int) -> None:
-    if path.stat().st_size > most_bytes:
-        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+def _copy(path: Path, into: IO[bytes], max_bytes: int) -> None:
+    if path.stat().st_size > max_bytes:
+        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
     with path.open("rb") as file:
         shutil.copyfileobj(file, into)
 

@@ -31,10 +31,10 @@ def declare(pages: Pages) -> None:
     pages.get("/broadcasts/{job_id}", access="project:read")(broadcast)
     pages.get("/broadcasts/{job_id}/progress", access="project:read")(progress)
     pages.get("/broadcasts/{job_id}/recipients", access="project:read")(recipients)
-    pages.post("/broadcasts/{job_id}/pause", access="project:write", again=broadcast)(pause)
-    pages.post("/broadcasts/{job_id}/resume", access="project:write", again=broadcast)(resume)
-    pages.post("/broadcasts/{job_id}/cancel", access="project:write", again=broadcast)(cancel)
-    pages.post("/broadcasts/{job_id}/resend", access="project:write", again=broadcast)(resend)
+    pages.post("/broadcasts/{job_id}/pause", access="project:write", form_page=broadcast)(pause)
+    pages.post("/broadcasts/{job_id}/resume", access="project:write", form_page=broadcast)(resume)
+    pages.post("/broadcasts/{job_id}/cancel", access="project:write", form_page=broadcast)(cancel)
+    pages.post("/broadcasts/{job_id}/resend", access="project:write", form_page=broadcast)(resend)
     pages.card(access="project:read", order=40)(card)
 
 

@@ -16,13 +16,13 @@ def declare(pages: Pages) -> None:
     nav = Nav("Chains", icon="chain", group="sending", order=30)
     pages.get("/drips", access="project:read", nav=nav)(listed)
     pages.get("/drips/new", access="project:write")(compose)
-    pages.post("/drips", access="project:write", again=compose)(create)
+    pages.post("/drips", access="project:write", form_page=compose)(create)
     pages.get("/drips/{drip_id}", access="project:read")(chain)
     pages.get("/drips/{drip_id}/edit", access="project:write")(edit)
-    pages.post("/drips/{drip_id}/edit", access="project:write", again=edit)(change)
-    pages.post("/drips/{drip_id}/pause", access="project:write", again=chain)(pause)
-    pages.post("/drips/{drip_id}/resume", access="project:write", again=chain)(resume)
-    pages.post("/drips/{drip_id}/delete", access="project:write", again=chain)(delete)
+    pages.post("/drips/{drip_id}/edit", access="project:write", form_page=edit)(change)
+    pages.post("/drips/{drip_id}/pause", access="project:write", form_page=chain)(pause)
+    pages.post("/drips/{drip_id}/resume", access="project:write", form_page=chain)(resume)
+    pages.post("/drips/{drip_id}/delete", access="project:write", form_page=chain)(delete)
 
 
 async def get(page: PageContext, drips: Drips) -> Drip:

@@ -17,10 +17,10 @@ def declare(pages: Pages) -> None:
     here = "/drips/{drip_id}/people"
     one = f"{here}/{{enrollment_id}}"
     pages.get(here, access="project:read")(listed)
-    pages.post(here, access="project:write", again=listed)(enroll)
-    pages.post(f"{one}/pause", access="project:write", again=listed)(pause_person)
-    pages.post(f"{one}/resume", access="project:write", again=listed)(resume_person)
-    pages.post(f"{one}/cancel", access="project:write", again=listed)(cancel_person)
+    pages.post(here, access="project:write", form_page=listed)(enroll)
+    pages.post(f"{one}/pause", access="project:write", form_page=listed)(pause_person)
+    pages.post(f"{one}/resume", access="project:write", form_page=listed)(resume_person)
+    pages.post(f"{one}/cancel", access="project:write", form_page=listed)(cancel_person)
 
 
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:

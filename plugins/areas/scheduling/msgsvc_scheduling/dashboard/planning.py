@@ -20,9 +20,9 @@ def declare(pages: Pages) -> None:
     """Adds these pages."""
     pages.get("/schedules/new", access="project:write")(compose)
     pages.get("/schedules/runs", access="project:write")(runs)
-    pages.post("/schedules", access="project:write", again=compose)(create)
+    pages.post("/schedules", access="project:write", form_page=compose)(create)
     pages.get("/schedules/{record_id}/edit", access="project:write")(edit)
-    pages.post("/schedules/{record_id}/edit", access="project:write", again=edit)(change)
+    pages.post("/schedules/{record_id}/edit", access="project:write", form_page=edit)(change)
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:

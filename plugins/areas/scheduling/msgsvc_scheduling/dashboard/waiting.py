@@ -21,9 +21,9 @@ def declare(pages: Pages) -> None:
     nav = Nav("Schedules", icon="clock", group="sending", order=20)
     pages.get("/schedules", access="project:read", nav=nav)(listed)
     pages.get("/schedules/{record_id}", access="project:read")(schedule)
-    pages.post("/schedules/{record_id}/pause", access="project:write", again=schedule)(pause)
-    pages.post("/schedules/{record_id}/resume", access="project:write", again=schedule)(resume)
-    pages.post("/schedules/{record_id}/cancel", access="project:write", again=schedule)(cancel)
+    pages.post("/schedules/{record_id}/pause", access="project:write", form_page=schedule)(pause)
+    pages.post("/schedules/{record_id}/resume", access="project:write", form_page=schedule)(resume)
+    pages.post("/schedules/{record_id}/cancel", access="project:write", form_page=schedule)(cancel)
 
 
 def kind_of(record_id: str) -> Kind:
