@@ -588,7 +588,7 @@ class Service:
             jobs=self.jobs,
             mailings=self.mailings,
             most=settings.limits.broadcast_recipients,
-            on_dead=self.dead_mailings.bury,
+            on_dead=self.dead_mailings.dead_letter,
         )
         self.mailing_sender = MailingSender(
             clock=self.clock,
@@ -604,7 +604,7 @@ class Service:
             outcomes=mailing_outcomes,
             mailings=self.mailings,
             attempts=settings.limits.delivery_attempts,
-            on_dead=self.dead_mailings.bury,
+            on_dead=self.dead_mailings.dead_letter,
         )
         self.ledger_purge = LedgerPurge(
             clock=self.clock, recipient_days=settings.limits.recipient_days

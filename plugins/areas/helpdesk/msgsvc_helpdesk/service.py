@@ -369,7 +369,7 @@ class Tickets(TicketChanges):
         await entry_store.insert(tx, entry)
         return entry
 
-    def _entry(self, ticket: Ticket, **said: Any) -> Entry:
+    def _entry(self, ticket: Ticket, **fields: Any) -> Entry:
         nothing = dict.fromkeys(
             ("member_id", "media", "message_id", "bot", "chat_id", "message_ref")
         )
@@ -378,7 +378,7 @@ class Tickets(TicketChanges):
             entry_id=new_id("tmg"),
             ticket_id=ticket.ticket_id,
             created_at_ms=self._clock.now_ms(),
-            **{"internal": False, "format": "plain", **nothing, **said},
+            **{"internal": False, "format": "plain", **nothing, **fields},
         )
 
     async def _retain_files(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> tuple[str, ...]:

@@ -55,33 +55,33 @@ def step(script: Script, state: State, event: Event) -> Step:
             return _on_file_lost(script, state, event)
 
 
-def _on_text(script: Script, state: State, said: Said) -> Step:
+def _on_text(script: Script, state: State, event: Said) -> Step:
     # Answering continues the form, whatever else was asked.
     state = replace(state, phase="open", offer=None)
     if state.at is None:
-        return _at_summary(script, state, said.text)
+        return _at_summary(script, state, event.text)
     try:
-        if said.files:
-            return _on_files(script, state, said)
-        value = read_text(script, state.at, said.text)
+        if event.files:
+            return _on_files(script, state, event)
+        value = read_text(script, state.at, event.text)
     except Refused as refused:
-        return _refuse(state, refused.remark, said.ref)
-    return _accept(script, state, value, said.ref)
+        return _refuse(state, refused.remark, event.ref)
+    return _accept(script, state, value, event.ref)
 
 
-def _on_files(script: Script, state: State, said: Said) -> Step:
+def _on_files(script: Script, state: State, event: Said) -> Step:
     """Files, which may come in several messages where the question takes several."""
     assert state.at is not None
-    if said.problem is not None and script[state.at].type == "file":
-        raise Refused(Remark("file_failed", state.at, {"why": said.problem}))
-    values = read_files(script, state.at, said.files)
+    if event.problem is not None and script[state.at].type == "file":
+        raise Refused(Remark("file_failed", state.at, {"why": event.problem}))
+    values = read_files(script, state.at, event.files)
     most = script[state.at].max_files
     if most == 1:
-        return _accept(script, state, values, said.ref)
+        return _accept(script, state, values, event.ref)
     files = [*state.draft, *values]
     values = read_value(script, state.at, files)
     if len(files) == most:
-        return _accept(script, state, values, said.ref)
+        return _accept(script, state, values, event.ref)
     return replace(state, draft=tuple(files), tries=0), [Prompt()]
 
 

@@ -35,7 +35,7 @@ class ShownFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationEntry:
     """One entry; `message` is the core's, which brings an answer, and `link` a file at another place."""
 
     entry: Entry
@@ -49,7 +49,7 @@ class Said:
 class Conversation:
     """The oldest of the page first. `earlier` is the cursor of what was said before."""
 
-    said: Sequence[Said]
+    entries: Sequence[ConversationEntry]
     earlier: str | None
     #: Another one as soon as something of it looks different.
     marker: str
@@ -79,7 +79,7 @@ class Conversations:
         for entry in reversed(entries):
             member = members.get(entry.member_id or "")
             said.append(
-                Said(
+                ConversationEntry(
                     entry,
                     who="" if member is None else member.name,
                     files=[files[each] for each in entry.file_ids if each in files],
@@ -112,9 +112,9 @@ def _link(entry: Entry) -> str:
     return url if urlsplit(url).scheme in {"http", "https"} else ""
 
 
-def _marker(ticket: Ticket, said: Sequence[Said]) -> str:
+def _marker(ticket: Ticket, entries: Sequence[ConversationEntry]) -> str:
     looks = [str(ticket.updated_at_ms)]
-    for one in said:
+    for one in entries:
         states = ",".join(each.file.status for each in one.files)
         delivery = "" if one.message is None else one.message.status
         looks.append(f"{one.entry.entry_id} {one.entry.edited_at_ms} {states} {delivery}")
