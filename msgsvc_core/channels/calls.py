@@ -1,6 +1,6 @@
-"""What a bot says by itself: questions, edits, answers to buttons, as jobs of the channel's lane.
+"""System messages of bots: questions, edits, answers to buttons, as jobs of the channel's lane.
 
-Handlers write them in their transaction; no platform is called from inside one.
+Handlers enqueue them in their transaction; no platform is called from inside one.
 """
 
 import asyncio

@@ -248,7 +248,7 @@ class OutboundGate:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
-            # The bot may work again before later ones of the receiver, already claimed, hear of it.
+            # The bot may work again before the recipient's later jobs, already claimed, are paused.
             self.order.note(job, max(now_ms, job.run_at_ms))
         return [Reschedule(job, None) for job in jobs]
 

@@ -1,7 +1,7 @@
-"""Sends a mailing by one bot: a job that takes people in hand, and writes down what became of them.
+"""Sends a mailing by one bot: a job that claims recipients and records their outcomes.
 
-Whom it has in hand stands in one row, written before their calls begin. If the process dies, exactly
-they are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
+The recipients in flight are stored in one row before their calls start. If the process dies, exactly they
+are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
 """
 
 import asyncio

@@ -379,7 +379,8 @@ async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
 
 
 def _take_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
-    """Has sent what the message was made in the meantime; with another file it begins anew."""
+    """Uses the edited content. If the attachment changed, reschedules the delivery so that the new file is
+    checked first."""
     message = delivery.message
     if edited is not None and edited != message.content:
         delivery.held = edited.media != message.content.media

@@ -1,4 +1,4 @@
-"""The plugin's door: what it adds to a service."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

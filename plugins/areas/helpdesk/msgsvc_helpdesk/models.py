@@ -283,7 +283,7 @@ class TicketTagsBody(RequestModel):
 
 
 class SnoozeBody(RequestModel):
-    """Until when it is put aside; a customer's message wakes it earlier."""
+    """End of the snooze; a customer's message wakes the ticket earlier."""
 
     until: MomentMs
 

@@ -76,7 +76,7 @@ class FakeMax:
         self._port = site.port
 
     async def kill(self) -> None:
-        """The server dies, with the calls that it has in hand; what it had done it knows after `restart`."""
+        """The server dies with its calls in flight; what was done is known after `restart`."""
         if self._runner is not None:
             await self._runner.cleanup()
 

@@ -134,7 +134,7 @@ class FakeTelegram:
         return self
 
     async def kill(self) -> None:
-        """The server dies, with the calls that it has in hand; what it had done it knows after `restart`."""
+        """The server dies with its calls in flight; what was done is known after `restart`."""
         await self._runner.cleanup()
 
     async def restart(self) -> None:
