@@ -27,7 +27,8 @@ Receiving = Literal["nothing", "poll", "webhook"]
 class Capabilities:
     """What a platform takes.
 
-    A project's message that asks for more is refused before any call is made. System messages are adapted: an edit becomes a new message.
+    A project's message that asks for more is refused before any call is made. System messages are adapted:
+    an edit becomes a new message.
     """
 
     #: Length of a text as a person sees it, without markup (decision 0075: 4,000 for every

@@ -207,7 +207,9 @@ class Channels:
         self, tx: Tx, project_id: str, payload: str, expires_at_ms: int
     ) -> None:
         """Has the short code of `payload` work until then, if the project has a channel that needs it."""
-        if any(not channel.capabilities.start_links for channel in self.list_for_project(project_id)):
+        if any(
+            not channel.capabilities.start_links for channel in self.list_for_project(project_id)
+        ):
             await self._start_codes.remember(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
@@ -257,7 +259,9 @@ class Channels:
 
     # ---- projects' own, as the follower finds them ----------------------------------------------
 
-    def register(self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]) -> None:
+    def register(
+        self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
+    ) -> None:
         """Creates or replaces a project's channel. Raises `WrongSettings`."""
         digests = self.kinds.digests(kind_name, options)
         self._place(self.kinds.create(identity, kind_name, options), digests)

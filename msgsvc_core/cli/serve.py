@@ -60,7 +60,9 @@ async def _serve(settings: Settings) -> None:
 
     try:
         async with service:
-            server = Server(service.app, guard, listening=say_where, stopping=service.begin_shutdown)
+            server = Server(
+                service.app, guard, listening=say_where, stopping=service.begin_shutdown
+            )
             await server.serve(sockets=[listener])
     finally:
         listener.close()

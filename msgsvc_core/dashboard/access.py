@@ -4,9 +4,9 @@ from typing import Literal
 
 from msgsvc_core.members.models import Role
 
-#: What a page needs. `customers`: customers, their conversations, and how the project does; `project`: everything
-#: else of it. `project:own`: what it costs, and who owns it. `installation:operate`: no role grants it, only
-#: `Account.is_operator`. `account:self`: pages outside projects, open to every account.
+#: What a page needs. `customers`: customers, their conversations, and how the project does; `project`:
+#: everything else of it. `project:own`: what it costs, and who owns it.
+#: `installation:operate`: no role grants it, only `Account.is_operator`. `account:self`: pages outside projects, open to every account.
 Access = Literal[
     "customers:read",
     "project:read",

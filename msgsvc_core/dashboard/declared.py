@@ -2,7 +2,11 @@
 
     pages = Pages("helpdesk", package="msgsvc_helpdesk.dashboard")
 
-    @pages.get("/tickets", access="customers:read", nav=Nav("Tickets", icon="ticket", group="people", order=10))
+    @pages.get(
+        "/tickets",
+        access="customers:read",
+        nav=Nav("Tickets", icon="ticket", group="people", order=10),
+    )
     async def tickets(page: PageContext) -> Shown:
         return Shown("tickets.html", {"tickets": ...})
 

@@ -80,5 +80,7 @@ class DataLoader(Generic[K, V]):
                     found.set_result(values.get(key))
 
 
-def _open(futures: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> list[asyncio.Future[V | None]]:
+def _open(
+    futures: Mapping[K, Sequence[asyncio.Future[V | None]]],
+) -> list[asyncio.Future[V | None]]:
     return [found for waiting in futures.values() for found in waiting if not found.done()]

@@ -90,7 +90,7 @@ class Database:
             self._backend = PostgresPool(url, max_size=pool_size)
             self.usage = PoolUsage(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
-            self._listener = PostgresEar(url, self._notices)
+            self._listener = PostgresListener(url, self._notices)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
@@ -182,12 +182,16 @@ class Database:
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
                 try:
                     in_place = (
-                        self._backend.in_place_writer if inline and self.dialect == "sqlite" else None
+                        self._backend.in_place_writer
+                        if inline and self.dialect == "sqlite"
+                        else None
                     )
                     if in_place and in_place.begin(durable=durable):
                         tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                     elif self.dialect == "sqlite":
-                        await retry_while_locked(lambda: shielded(begin(tx, durable=durable)), until_s)
+                        await retry_while_locked(
+                            lambda: shielded(begin(tx, durable=durable)), until_s
+                        )
                     else:
                         await shielded(begin(tx, durable=durable))
                     yield tx
@@ -197,11 +201,11 @@ class Database:
                 await shielded(commit(tx))
 
     async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
-        """Commits a unit, together with others that come at the same time; returns after the commit.
+        """Commits a batch together with others that arrive at the same time; returns after the commit.
 
-        Raises `UniqueViolation` if a required row exists, `ConstraintViolation` for another constraint, `LockTimeout` if the claim
-        waits for another transaction, `DatabaseUnavailable`. `until_s` is that of `transaction`. See
-        `GroupWriter`.
+        Raises `UniqueViolation` if a required row exists, `ConstraintViolation` for another constraint,
+        `LockTimeout` if the required row waits for another transaction, `DatabaseUnavailable`. `until_s` is
+        that of `transaction`. See `GroupWriter`.
         """
         self._check_connected()
         with self._recording_failures():

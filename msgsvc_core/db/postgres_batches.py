@@ -32,7 +32,7 @@ class PostgresBatches:
     """`acquire` gives a connection of the pool."""
 
     #: Two were tried: each then carried a third less, which cost more than the disk made them wait.
-    at_once = 1
+    max_concurrent = 1
 
     def __init__(
         self, acquire: Callable[[float], AbstractAsyncContextManager[Any]], inserts: UnnestInserts
@@ -68,7 +68,9 @@ class PostgresBatches:
         if len(kinds) > 1:
             return await self._in_transaction(connection, self._write_together, units)
         [((shape, key), first)] = kinds.items()
-        claims = Claims(shape, key, [unit.required.values for unit in first.values() if unit.required])
+        claims = Claims(
+            shape, key, [unit.required.values for unit in first.values() if unit.required]
+        )
         return await self._claim_and_insert(connection, units, claims, first)
 
     async def _in_transaction(

@@ -90,5 +90,7 @@ class PostgresListener:
                 await raw.execute("SELECT 1", timeout=PATIENCE_S)
         log.warning("notices_not_heard", error="the connection was lost")
 
-    def _on_notification(self, _connection: Any, _process_id: int, _channel: str, notice: str) -> None:
+    def _on_notification(
+        self, _connection: Any, _process_id: int, _channel: str, notice: str
+    ) -> None:
         self._notices.notify(notice)

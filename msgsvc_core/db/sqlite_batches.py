@@ -35,7 +35,7 @@ class SQLiteBatches:
     instead had a tenth of the throughput.
     """
 
-    at_once = 1
+    max_concurrent = 1
 
     def __init__(
         self,

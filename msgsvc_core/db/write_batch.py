@@ -41,7 +41,7 @@ class WriteBatch:
     A batch is written completely or not at all, independent of the others.
     """
 
-    __slots__ = ("after_commit", "claim_", "rows")
+    __slots__ = ("after_commit", "required", "rows")
 
     def __init__(self) -> None:
         self.rows: list[tuple[Shape, Values]] = []

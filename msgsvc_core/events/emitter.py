@@ -11,7 +11,7 @@ import structlog
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
-from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent, EventSubject
+from msgsvc_core.events.contract import Event, EventSpec, EventSubject, Listener, NewEvent
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name

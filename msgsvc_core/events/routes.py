@@ -41,7 +41,9 @@ class EventList(ResponseModel):
 @router.get("/v1/events", errors=(BadRequest,))
 async def list_events(ctx: Context, query: EventQuery) -> EventList:
     """Lists what happened in the project, newest first."""
-    found = await store.list_page(ctx.tx, ctx.project_id, query.event, query.after, query.fetch_limit)
+    found = await store.list_page(
+        ctx.tx, ctx.project_id, query.event, query.after, query.fetch_limit
+    )
     page, following = query.cut(found, lambda event: event.event_id)
     return EventList(
         data=[

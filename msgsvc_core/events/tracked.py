@@ -64,7 +64,7 @@ class TrackedEvents:
     async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
         """Emits `event.tracked`, with the subscriber's fields, whether they are subscribed or not.
 
-        Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for properties that are too many.
+        Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for too many properties.
         """
         if len(to_json(body.properties).encode()) > self._max_bytes:
             raise ValidationFailed(f"properties: must be at most {self._max_bytes} bytes as JSON")

@@ -164,7 +164,9 @@ class FileFetcher:
         size = content.seek(0, 2)
         content.seek(0)
         head = content.read(HEAD_BYTES)
-        kind, mime_type = recognise(self._settings, file.filename, head, size, declared_type=file.type)
+        kind, mime_type = recognise(
+            self._settings, file.filename, head, size, declared_type=file.type
+        )
         name = with_suffix(file.filename, mime_type)
         return replace(
             file, type=kind, mime_type=mime_type, filename=name, size=size, status="ready"

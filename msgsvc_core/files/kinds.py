@@ -27,7 +27,12 @@ def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
 
 
 def recognise(
-    settings: MediaSettings, filename: str, head: bytes, size: int, *, declared_type: MediaType | None = None
+    settings: MediaSettings,
+    filename: str,
+    head: bytes,
+    size: int,
+    *,
+    declared_type: MediaType | None = None,
 ) -> tuple[MediaType, str]:
     """File type and MIME type, judging by the first bytes. Raises `Unfit`.
 

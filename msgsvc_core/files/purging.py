@@ -43,7 +43,9 @@ class FilePurge:
         """Also deletes the content of files that were too many to remove in a request."""
         await in_steps(ctx, store.delete_removed, AT_ONCE)
         before_ms = self._clock.now_ms() - self._loose_ms
-        await in_steps(ctx, lambda tx, most: store.delete_unreferenced(tx, before_ms, most), AT_ONCE)
+        await in_steps(
+            ctx, lambda tx, most: store.delete_unreferenced(tx, before_ms, most), AT_ONCE
+        )
 
 
 async def erase_files(ctx: JobContext, project_id: str, subscriber_id: str) -> None:

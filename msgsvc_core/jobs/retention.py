@@ -26,7 +26,9 @@ class RetentionRule:
 class Retention:
     """The job that removes old rows. Each owner of tables names what it keeps for how long."""
 
-    def __init__(self, *, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]) -> None:
+    def __init__(
+        self, *, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
+    ) -> None:
         self._clock = clock
         self._rules = rules
         self._reseal = reseal

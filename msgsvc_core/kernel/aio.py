@@ -61,7 +61,7 @@ class TimeoutPool:
         now = loop.time() + RESOLUTION_S
         for call in [call for call, ends in self._running.items() if ends <= now]:
             del self._running[call]
-            call.end()
+            call.expire()
         if self._running:
             self._set_timer(loop, min(self._running.values()))
 
@@ -69,7 +69,7 @@ class TimeoutPool:
 class PooledTimeout:
     """One call's limit, made by `TimeoutPool.timeout`; it is entered once."""
 
-    __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")
+    __slots__ = ("_cancelling", "_has_expired", "_pool", "_seconds", "_task")
 
     def __init__(self, pool: TimeoutPool, seconds: float) -> None:
         self._pool = pool

@@ -1,5 +1,4 @@
-"""`value_object` for frozen dataclasses created thousands of times a second, and integers parsed from text.
-"""
+"""`value_object` for frozen dataclasses created thousands of times a second; integers parsed from text."""
 
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform

@@ -49,7 +49,9 @@ class Members:
         """Existing members by id, including removed ones."""
         return await store.get_many(tx, project_id, member_ids)
 
-    async def find_by_subscriber(self, tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
+    async def find_by_subscriber(
+        self, tx: Tx, project_id: str, subscriber_id: str
+    ) -> Member | None:
         """The active member with this messenger account, or None."""
         return await store.find_by_subscriber(tx, project_id, subscriber_id)
 

@@ -10,8 +10,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
-from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.dns import HostResolver
+from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Seconds for which aiohttp remembers the addresses of a name. They are looked at again before each
 #: connection; a name that moves is found at its new address that much later.

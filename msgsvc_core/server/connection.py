@@ -18,13 +18,13 @@ from uvicorn.server import ServerState
 
 from msgsvc_core.kernel.errors import ApiError, BadRequest, Unavailable
 from msgsvc_core.server.buffered_transport import BufferedTransport
-from msgsvc_core.server.exchange import Exchange
 from msgsvc_core.server.connection_limits import (
     LEAST_BODY_RATE,
     SPARE_CONNECTIONS,
     SPARE_TIMEOUT_S,
     ConnectionLimits,
 )
+from msgsvc_core.server.exchange import Exchange
 
 #: A probe that is answered even when all connections are taken.
 HEALTH = b"/healthz"
@@ -146,7 +146,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        cast("CorkedTransport", self.transport).lost()
+        cast("BufferedTransport", self.transport).lost()
 
     def _is_receiving(self) -> bool:
         return self._phase is BODY

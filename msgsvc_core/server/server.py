@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % SWEEP_TICKS == 0:
-            self._guard.sweep(cast("set[Guarded]", self.server_state.connections))
+            self._guard.sweep(cast("set[LimitedConnection]", self.server_state.connections))
         return await super().on_tick(counter)
 
     @contextmanager

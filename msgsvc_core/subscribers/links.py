@@ -88,9 +88,7 @@ class SubscriptionLinks:
             return False
         await ctx.enter_project(project_id)
         external_id = link["external_id"]
-        if external_id is not None and not await store.use_link(
-            ctx.tx, project_id, link["digest"]
-        ):
+        if external_id is not None and not await store.use_link(ctx.tx, project_id, link["digest"]):
             # Another has opened it at this moment.
             external_id = None
         holder = None

@@ -23,8 +23,7 @@ async def search(
     after: tuple[str, str] | None,
     limit: int,
 ) -> list[Subscriber]:
-    """Subscribers with a name that starts with `text`, by that name; `after` is the previous page's cursor.
-    """
+    """Subscribers with a name that starts with `text`, by that name; `after` is the last page's cursor."""
     asked_for = await by_id(tx, project_id, filters)
     where, params = passive_filter_of(project_id, asked_for, tx.dialect)
     keys: list[tuple[str, str]] = []

@@ -310,7 +310,9 @@ class Subscribers:
         if query.query is not None:
             after = read_place(query.after)
             await self._check_filters(tx, project_id, query)
-            return await search_store.search(tx, project_id, query.query, query, after, query.fetch_limit)
+            return await search_store.search(
+                tx, project_id, query.query, query, after, query.fetch_limit
+            )
         last = query.after
         if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
             raise BadRequest("cursor: not one that this list gave; it is one of a search")
@@ -354,7 +356,9 @@ class Subscribers:
         """The chat goes on under another id, for everybody whom the bot reaches there."""
         await store.move_chat(tx, channel, chat_id, new_chat_id)
 
-    async def unsubscribe(self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str) -> bool:
+    async def unsubscribe(
+        self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str
+    ) -> bool:
         """Unsubscribes a person; False if they were not active, in which case nothing changes.
 
         `reason` goes into `subscription.deleted`: `api`, or `stop` when sent by the person. A `blocked`

@@ -82,7 +82,9 @@ async def test_who_opens_a_link_is_that_member(
     [subscriber_id] = await subscribers_of(client, ann_id)
     assert HERE in said(channel, "Ann")
     async with service.db.read() as tx:
-        found = await service.members.find_by_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(
+            tx, tenant.project.project_id, subscriber_id
+        )
     assert found is not None
     assert found.member_id == ann_id
 
@@ -264,6 +266,8 @@ async def test_a_customer_is_no_member(
     subscriber_id = await subscribe("Bob")
 
     async with service.db.read() as tx:
-        found = await service.members.find_by_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(
+            tx, tenant.project.project_id, subscriber_id
+        )
 
     assert found is None

@@ -48,7 +48,9 @@ def thing(number: int, **more: Any) -> WriteBatch:
 
 def claiming(key: str, number: int) -> WriteBatch:
     unit = thing(number)
-    unit.require_new("claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key"))
+    unit.require_new(
+        "claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key")
+    )
     return unit
 
 

@@ -66,7 +66,9 @@ class Leaving:
         text = _("Nothing has changed. You get notifications from {projects}.", projects=names)
         await buttons.replace(ctx, OutgoingMessage(text) if names else texts.not_subscribed(ctx))
 
-    async def _unsubscribe(self, ctx: InboundContext, chosen: Sequence[Subscription]) -> OutgoingMessage:
+    async def _unsubscribe(
+        self, ctx: InboundContext, chosen: Sequence[Subscription]
+    ) -> OutgoingMessage:
         """Ends these; what to say of it."""
         gone = [
             one

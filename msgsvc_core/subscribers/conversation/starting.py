@@ -98,7 +98,9 @@ class Starting:
         """A button for each project that the person has left. The newest ones, if they are many."""
         if not buttons.are_shown(ctx):
             return ()
-        return tuple((self._resubscribe_button(ctx, one),) for one in known.resumable[-buttons.ROWS :])
+        return tuple(
+            (self._resubscribe_button(ctx, one),) for one in known.resumable[-buttons.ROWS :]
+        )
 
     def _resubscribe_button(self, ctx: InboundContext, one: Subscription) -> Button:
         _ = ctx._

@@ -98,7 +98,9 @@ class Tags:
         if not taken and not await store.exists(tx, project_id, name):
             raise _missing(name)
 
-    async def assign(self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
+    async def assign(
+        self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
+    ) -> None:
         """Gives those of the tags that there are: what was removed since a link was made stays so."""
         given = await store.assign(tx, project_id, subscriber_id, names) if names else []
         if given:

@@ -37,7 +37,9 @@ class SamplePlugin:
 
 
 @pages.get(
-    "/samples", access="project:read", nav=Nav("Samples", icon="tag", group="people", also=("/sampling",))
+    "/samples",
+    access="project:read",
+    nav=Nav("Samples", icon="tag", group="people", also=("/sampling",)),
 )
 async def samples(page: PageContext) -> Render:
     return Render("samples.html", {"text": page.query.get("text", "")})

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from msgsvc_core.security import dns
-from msgsvc_core.security.dns import Found, HostResolver, HostClass, domain_of
+from msgsvc_core.security.dns import Found, HostClass, HostResolver, domain_of
 
 pytestmark = pytest.mark.timeout(20)
 

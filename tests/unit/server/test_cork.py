@@ -54,7 +54,9 @@ async def test_head_and_body_leave_in_one_piece(corked: BufferedTransport, wire:
     assert corked.get_write_buffer_size() == 0
 
 
-async def test_what_is_written_later_leaves_by_itself(corked: BufferedTransport, wire: Wire) -> None:
+async def test_what_is_written_later_leaves_by_itself(
+    corked: BufferedTransport, wire: Wire
+) -> None:
     for text in (b"one", b"two"):
         corked.write(text)
         await asyncio.sleep(0)

@@ -31,7 +31,6 @@ class SignInMetrics:
             self._counter.labels(outcome, "")
 
     def count_on_commit(self, tx: Tx, outcome: Outcome, bot: str = "") -> None:
-        """Counts one once `tx` is committed; `bot` is the key of the channel in which the person answered.
-        """
+        """Counts one once `tx` is committed; `bot` is the key of the channel in which the person answered."""
         channel = self._label(bot) if bot else ""
         tx.on_commit(partial(self._counter.labels(outcome, channel).inc))

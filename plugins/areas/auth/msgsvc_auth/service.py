@@ -13,8 +13,8 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
-from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.payloads import session_payload
+from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
@@ -133,7 +133,9 @@ class SignIn:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_sessions(tx, project_id, read_position(query.after), query.fetch_limit)
+        return await store.list_sessions(
+            tx, project_id, read_position(query.after), query.fetch_limit
+        )
 
     async def get(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
         """Raises `NotFound`, for another project's session as well.

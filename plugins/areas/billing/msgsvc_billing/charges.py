@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgsvc_billing import ledger, store
-from msgsvc_billing.models import DAY_MS, Entry, State, Debit
+from msgsvc_billing.models import DAY_MS, Debit, Entry, State
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.db import Tx

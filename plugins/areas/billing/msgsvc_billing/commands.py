@@ -40,7 +40,9 @@ def grant(
         return await billing.grant(tx, account_id, count, note)
 
     state = asyncio.run(_work(config, email, work, "billing.grant", credits=count))
-    _print_state(state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs")
+    _print_state(
+        state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs"
+    )
 
 
 @app.command()
@@ -57,7 +59,9 @@ def plan(
         return await billing.change_plan(tx, account_id, name, note)
 
     state = asyncio.run(_work(config, email, work, "billing.change_plan", plan=name))
-    _print_state(state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits")
+    _print_state(
+        state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits"
+    )
 
 
 @app.command()

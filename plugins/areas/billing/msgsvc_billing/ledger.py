@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import Entry, LedgerFilter, Debit, Usage
+from msgsvc_billing.models import Debit, Entry, LedgerFilter, Usage
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
 from msgsvc_core.kernel.ids import new_id

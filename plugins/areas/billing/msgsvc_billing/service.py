@@ -14,11 +14,11 @@ from msgsvc_billing.models import (
     PACK_WITHDRAWN,
     PLAN_CHANGED,
     Customer,
+    Debit,
     Entry,
     Payer,
     Standing,
     State,
-    Debit,
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.settings import BillingSettings

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import Customer, Payer, State, Debit
+from msgsvc_billing.models import Customer, Debit, Payer, State
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
 

@@ -121,7 +121,11 @@ async def list_page(
 ) -> list[Enrollment]:
     """Up to one more than a page, newest first."""
     conditions = ["e.project_id = :project_id", "e.drip_id = :drip_id"]
-    params: dict[str, Any] = {"project_id": project_id, "drip_id": drip_id, "most": query.fetch_limit}
+    params: dict[str, Any] = {
+        "project_id": project_id,
+        "drip_id": drip_id,
+        "most": query.fetch_limit,
+    }
     for column, value in (("status", query.status), ("subscriber_id", query.subscriber_id)):
         if value is not None:
             conditions.append(f"e.{column} = :{column}")

@@ -14,8 +14,8 @@ from msgsvc_drip.checks import DefinitionChecks
 from msgsvc_drip.count_store import Counts
 from msgsvc_drip.definition import DripDefinition
 from msgsvc_drip.models import (
-    Drip,
     CreateDripBody,
+    Drip,
     DripStatus,
     EnrollBody,
     Enrollment,
@@ -140,8 +140,7 @@ class Drips:
         await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
     async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, limit: int) -> bool:
-        """Deletes up to `limit` enrollments of a deleted campaign. True if nothing of the campaign is left.
-        """
+        """Deletes up to `limit` enrollments of a deleted campaign. True if nothing of it is left."""
         if await enrollment_store.delete_some(tx, project_id, drip_id, limit) == limit:
             return False
         await store.delete_marked(tx, project_id, drip_id)

@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_drip.due_store import DueStep, Move, find_due_drips, find_due, advance
+from msgsvc_drip.due_store import DueStep, Move, advance, find_due, find_due_drips
 from msgsvc_drip.step_runner import StepRunner
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop

@@ -26,20 +26,20 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.dialogue import (
-    Restart,
-    Prompt,
     Ended,
     Event,
     FileLost,
     Notice,
     Opened,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
+    Restart,
+    Say,
     Script,
     State,
     Submit,
-    Say,
     initial_state,
     step,
 )
@@ -112,7 +112,9 @@ class Dialogues:
             return [Ended()]
         return await self._advance(ctx, dialogue, form, event)
 
-    async def current_prompt(self, tx: Tx, dialogue: Dialogue, remark: Remark) -> OutgoingMessage | None:
+    async def current_prompt(
+        self, tx: Tx, dialogue: Dialogue, remark: Remark
+    ) -> OutgoingMessage | None:
         """The current question or summary, outside of an update; None if the form was deleted."""
         form = await self._form(tx, dialogue)
         if form is None:
@@ -319,9 +321,7 @@ class Dialogues:
                 told[field.key] = [described(file) for file in known] or told[field.key]
         return told
 
-    async def _update_files(
-        self, tx: Tx, dialogue: Dialogue, before: State, after: State
-    ) -> None:
+    async def _update_files(self, tx: Tx, dialogue: Dialogue, before: State, after: State) -> None:
         """Files that are in the answers stay, and those that were replaced go."""
         were, are = files_in(before), files_in(after)
         await self._files.retain(

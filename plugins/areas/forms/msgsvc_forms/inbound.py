@@ -21,10 +21,10 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import (
+    CommandSent,
     Edited,
     GivenFile,
     Notice,
-    CommandSent,
     Outcome,
     Pressed,
     Remark,

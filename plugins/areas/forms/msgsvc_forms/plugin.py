@@ -22,12 +22,12 @@ from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
 from msgsvc_forms.jobs import Removal
-from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.sharing import Sharing
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.web.intake import Intake
 from msgsvc_forms.web.pages import WebForms
 from msgsvc_forms.web.rendering import FormPages

@@ -21,7 +21,6 @@ from msgsvc_forms.answers import in_order
 from msgsvc_forms.copies import Copies
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
-from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,
@@ -31,6 +30,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.summary import files_of
 
 #: The paid operation (decision 0075: form intake).

@@ -211,7 +211,9 @@ async def set_leads(tx: Tx, project_id: str, submission_id: str, leads: str) -> 
     )
 
 
-async def find_by_once_key(tx: Tx, project_id: str, form_id: str, once_key: str) -> Submission | None:
+async def find_by_once_key(
+    tx: Tx, project_id: str, form_id: str, once_key: str
+) -> Submission | None:
     row = await tx.fetch_one(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions"
         f" WHERE {_THIS} AND once_key = :once_key",
@@ -265,7 +267,9 @@ async def list_submissions(
     return [_submission(row) for row in rows]
 
 
-async def count_submissions(tx: Tx, project_id: str, form_id: str, *, spam: bool, limit: int) -> int:
+async def count_submissions(
+    tx: Tx, project_id: str, form_id: str, *, spam: bool, limit: int
+) -> int:
     """The number, counted up to `limit`."""
     found: int = await tx.fetch_val(
         f"SELECT COUNT(*) AS many FROM (SELECT 1 AS one FROM forms_submissions WHERE {_THIS}"

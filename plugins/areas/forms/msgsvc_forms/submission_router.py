@@ -15,9 +15,9 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_forms.question_flow import condition_holds
 from msgsvc_forms.definition import Definition, Route, ToNextField, ToSubscriber, ToTag, ToTicket
-from msgsvc_forms.models import Form, RoutingResult, NewSubmission, Submission
+from msgsvc_forms.models import Form, NewSubmission, RoutingResult, Submission
+from msgsvc_forms.question_flow import condition_holds
 from msgsvc_forms.summary import customer_of, files_of, summarized
 
 #: What marks the mailings and tickets that forms began.
@@ -65,7 +65,9 @@ class SubmissionRouter:
             except ApiError as error:
                 raise type(error)(f"{where}: {error.message}") from None
 
-    async def route(self, tx: Tx, new: NewSubmission, submission: Submission) -> list[RoutingResult]:
+    async def route(
+        self, tx: Tx, new: NewSubmission, submission: Submission
+    ) -> list[RoutingResult]:
         """What became of each route whose condition holds.
 
         One that leads nowhere any more, e.g. as its subscriber has left, takes nothing from the others.
@@ -73,7 +75,9 @@ class SubmissionRouter:
         definition = new.form.definition
         leads = []
         for number, route in enumerate(definition.routes):
-            if isinstance(route.to, ToNextField) or not condition_holds(definition, route.when, new.answers):
+            if isinstance(route.to, ToNextField) or not condition_holds(
+                definition, route.when, new.answers
+            ):
                 continue
             kind = route.to.kind
             try:
@@ -109,7 +113,9 @@ class SubmissionRouter:
             return False
         return True
 
-    async def _deliver(self, tx: Tx, form: Form, submission: Submission, route: Route) -> str | None:
+    async def _deliver(
+        self, tx: Tx, form: Form, submission: Submission, route: Route
+    ) -> str | None:
         """The id of what was made there."""
         match route.to:
             case ToSubscriber():

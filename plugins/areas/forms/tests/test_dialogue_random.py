@@ -10,31 +10,31 @@ from hypothesis import strategies as st
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.content.markup import utf16_length
 from msgsvc_core.kernel.i18n import Texts
-from msgsvc_forms.question_flow import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.dialogue import (
-    Restart,
-    Prompt,
+    CommandSent,
     Edited,
     Ended,
     Event,
     GivenFile,
     Notice,
     Opened,
-    CommandSent,
     Outcome,
     Pressed,
+    Prompt,
     Redraw,
+    Restart,
     Said,
+    Say,
     Script,
     State,
     Submit,
-    Say,
     initial_state,
     step,
 )
 from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several
 from msgsvc_forms.dialogue.wording import Wording
+from msgsvc_forms.question_flow import path
 
 from .scripts import NONSENSE, definitions, good_answers
 

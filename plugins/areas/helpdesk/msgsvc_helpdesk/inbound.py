@@ -54,7 +54,9 @@ class HelpdeskBot:
             await self._receive(ctx, ctx.update, project)
         return True
 
-    async def _receive(self, ctx: InboundContext, update: MessageReceived, project: Project) -> None:
+    async def _receive(
+        self, ctx: InboundContext, update: MessageReceived, project: Project
+    ) -> None:
         project_id = project.project_id
         known = await store.status_of_person(
             ctx.tx, project_id, ctx.channel_name, update.user.user_id

@@ -15,7 +15,9 @@ async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str
     await store.delete(tx, project_id, ticket_ids)
 
 
-async def remove_merged(files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int) -> None:
+async def remove_merged(
+    files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int
+) -> None:
     """Removes a ticket that was closed until then, with those that were merged into it, unless it was
     opened again, or what was said since was merged into it."""
     ticket = await store.lock(tx, project_id, ticket_id)

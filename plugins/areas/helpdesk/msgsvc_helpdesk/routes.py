@@ -124,7 +124,9 @@ async def get_ticket(
     """
     tickets = all_tickets
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
-    found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit)
+    found = await tickets.entries(
+        ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit
+    )
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return WholeTicketAnswer.whole(ticket, page, following, await _messages(ctx, page))
 

@@ -381,7 +381,9 @@ class Tickets(TicketChanges):
             **{"internal": False, "format": "plain", **nothing, **fields},
         )
 
-    async def _retain_files(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> tuple[str, ...]:
+    async def _retain_files(
+        self, tx: Tx, project_id: str, file_ids: Sequence[str]
+    ) -> tuple[str, ...]:
         """The files, which stay from now on. Raises `NotFound` for one that is not there."""
         found = await self._files.get_many(tx, project_id, file_ids)
         known = {file.file_id for file in found}

@@ -103,9 +103,7 @@ async def restart_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -
     )
 
 
-async def restart(
-    tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int
-) -> list[str]:
+async def restart(tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int) -> list[str]:
     """Makes deliveries that have ended pending, at the beginning of their plan, their attempts kept;
     returns the ids of those that had ended."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
@@ -208,7 +206,9 @@ def _written(one: Tried) -> tuple[str | None, ...]:
     )
 
 
-async def finish(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int) -> None:
+async def finish(
+    tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int
+) -> None:
     """Ends deliveries without a further attempt."""
     if deliveries:
         await tx.execute(

@@ -17,8 +17,8 @@ from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.delivering import Deliveries
-from msgsvc_webhooks.events import WEBHOOK_EVENTS
 from msgsvc_webhooks.erasure import erase
+from msgsvc_webhooks.events import WEBHOOK_EVENTS
 from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics

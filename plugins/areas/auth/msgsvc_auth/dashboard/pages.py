@@ -28,7 +28,9 @@ from msgsvc_core.subscribers.service import Subscribers
 pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
-@pages.get("/sign-in", access="project:read", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
+@pages.get(
+    "/sign-in", access="project:read", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10)
+)
 async def sign_in(
     page: PageContext,
     subscribers: Subscribers,

@@ -14,11 +14,11 @@ from msgsvc_auth.hosted.rendering import HEADERS, PageTemplates, Shown
 from msgsvc_auth.hosted.requests import (
     RESUME,
     address,
-    read_visit,
     client_of,
     is_embedded,
     is_prefetch,
     language,
+    read_visit,
 )
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.models import MAX_WAIT_S
@@ -152,7 +152,9 @@ class HostedPages:
             page=sign_in.ticket.page,
         )
 
-    def _set_ticket(self, response: Response, request: Request, site: Site, key: str, sign_in: BrowserSignIn) -> None:
+    def _set_ticket(
+        self, response: Response, request: Request, site: Site, key: str, sign_in: BrowserSignIn
+    ) -> None:
         self._tickets.write(response, request, site, key, sign_in.ticket, self._hosted.pending_s)
 
     def _hand_over(

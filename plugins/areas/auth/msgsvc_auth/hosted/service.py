@@ -139,7 +139,9 @@ class HostedSignIn:
     def status(self, sign_in: BrowserSignIn) -> Status:
         """Where the sign-in stands; one whose code can't be shown any more has run out."""
         status = sign_in.session.status(self._clock.now_ms())
-        return "expired" if status == "confirmed" and self._code(sign_in.session) is None else status
+        return (
+            "expired" if status == "confirmed" and self._code(sign_in.session) is None else status
+        )
 
     def expires_in_s(self, sign_in: BrowserSignIn) -> int:
         return sign_in.session.expires_in_s(self._clock.now_ms())
@@ -147,7 +149,9 @@ class HostedSignIn:
     def location(self, site: Site, sign_in: BrowserSignIn) -> str | None:
         """Where the browser takes the code: the callback that is registered now, and no other."""
         code = self._code(sign_in.session)
-        return None if code is None else with_code(site.link.callback_url, code, sign_in.session.state)
+        return (
+            None if code is None else with_code(site.link.callback_url, code, sign_in.session.state)
+        )
 
     def messengers(self, sign_in: BrowserSignIn) -> list[Messenger]:
         """How the person can answer. Raises `Unavailable` if no bot is ready."""

@@ -13,7 +13,9 @@ from msgsvc_core.kernel.errors import ValidationFailed
 LIMIT = 50
 
 
-@pages.get("/billing", access="installation:operate", nav=Nav("Billing", icon="card", group="project"))
+@pages.get(
+    "/billing", access="installation:operate", nav=Nav("Billing", icon="card", group="project")
+)
 async def accounts(page: PageContext, billing: Billing) -> Render:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)

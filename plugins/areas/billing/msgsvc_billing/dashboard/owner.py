@@ -17,7 +17,9 @@ from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 LIMIT = 50
 
 
-@pages.get("/billing", access="project:own", nav=Nav("Billing", icon="card", group="project", order=60))
+@pages.get(
+    "/billing", access="project:own", nav=Nav("Billing", icon="card", group="project", order=60)
+)
 async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Render:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:

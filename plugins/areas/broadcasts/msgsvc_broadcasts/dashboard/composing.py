@@ -27,7 +27,9 @@ def declare(pages: Pages) -> None:
     pages.get("/broadcasts/new", access="project:write")(compose)
     pages.get("/broadcasts/reach", access="project:write")(reach)
     pages.post("/broadcasts/new", access="project:write", read_only=True)(change)
-    pages.post("/broadcasts/review", access="project:write", form_page=compose, read_only=True)(review)
+    pages.post("/broadcasts/review", access="project:write", form_page=compose, read_only=True)(
+        review
+    )
     pages.post("/broadcasts", access="project:write", form_page=compose)(start)
 
 

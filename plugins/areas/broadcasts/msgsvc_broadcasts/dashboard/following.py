@@ -99,7 +99,9 @@ async def recipients(
         RecipientQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
-    found = await mailings.recipients(page.tx, mailing, query.status, query.after, query.fetch_limit)
+    found = await mailings.recipients(
+        page.tx, mailing, query.status, query.after, query.fetch_limit
+    )
     rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
     people = await subscribers.get_many(page.tx, keys)

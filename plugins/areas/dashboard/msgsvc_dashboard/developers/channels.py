@@ -26,7 +26,9 @@ TONES = {
 
 
 @pages.get(
-    "/channels", access="project:read", nav=Nav("Channels", icon="plug", group="developers", order=30)
+    "/channels",
+    access="project:read",
+    nav=Nav("Channels", icon="plug", group="developers", order=30),
 )
 async def channels(
     page: PageContext,
@@ -34,7 +36,9 @@ async def channels(
     all_channels: Channels,
     reception_health: ReceptionHealth,
 ) -> Render:
-    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit)
+    found = await own_channels.page(
+        page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
+    )
     usable = all_channels.list_for_project(page.project_id)
     shared = [each for each in usable if each.identity.project_id is None]
     values = {

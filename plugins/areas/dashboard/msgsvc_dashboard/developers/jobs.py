@@ -42,7 +42,9 @@ REFUSALS = (
 )
 
 
-@pages.get("/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200))
+@pages.get(
+    "/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200)
+)
 async def jobs(page: PageContext) -> Render:
     asked = page.query.get("state", "dead")
     states: dict[str, inspection.State] = {each: each for each in get_args(inspection.State)}

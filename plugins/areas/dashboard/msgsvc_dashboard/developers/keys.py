@@ -20,10 +20,14 @@ class KeyAreas:
     def of(self, page: PageContext) -> list[str]:
         """Those that whoever makes a key may open."""
         every = [each for each in self._endpoints() if not each.public]
-        return sorted({each.area for each in every if page.may("project:own") or not each.owners_only})
+        return sorted(
+            {each.area for each in every if page.may("project:own") or not each.owners_only}
+        )
 
 
-@pages.get("/keys", access="project:read", nav=Nav("API keys", icon="key", group="developers", order=10))
+@pages.get(
+    "/keys", access="project:read", nav=Nav("API keys", icon="key", group="developers", order=10)
+)
 async def keys(page: PageContext, projects: Projects, areas: KeyAreas) -> Render:
     found = await projects.keys_of(page.tx, page.project_id)
     in_use = [each for each in reversed(found) if each.revoked_at_ms is None]

@@ -11,7 +11,9 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 
 
-@pages.get("/settings", access="project:read", nav=Nav("Settings", icon="gear", group="project", order=90))
+@pages.get(
+    "/settings", access="project:read", nav=Nav("Settings", icon="gear", group="project", order=90)
+)
 async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
     found = await projects.get(page.tx, page.project_id)
     texts = await projects.texts(page.tx, page.project_id)

@@ -57,7 +57,9 @@ class Navigation:
         else:
             found.append(EntryGroup("account", "", self.of_account(context, path)))
         if context.account.is_operator:
-            entries = self._entries(context, path, lambda page: page.access == "installation:operate")
+            entries = self._entries(
+                context, path, lambda page: page.access == "installation:operate"
+            )
             if entries:
                 found.append(EntryGroup("operator", titles["operator"], entries))
         return found

@@ -17,7 +17,9 @@ pages = Pages("dashboard", package="msgsvc_dashboard.overview")
 DAYS = 30
 
 
-@pages.get("", access="customers:read", nav=Nav("Overview", icon="chart", group="overview", order=0))
+@pages.get(
+    "", access="customers:read", nav=Nav("Overview", icon="chart", group="overview", order=0)
+)
 async def overview(
     page: PageContext,
     site: Site,

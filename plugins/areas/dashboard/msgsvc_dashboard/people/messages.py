@@ -19,7 +19,9 @@ FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "bat
 STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
 
 
-@pages.get("/messages", access="project:read", nav=Nav("Messages", "message", group="sending", order=10))
+@pages.get(
+    "/messages", access="project:read", nav=Nav("Messages", "message", group="sending", order=10)
+)
 async def messages(
     page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
 ) -> Render:

@@ -13,7 +13,9 @@ from msgsvc_dashboard.people.declared import permission_pages as pages
 
 
 @pages.get(
-    "/permissions", access="project:read", nav=Nav("Permissions", "shield", group="people", order=40)
+    "/permissions",
+    access="project:read",
+    nav=Nav("Permissions", "shield", group="people", order=40),
 )
 async def permissions(
     page: PageContext, all_permissions: Permissions, settings: Settings

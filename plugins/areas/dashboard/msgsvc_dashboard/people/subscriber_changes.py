@@ -36,7 +36,9 @@ async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("They carry the tag now."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/remove", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/tags/remove", access="project:write", form_page=subscriber
+)
 async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
     page.note(tag=tag)
@@ -54,9 +56,13 @@ async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirec
     return _back(page, said)
 
 
-@pages.post("/subscribers/{subscriber_id}/unsubscribe", access="project:write", form_page=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/unsubscribe", access="project:write", form_page=subscriber
+)
 async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
-    await subscribers.unsubscribe(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
+    await subscribers.unsubscribe(
+        page.tx, page.project_id, page.params["subscriber_id"], reason="api"
+    )
     return _back(page, page._("They get no more messages."))
 
 

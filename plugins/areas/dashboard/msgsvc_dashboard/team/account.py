@@ -17,7 +17,9 @@ from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
-@ACCOUNT.get("", access="account:self", nav=Nav("Your account", icon="person", group="overview", order=0))
+@ACCOUNT.get(
+    "", access="account:self", nav=Nav("Your account", icon="person", group="overview", order=0)
+)
 async def account(
     page: PageContext,
     accounts: Accounts,

@@ -15,7 +15,9 @@ ACCOUNTS = "/operator/accounts"
 
 
 @OPERATOR.get(
-    "/accounts", access="installation:operate", nav=Nav("Accounts", icon="people", group="overview", order=10)
+    "/accounts",
+    access="installation:operate",
+    nav=Nav("Accounts", icon="people", group="overview", order=10),
 )
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     """The newest first."""

@@ -13,7 +13,9 @@ from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
-@TEAM.get("/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90))
+@TEAM.get(
+    "/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90)
+)
 async def audit(
     page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, plans: AccountPlans
 ) -> Render:

@@ -26,7 +26,9 @@ from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
 
 
-@TEAM.get("/members", access="project:write", nav=Nav("Team", icon="team", group="project", order=10))
+@TEAM.get(
+    "/members", access="project:write", nav=Nav("Team", icon="team", group="project", order=10)
+)
 async def members(
     page: PageContext,
     all_members: Members,
@@ -155,7 +157,11 @@ async def link_messenger(
     )
 
 
-@TEAM.post("/members/{member_id}/messengers/{subscriber_id}/unlink", access="project:write", form_page=member)
+@TEAM.post(
+    "/members/{member_id}/messengers/{subscriber_id}/unlink",
+    access="project:write",
+    form_page=member,
+)
 async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Redirect:
     member_id = page.params["member_id"]
     await team.manageable(page.tx, page.project_id, member_id, by=_role(page))

@@ -40,7 +40,9 @@ async def offer(
     )
 
 
-@ACCOUNT.post("/second-factor/confirm", access="account:self", form_page=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/confirm", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def confirm(
     page: PageContext,
     db: Database,
@@ -58,7 +60,9 @@ async def confirm(
     return Render("recovery_codes.html", {"codes": codes})
 
 
-@ACCOUNT.post("/second-factor/codes", access="account:self", form_page=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/codes", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def renew_codes(
     page: PageContext,
     db: Database,
@@ -75,7 +79,9 @@ async def renew_codes(
     return Render("recovery_codes.html", {"codes": codes})
 
 
-@ACCOUNT.post("/second-factor/remove", access="account:self", form_page=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/remove", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def remove(
     page: PageContext,
     db: Database,

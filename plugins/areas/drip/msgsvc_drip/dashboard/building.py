@@ -20,9 +20,15 @@ def declare(pages: Pages) -> None:
     pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
     pages.post("/drips/{drip_id}/steps/new", access="project:write", form_page=new_step)(add_step)
     pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
-    pages.post("/drips/{drip_id}/steps/{number}", access="project:write", form_page=step)(change_step)
-    pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", form_page=chain)(move_step)
-    pages.post("/drips/{drip_id}/steps/{number}/remove", access="project:write", form_page=chain)(remove_step)
+    pages.post("/drips/{drip_id}/steps/{number}", access="project:write", form_page=step)(
+        change_step
+    )
+    pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", form_page=chain)(
+        move_step
+    )
+    pages.post("/drips/{drip_id}/steps/{number}/remove", access="project:write", form_page=chain)(
+        remove_step
+    )
 
 
 async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:

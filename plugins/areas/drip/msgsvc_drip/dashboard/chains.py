@@ -7,7 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_drip.dashboard.filled_in import step_of
-from msgsvc_drip.models import Drip, CreateDripBody, UpdateDripBody
+from msgsvc_drip.models import CreateDripBody, Drip, UpdateDripBody
 from msgsvc_drip.service import Drips
 
 

@@ -91,7 +91,9 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
 
 
 @pages.post(
-    "/forms/{form_id}/submissions/{submission_id}/not-spam", access="project:write", form_page=submission
+    "/forms/{form_id}/submissions/{submission_id}/not-spam",
+    access="project:write",
+    form_page=submission,
 )
 async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     """Takes in what was taken for spam, as if it had just been sent."""

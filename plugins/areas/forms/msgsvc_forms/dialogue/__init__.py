@@ -2,32 +2,31 @@
 
 from msgsvc_forms.dialogue.engine import step
 from msgsvc_forms.dialogue.events import (
+    CommandSent,
     Edited,
     Event,
     FileLost,
     GivenFile,
     Opened,
-    CommandSent,
     Pressed,
     Said,
 )
 from msgsvc_forms.dialogue.outcomes import (
-    Restart,
-    Prompt,
     Ended,
     Notice,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
-    Submit,
+    Restart,
     Say,
+    Submit,
 )
 from msgsvc_forms.dialogue.script import Script
 from msgsvc_forms.dialogue.state import Given, State, initial_state
 
 __all__ = [
-    "Restart",
-    "Prompt",
+    "CommandSent",
     "Edited",
     "Ended",
     "Event",
@@ -36,16 +35,17 @@ __all__ = [
     "GivenFile",
     "Notice",
     "Opened",
-    "CommandSent",
     "Outcome",
     "Pressed",
+    "Prompt",
     "Redraw",
     "Remark",
+    "Restart",
     "Said",
+    "Say",
     "Script",
     "State",
     "Submit",
-    "Say",
     "initial_state",
     "step",
 ]

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from msgsvc_forms.answers import Value
-from msgsvc_forms.dialogue.events import Edited, Event, FileLost, Opened, CommandSent, Pressed, Said
+from msgsvc_forms.dialogue.events import CommandSent, Edited, Event, FileLost, Opened, Pressed, Said
 from msgsvc_forms.dialogue.outcomes import (
-    Restart,
-    Prompt,
     Ended,
     Notice,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
-    Submit,
+    Restart,
     Say,
+    Submit,
 )
 from msgsvc_forms.dialogue.reading import (
     Refused,
@@ -25,7 +25,7 @@ from msgsvc_forms.dialogue.reading import (
     read_value,
 )
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import Given, State, move_to, submitted, path_of
+from msgsvc_forms.dialogue.state import Given, State, move_to, path_of, submitted
 
 #: Refused answers to a question after which the bot offers alternatives.
 MOST_TRIES = 3

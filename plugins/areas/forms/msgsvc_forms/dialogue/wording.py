@@ -13,7 +13,7 @@ from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several
 from msgsvc_forms.dialogue.outcomes import Remark
 from msgsvc_forms.dialogue.remarks import say
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import State, submitted, path_of
+from msgsvc_forms.dialogue.state import State, path_of, submitted
 
 #: UTF-16 code units of a message: what every messenger takes, with room for what is not counted here.
 MOST = 3900
@@ -81,7 +81,9 @@ class Wording:
             shown = clipped(self.readable_answer(key, self.state.answers[key].value), MOST_REMARK)
             lines.append(_("Your answer so far: {answer}", answer=shown))
         if field.type == "file" and self.state.draft:
-            lines.append(_("Files so far: {files}", files=self.readable_answer(key, list(self.state.draft))))
+            lines.append(
+                _("Files so far: {files}", files=self.readable_answer(key, list(self.state.draft)))
+            )
         lines.append(self._listed(key))
         text = "\n\n".join(line for line in lines if line)
         return text, self._leading_on(key), self._rows(key, page)

@@ -17,11 +17,11 @@ from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
-from msgsvc_forms.question_flow import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.fields import FormField
 from msgsvc_forms.models import Form, NewSubmission, SpamReason, Submission
+from msgsvc_forms.question_flow import path
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.summary import files_of

@@ -14,9 +14,9 @@ from msgsvc_core.pages import new_templates, page_headers
 from msgsvc_core.security.http_urls import origin_of
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
-from msgsvc_forms.question_flow import always_asked
 from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.models import Form
+from msgsvc_forms.question_flow import always_asked
 from msgsvc_forms.texts import explain
 
 if TYPE_CHECKING:

@@ -88,7 +88,9 @@ class Answering:
         waiting = await store.pop_file(tx, file.project_id, file.file_id)
         if waiting is None:
             return
-        member = await self._members.find_by_subscriber(tx, file.project_id, waiting["subscriber_id"])
+        member = await self._members.find_by_subscriber(
+            tx, file.project_id, waiting["subscriber_id"]
+        )
         key = (file.project_id, waiting["subscriber_id"])
         subscriber = (await self._subscribers.get_many(tx, [key])).get(key)
         if subscriber is None:

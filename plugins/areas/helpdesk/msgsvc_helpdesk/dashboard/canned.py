@@ -41,9 +41,7 @@ async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
 @pages.get("/canned-answers/{canned_answer}", access="project:write")
 async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
     answers = all_canned_answers
-    found = answers.shown(
-        await answers.get(page.tx, page.project_id, page.params["canned_answer"])
-    )
+    found = answers.shown(await answers.get(page.tx, page.project_id, page.params["canned_answer"]))
     kept = found.text if isinstance(found.text, dict) else {"en": found.text}
     texts = {**dict.fromkeys(page.languages, ""), **kept}
     return Render("canned_answer.html", {"answer": found, "texts": texts})

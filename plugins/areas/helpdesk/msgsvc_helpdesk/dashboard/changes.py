@@ -37,7 +37,10 @@ MORNING = 9
 
 
 @pages.post(
-    "/tickets/{ticket_id}/reply", access="customers:write", form_page=ticket_page, upload_bytes=UPLOAD_BYTES
+    "/tickets/{ticket_id}/reply",
+    access="customers:write",
+    form_page=ticket_page,
+    upload_bytes=UPLOAD_BYTES,
 )
 async def reply(
     page: PageContext, files: Files, tickets: Tickets, members: Members, accounts: Accounts

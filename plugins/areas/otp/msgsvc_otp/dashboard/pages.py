@@ -17,7 +17,9 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
 
 
 @pages.get(
-    "/codes", access="project:read", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
+    "/codes",
+    access="project:read",
+    nav=Nav("One-time codes", icon="key", group="sign_in", order=20),
 )
 async def codes(
     page: PageContext,

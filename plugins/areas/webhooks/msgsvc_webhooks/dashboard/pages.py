@@ -27,10 +27,14 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 
 
 @pages.get(
-    "/webhooks", access="project:read", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
+    "/webhooks",
+    access="project:read",
+    nav=Nav("Webhooks", icon="webhook", group="developers", order=20),
 )
 async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
-    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit)
+    found = await all_webhooks.page(
+        page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
+    )
     return Render(
         "webhooks.html",
         {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
@@ -150,7 +154,11 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 
 
-@pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="project:write", form_page=webhook_delivery)
+@pages.post(
+    "/webhooks/deliveries/{delivery_id}/redeliver",
+    access="project:write",
+    form_page=webhook_delivery,
+)
 async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
     await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
