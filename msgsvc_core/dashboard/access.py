@@ -6,7 +6,8 @@ from msgsvc_core.members.models import Role
 
 #: What a page needs. `customers`: customers, their conversations, and how the project does; `project`:
 #: everything else of it. `project:own`: what it costs, and who owns it.
-#: `installation:operate`: no role grants it, only `Account.is_operator`. `account:self`: pages outside projects, open to every account.
+#: `installation:operate`: no role grants it, only `Account.is_operator`.
+#: `account:self`: pages outside projects, open to every account.
 Access = Literal[
     "customers:read",
     "project:read",
