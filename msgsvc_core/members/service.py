@@ -146,7 +146,9 @@ class Members:
         """Ends what somebody does by one messenger; they stay a subscriber there. Raises `NotFound`."""
         before = await self._held(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
-            raise NotFound(f"the member has no subscriber {subscriber_id!r}")
+            raise NotFound(
+                "the member has no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+            )
         # Who has opened a link may open it again; not to come back.
         await store.delete_links(tx, project_id, member_id, subscriber_id)
         await self._tell(tx, before, _without(before, subscriber_id))
@@ -175,7 +177,7 @@ class Members:
     async def _active(self, tx: Tx, project_id: str, member_id: str) -> Member:
         member = await self._held(tx, project_id, member_id)
         if member.status != "active":
-            raise Conflict(f"{member_id} was removed; add them anew")
+            raise Conflict("{member_id} was removed; add them anew", member_id=member_id)
         return member
 
     async def _tell(self, tx: Tx, before: Member, after: Member | None) -> None:
@@ -188,8 +190,8 @@ def _without(member: Member, subscriber_id: str) -> Member:
 
 
 def _missing(member_id: str) -> NotFound:
-    return NotFound(f"there is no member {member_id!r}")
+    return NotFound("there is no member {member_id!r}", member_id=member_id)
 
 
 def _taken(email: str) -> Conflict:
-    return Conflict(f"email: you have a member {email!r} already")
+    return Conflict("you have a member {email!r} already", field="email", email=email)
