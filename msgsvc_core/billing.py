@@ -96,4 +96,6 @@ class BillingGate:
         async with self._db.read() as tx:
             plan = await self._plan_of(tx, project_id)
         if plan is not None and not plan.csv_export:
-            raise Forbidden(f"the plan {plan.name!r} has no CSV export; a higher plan has")
+            raise Forbidden(
+                "the plan {name!r} has no CSV export; a higher plan has", name=plan.name
+            )

@@ -60,7 +60,7 @@ class SecondFactor:
         now_ms = self._clock.now_ms()
         step = totp.step_of(secret, code, now_ms)
         if step is None:
-            raise ValidationFailed("code: is not the one that the app shows now")
+            raise ValidationFailed("is not the one that the app shows now", field="code")
         if not await store.confirm_totp(tx, account_id, step, now_ms):
             raise Conflict("the second factor is confirmed already")
         return await self.renew_codes(tx, account_id)

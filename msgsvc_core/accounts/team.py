@@ -49,7 +49,7 @@ class Team:
         member = await self._members.get(tx, project_id, member_id)
         self._check(by, member.role)
         if member.status != "active" or await self.account_of(tx, project_id, member_id):
-            raise Conflict(f"{member.name} has joined, or was removed")
+            raise Conflict("{name} has joined, or was removed", name=member.name)
         return await self._account_links.for_member(tx, project_id, member_id)
 
     async def invitation(self, tx: Tx, link: OneTimeLink) -> tuple[Member, Account | None]:
@@ -125,7 +125,7 @@ class Team:
             return
         if await self._signs_in(tx, project_id, member_id):
             raise Conflict(
-                "role: whoever signs in becomes an owner, or ends as one, in the dashboard"
+                "whoever signs in becomes an owner, or ends as one, in the dashboard", field="role"
             )
 
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:

@@ -34,8 +34,8 @@ async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
 def check_is_json(declared: str | None) -> None:
     """Raises `BadRequest` for a body that is declared as something other than JSON."""
     if declared is not None and declared.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("Content-Type: must be application/json")
+        raise BadRequest("must be application/json", field="Content-Type")
 
 
 def _too_large(max_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"the body is larger than {max_bytes} bytes")
+    return PayloadTooLarge("the body is larger than {limit} bytes", limit=max_bytes)

@@ -51,7 +51,7 @@ def unbound_cursor(cursor: str, list_name: str) -> str:
     """What `bound_cursor` bound. Raises `BadRequest` for a cursor of another list."""
     mark = _mark(list_name)
     if not cursor.startswith(mark):
-        raise BadRequest("cursor: not one that this list gave")
+        raise BadRequest("not one that this list gave", field="cursor")
     return cursor.removeprefix(mark)
 
 
@@ -76,7 +76,7 @@ def after_cursor(cursor: str | None) -> str | None:
     except (binascii.Error, UnicodeError, ValueError):
         text = ""
     if not text.replace("_", "").isalnum():
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     return text
 
 
@@ -95,4 +95,4 @@ def read_position(after: str | None) -> tuple[int, str] | None:
             return int(match[1]), name
     except UnicodeDecodeError:
         pass
-    raise BadRequest("cursor: not one that this service gave")
+    raise BadRequest("not one that this service gave", field="cursor")

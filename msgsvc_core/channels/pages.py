@@ -95,7 +95,9 @@ async def _count_code(limiter: Limiter, limit: int, request: Request) -> None:
     window = await limiter.hit(f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally")
     if not window.allowed:
         raise RateLimitProject(
-            f"more than {limit} QR codes from one address in {QR_WINDOW_S} s",
+            "more than {limit} QR codes from one address in {seconds} s",
+            limit=limit,
+            seconds=QR_WINDOW_S,
             retry_after_s=window.retry_after_s,
         )
 

@@ -11,7 +11,7 @@ from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
-from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
+from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
 from msgsvc_core.channels.ordering import FifoKeyLock
 from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
@@ -141,7 +141,7 @@ class Channels:
         """Raises `ValidationFailed` for a channel that the project does not have."""
         if self.resolve(project_id, name) is None:
             known = ", ".join(channel.name for channel in self.list_for_project(project_id))
-            raise ValidationFailed(f"channel: must be one of {known}")
+            raise ValidationFailed("must be one of {choices}", field="channel", choices=known)
 
     def name_for(self, project_id: str, key: str) -> str:
         """Under which name the project knows a bot. Raises `ForeignBot` for one that is not its own."""
@@ -218,11 +218,15 @@ class Channels:
         if name is not None:
             channel = self.resolve(project_id, name)
             if channel is not None and not channel.capabilities.answers:
-                raise ValidationFailed(f"channel: people can't answer a bot on {name}")
+                raise ValidationFailed(
+                    "people can't answer a bot on {name}", field="channel", name=name
+                )
             return
         channels = self.list_for_project(project_id)
         if channels and not any(channel.capabilities.answers for channel in channels):
-            raise ValidationFailed("channel: people can't answer a bot on any of the project's")
+            raise ValidationFailed(
+                "people can't answer a bot on any of the project's", field="channel"
+            )
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
         """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
@@ -336,7 +340,7 @@ class Channels:
                 ChannelIdentity(name, key=name), settings.plugin, settings.options
             )
         except WrongSettings as error:
-            hint = "; is it in `plugins`?" if str(error).startswith("plugin:") else ""
+            hint = "; is it in `plugins`?" if isinstance(error, WrongKind) else ""
             raise SettingsError(f"channels.{name}.{error}{hint}") from error
 
     def _place(self, channel: Channel, digests: tuple[str, ...]) -> None:

@@ -65,7 +65,7 @@ async def _check(
     async with opened(config) as service:
         channel = await service.channels.find(channel_id)
         if channel is None:
-            raise NotFound(f"there is no channel {channel_id!r}")
+            raise NotFound("there is no channel {channel_id!r}", channel_id=channel_id)
         async with service.db.read() as tx:
             state = await service.channel_states.find(tx, channel.key)
         return await check_channel(channel), reception_of(channel, state)

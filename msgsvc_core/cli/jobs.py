@@ -201,7 +201,7 @@ async def _show(config: Path | None, job_id: str) -> JobView:
     async with opened(config) as service, service.db.read() as tx:
         found = await inspection.find(tx, job_id)
     if found is None:
-        raise NotFound(f"there is no job {job_id!r}; what is done is not kept")
+        raise NotFound("there is no job {job_id!r}; what is done is not kept", job_id=job_id)
     return found
 
 

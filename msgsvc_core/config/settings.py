@@ -34,9 +34,9 @@ from msgsvc_core.config.sections import (
     Section,
     ServerSettings,
 )
-from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.errors import SettingsError, join_findings
 from msgsvc_core.kernel.i18n import LANGUAGES, check_tag, in_words
-from msgsvc_core.kernel.validation_messages import worded_finding
+from msgsvc_core.kernel.validation_messages import to_findings
 
 __all__ = [
     "OWN_USERS",
@@ -488,7 +488,7 @@ def _explain(error: ValidationError, prefix: str = "") -> str:
         elif problem["type"] == "model_type":
             text = "must be a table"
         else:
-            text = worded_finding(problem["type"], problem["msg"])
+            text = join_findings(to_findings(problem))
         # What concerns several settings names them itself.
         lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)

@@ -67,7 +67,9 @@ class TrackedEvents:
         Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for too many properties.
         """
         if len(to_json(body.properties).encode()) > self._max_bytes:
-            raise ValidationFailed(f"properties: must be at most {self._max_bytes} bytes as JSON")
+            raise ValidationFailed(
+                "must be at limit {limit} bytes as JSON", field="properties", limit=self._max_bytes
+            )
         person = await self._find_subscriber(
             tx,
             project_id,

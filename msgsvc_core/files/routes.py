@@ -39,7 +39,7 @@ async def get_file_content(ctx: Context, file_id: str, files: Files, db: Databas
     """Streams a file, to be saved and not to be shown; 409 while it is not `ready`."""
     file = await files.get(db, ctx.project_id, file_id)
     if not file.is_ready:
-        raise Conflict(f"the file is {file.status}")
+        raise Conflict("the file is {status}", status=file.status)
     return await stream(files, file)
 
 

@@ -82,9 +82,9 @@ class Files:
         try:
             kind, mime_type = recognise(self._settings, name, content.read(HEAD_BYTES), size)
         except TooLarge as error:
-            raise PayloadTooLarge(f"file: {error}") from None
+            raise PayloadTooLarge.because(error, field="file") from None
         except Unfit as error:
-            raise ValidationFailed(f"file: {error}") from None
+            raise ValidationFailed.because(error, field="file") from None
         file = StoredFile(
             file_id=new_id(PREFIX),
             project_id=project_id,
@@ -164,7 +164,7 @@ class Files:
         async with _asking(source) as tx:
             file = await store.find(tx, project_id, file_id)
         if file is None:
-            raise NotFound(f"there is no file {file_id}")
+            raise NotFound("there is no file {file_id}", file_id=file_id)
         return file
 
     async def get_many(

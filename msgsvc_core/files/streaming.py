@@ -29,7 +29,7 @@ async def stream(files: Files, file: StoredFile) -> Response:
     try:
         first = await anext(pieces)
     except FileGone:
-        raise NotFound(f"there is no file {file.file_id!r} any more") from None
+        raise NotFound("there is no file {file_id!r} any more", file_id=file.file_id) from None
     return saved(
         _all(first, pieces), filename=file.filename, mime_type=file.mime_type, size=file.size
     )

@@ -157,7 +157,7 @@ class _Unstorable:
         self._edge = edge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error: ApiError = ValidationFailed("query: a text holds NUL")
+        error: ApiError = ValidationFailed("a text holds NUL", field="query")
         if "\0" in scope["path"]:
             error = NotFound("there is nothing at a path that holds NUL")
         response = await self._edge.refuse(error, Request(scope, receive))
@@ -185,6 +185,8 @@ class _PathEndpoint:
             return await self._edge.answer(endpoint, request)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": self._allow})
-        error = MethodNotAllowed(f"{request.method} is not one of {self._allow}")
+        error = MethodNotAllowed(
+            "{method} is not one of {methods}", method=request.method, methods=self._allow
+        )
         error.headers["Allow"] = self._allow
         return await self._edge.refuse(error, request)

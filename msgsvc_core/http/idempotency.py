@@ -282,7 +282,7 @@ class Idempotency:
             raise _still_running()
         if row["fingerprint"] not in fingerprints:
             raise IdempotencyConflict(
-                "Idempotency-Key: used before with another method, path or body"
+                "used before with another method, path or body", field="Idempotency-Key"
             )
         body = _unsealed(self._secrets, row["body"], _row(project_id, key))
         return StoredAnswer(row["status"], body, replayed=True)
@@ -347,7 +347,9 @@ def _row(project_id: str, key: str) -> tuple[str, ...]:
 def check_key(key: str) -> str:
     """Raises `ValidationFailed` for a malformed key."""
     if not _KEY.fullmatch(key):
-        raise ValidationFailed("Idempotency-Key: must be 8-128 characters of A-Z a-z 0-9 _ -")
+        raise ValidationFailed(
+            "must be 8-128 characters of A-Z a-z 0-9 _ -", field="Idempotency-Key"
+        )
     return key
 
 

@@ -5,6 +5,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from msgsvc_core.kernel.errors import InvalidValue
+
 _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d{1,6})?\d*([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
@@ -70,14 +72,14 @@ def from_rfc3339(text: str) -> int:
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(
+        raise InvalidValue(
             "must be a time of RFC 3339 with seconds and Z or an offset, as 2026-11-21T09:30:00Z"
         )
     day, time_of_day, fraction, offset = match.groups(default="")
     try:
         moment = datetime.fromisoformat(f"{day}T{time_of_day}{fraction}{offset.upper()}")
     except ValueError as error:
-        raise ValueError(f"there is no such time: {error}") from None
+        raise InvalidValue("there is no such time: {reason}", reason=error) from None
     check_year(moment.year)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
@@ -85,7 +87,9 @@ def from_rfc3339(text: str) -> int:
 def check_year(year: int) -> None:
     """Raises ValueError for a year of which no time may be named."""
     if not FIRST_YEAR <= year <= LAST_YEAR:
-        raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
+        raise InvalidValue(
+            "must lie in the years {first} to {last}", first=FIRST_YEAR, last=LAST_YEAR
+        )
 
 
 def optional_rfc3339(ms: int | None) -> str | None:

@@ -31,7 +31,14 @@ from pydantic import (
     WrapValidator,
 )
 
-from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.errors import (
+    Finding,
+    InvalidValue,
+    Reasons,
+    Refusal,
+    SettingsError,
+    findings_of,
+)
 from msgsvc_core.kernel.visible_text import check_visible
 
 #: Those of decision 0075, which the service itself speaks.
@@ -54,7 +61,7 @@ MAX_TAG_LENGTH = 35
 def check_tag(tag: str) -> str:
     """The same. Raises ValueError for what is no tag, or written otherwise."""
     if len(tag) > MAX_TAG_LENGTH or not _TAG.fullmatch(tag):
-        raise ValueError("must be a language's tag such as de, pt-BR or zh-Hant")
+        raise InvalidValue("must be a language's tag such as de, pt-BR or zh-Hant")
     return tag
 
 
@@ -63,7 +70,10 @@ def _check_language(tag: str, info: ValidationInfo) -> str:
     if listed is None:
         return check_tag(tag)
     if tag not in listed:
-        raise ValueError(f"must be {in_words(listed, 'or')}, which the setting languages lists")
+        raise InvalidValue(
+            "must be {languages}, which the setting languages lists",
+            languages=in_words(listed, "or"),
+        )
     return tag
 
 
@@ -91,16 +101,20 @@ def visible(limit: int) -> WrapValidator:
         except ValidationError:
             # Pydantic would report one error per member of the union, in terms of our types.
             by = "language" if listed is None else f"{in_words(listed)} (setting languages)"
-            raise ValueError(f"must be a text, or an object of texts by {by}") from None
+            raise InvalidValue(
+                "must be a text, or an object of texts by {languages}", languages=by
+            ) from None
         texts = [text] if isinstance(text, str) else list(text.values())
         if not texts:
             if listed is None:
-                raise ValueError("give a text")
-            raise ValueError(f"give a text, or one for {in_words(listed, 'or')}")
+                raise InvalidValue("give a text")
+            raise InvalidValue(
+                "give a text, or one for {languages}", languages=in_words(listed, "or")
+            )
         for each in texts:
             check_visible(each)
             if len(each) > limit:
-                raise ValueError(f"must be at most {limit} characters")
+                raise InvalidValue("must be at limit {limit} characters", limit=limit)
         return text
 
     return WrapValidator(check)
@@ -298,6 +312,27 @@ def _all_of(texts: object) -> Sequence[str]:
 
 def _names_in(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def explained(
+    findings: Iterable[Finding], translate: Translate, label: Callable[[str], str] = str
+) -> str:
+    """What a refusal says, in a language: each text by the catalogue of the package that has it, else by the
+    core's. `label` says what a field is called where this is read."""
+    return "; ".join(_explained(finding, translate, label) for finding in findings)
+
+
+def _explained(finding: Finding, translate: Translate, label: Callable[[str], str]) -> str:
+    by_package = translate[finding.package] if finding.package else translate
+    params = {
+        name: explained(findings_of(value), translate, label)
+        if isinstance(value, Refusal)
+        else explained(value, translate, label)
+        if isinstance(value, Reasons)
+        else value
+        for name, value in finding.params.items()
+    }
+    return ": ".join((*map(label, finding.path), by_package(finding.msgid, **params)))
 
 
 def package_of(function: Callable[..., Any]) -> str:

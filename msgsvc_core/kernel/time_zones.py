@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, Field
 
 from msgsvc_core.kernel.clock import to_datetime
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: Characters of the name of a time zone.
 ZONE_LENGTH = 64
@@ -29,7 +30,7 @@ def zone(name: str) -> ZoneInfo:
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    raise ValueError("there is no such time zone; give its IANA name, as Europe/Berlin")
+    raise InvalidValue("there is no such time zone; give its IANA name, as Europe/Berlin")
 
 
 def _check_zone(name: str) -> str:

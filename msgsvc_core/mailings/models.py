@@ -10,6 +10,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import check_source
@@ -49,7 +50,7 @@ class Audience(RequestModel):
     def _all_or_some(self) -> "Audience":
         filters = [name for name in self.model_fields_set - {"all"} if getattr(self, name)]
         if (self.all is None) == (not filters):
-            raise ValueError("give either all, or one filter at least")
+            raise InvalidValue("give either all, or one filter at least")
         return self
 
     @property

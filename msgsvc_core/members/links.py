@@ -37,7 +37,7 @@ class MemberLinks:
         """
         member = await self._members.get(tx, project_id, member_id)
         if member.status != "active":
-            raise Conflict(f"{member_id} was removed; add them anew")
+            raise Conflict("{member_id} was removed; add them anew", member_id=member_id)
         token = new_token()
         expires_at_ms = self._clock.now_ms() + expires_in_s * 1000
         await store.insert_link(tx, project_id, member_id, _digest(token), expires_at_ms)

@@ -9,6 +9,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import has_visible
 
@@ -49,7 +50,7 @@ class Member:
 def _visible(name: str) -> str:
     name = " ".join(name.split())
     if not has_visible(name) or not name.isprintable():
-        raise ValueError("must hold letters, and no control characters")
+        raise InvalidValue("must hold letters, and no control characters")
     return name
 
 

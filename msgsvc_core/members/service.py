@@ -148,7 +148,9 @@ class Members:
         """Unbinds a messenger account; it stays a subscriber. Raises `NotFound`."""
         before = await self._lock(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
-            raise NotFound(f"the member has no subscriber {subscriber_id!r}")
+            raise NotFound(
+                "the member has no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+            )
         # An opened link works again only for the member it was opened by, not after unlinking.
         await store.delete_links(tx, project_id, member_id, subscriber_id)
         await self._notify_changed(tx, before, _without(before, subscriber_id))
@@ -177,7 +179,7 @@ class Members:
     async def _active(self, tx: Tx, project_id: str, member_id: str) -> Member:
         member = await self._lock(tx, project_id, member_id)
         if member.status != "active":
-            raise Conflict(f"{member_id} was removed; add them anew")
+            raise Conflict("{member_id} was removed; add them anew", member_id=member_id)
         return member
 
     async def _notify_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
@@ -190,8 +192,8 @@ def _without(member: Member, subscriber_id: str) -> Member:
 
 
 def _missing(member_id: str) -> NotFound:
-    return NotFound(f"there is no member {member_id!r}")
+    return NotFound("there is no member {member_id!r}", member_id=member_id)
 
 
 def _taken(email: str) -> Conflict:
-    return Conflict(f"email: you have a member {email!r} already")
+    return Conflict("you have a member {email!r} already", field="email", email=email)

@@ -51,6 +51,6 @@ def _read(after: str | None) -> tuple[str | None, str | None]:
         return None, None
     match = _PLACES.fullmatch(after)
     if match is None:
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     message, event = match.groups()
     return f"msg_{message}" if message else None, f"evt_{event}" if event else None

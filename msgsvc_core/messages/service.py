@@ -211,13 +211,17 @@ class Messages:
 
     async def _check_permission(self, project_id: str, key: str | None, tx: Tx | None) -> None:
         if key is not None and not await self._permissions.get((project_id, key), tx):
-            raise ValidationFailed(f"permission: this project has no permission {key!r}")
+            raise ValidationFailed(
+                "this project has no permission {key!r}", field="permission", key=key
+            )
 
     def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
         """Whether the message keeps to the limits, and the channel takes it."""
         self.check_content(channel, content)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
+            )
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""

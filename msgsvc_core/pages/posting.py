@@ -28,11 +28,11 @@ async def posted_parts(
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise BadRequest(f"body: {error.message}") from None
+        raise BadRequest(error.message, field="body") from None
     except ClientDisconnect:
         raise BadRequest("the body ended early") from None
     except UnicodeError:
-        raise BadRequest("body: is not in the charset that it declares") from None
+        raise BadRequest("is not in the charset that it declares", field="body") from None
     try:
         yield form
     finally:
@@ -44,7 +44,7 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValidationFailed("body: a text holds half of a surrogate pair") from None
+        raise ValidationFailed("a text holds half of a surrogate pair", field="body") from None
 
 
 def file_name(given: str | None) -> str:
@@ -57,5 +57,5 @@ async def _limited(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise PayloadTooLarge(f"the body is larger than {limit} bytes")
+            raise PayloadTooLarge("the body is larger than {limit} bytes", limit=limit)
         yield chunk

@@ -77,7 +77,7 @@ class Projects:
         """Raises `NotFound`."""
         project = await store.find_project(tx, project_id)
         if project is None:
-            raise NotFound(f"there is no project {project_id!r}")
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
         return project
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
@@ -110,7 +110,7 @@ class Projects:
     async def switch(self, tx: Tx, project_id: str, *, active: bool) -> None:
         """`set_active` in a transaction of the caller's."""
         if not await store.set_status(tx, project_id, "active" if active else "disabled"):
-            raise NotFound(f"there is no project {project_id!r}")
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
         tx.on_commit(self._clear_cache)
 
     async def create_key(
@@ -152,7 +152,7 @@ class Projects:
     async def revoke_key_in(self, tx: Tx, project_id: str, key_id: str) -> None:
         """`revoke_key` in a transaction of the caller's."""
         if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
-            raise NotFound(f"the project has no key {key_id!r} in use")
+            raise NotFound("the project has no key {key_id!r} in use", key_id=key_id)
         tx.on_commit(self._clear_cache)
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
@@ -174,7 +174,7 @@ class Projects:
     def check_active(project: Project) -> None:
         """Raises `ProjectInactive` for one that is disabled."""
         if project.status != "active":
-            raise ProjectInactive(f"the project {project.name!r} is disabled")
+            raise ProjectInactive("the project {name!r} is disabled", name=project.name)
 
     async def _find_key(self, secret: str) -> tuple[Project, ApiKey] | None:
         hashed = digest(secret)
@@ -204,16 +204,23 @@ def _check_text(field: str, text: Localized | None) -> None:
         try:
             names = names_in([plain_template(each)])
         except TemplateError as error:
-            raise ValidationFailed(f"{where}: {error}") from None
+            raise ValidationFailed.because(error, field=where) from None
         for name in names:
             if name not in TEXT_VARIABLES:
                 known = " and ".join(TEXT_VARIABLES)
-                raise ValidationFailed(f"{where}: there is no {name!r} here, but {known}")
+                raise ValidationFailed(
+                    "there is no {name!r} here, but {choices}",
+                    field=where,
+                    name=name,
+                    choices=known,
+                )
 
 
 def _check_name(name: str) -> None:
     is_plain = name.isprintable() and name == name.strip() and has_visible(name)
     if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(
-            f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
+            "must be 1-{limit} printable characters without spaces at its ends",
+            field="name",
+            limit=MAX_NAME_LENGTH,
         )

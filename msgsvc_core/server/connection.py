@@ -286,7 +286,9 @@ class GuardedConnection(HttpToolsProtocol):
         self.transport.close()
 
     def _too_large(self) -> ApiError:
-        return BadRequest(f"the head of the request is larger than {self._max_head} bytes")
+        return BadRequest(
+            "the head of the request is larger than {limit} bytes", limit=self._max_head
+        )
 
 
 _TRAILERS = _Trailers()

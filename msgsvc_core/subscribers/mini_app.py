@@ -95,15 +95,16 @@ def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: in
     Raises `ValidationFailed` for data of another bot, and for expired data.
     """
     if not channel.capabilities.mini_app:
-        raise ValidationFailed(f"channel: {channel.name} has no mini apps")
+        raise ValidationFailed("{name} has no mini apps", field="channel", name=channel.name)
     try:
         opened = channel.verify_mini_app(init_data)
     except InvalidMiniApp as error:
-        raise ValidationFailed(f"init_data: {error}") from None
+        raise ValidationFailed.because(error, field="init_data") from None
     if now_ms - opened.signed_at_ms > max_age_minutes * 60 * 1000:
         raise ValidationFailed(
-            f"init_data: signed more than {_duration(max_age_minutes)} ago;"
-            " have the mini app opened again"
+            "signed more than {duration} ago; have the mini app opened again",
+            field="init_data",
+            duration=_duration(max_age_minutes),
         )
     return opened
 
@@ -118,7 +119,7 @@ async def enter(
     chat_id = opened.chat_id or await store.find_chat(tx, channel.key, opened.user.user_id)
     if chat_id is None:
         raise Conflict(
-            "init_data: the bot can't write to this person yet; have them start it first"
+            "the bot can't write to this person yet; have them start it first", field="init_data"
         )
     await store.enter_chat(tx, channel.key, chat_id, opened.user.user_id, project_id, now_ms)
     return chat_id

@@ -56,7 +56,7 @@ def read_place(after: str | None) -> tuple[str, str] | None:
     except ValueError:
         found = "\0"
     if "\0" in found or not subscriber_id:
-        raise BadRequest("cursor: not one that this service gave for this search")
+        raise BadRequest("not one that this service gave for this search", field="cursor")
     return found, subscriber_id
 
 

@@ -173,7 +173,9 @@ class Subscribers:
             # Erased at this moment, or refused.
             await self.get(tx, project_id, subscriber_id)
             raise Conflict(
-                f"external_id: another subscriber of this channel has {body.external_id!r}"
+                "another subscriber of this channel has {external_id!r}",
+                field="external_id",
+                external_id=body.external_id,
             )
         if body.tags is not None:
             await self._tags.replace(tx, project_id, subscriber_id, body.tags)
@@ -250,7 +252,7 @@ class Subscribers:
         """
         if subscriber_id is not None and external_id is not None:
             raise MutuallyExclusiveIdentifiers(
-                "subscriber_id, external_id: give one of them, not both"
+                "give one of them, not both", field="subscriber_id, external_id"
             )
         if channel is not None:
             self._channels.check_name(project_id, channel)
@@ -259,15 +261,19 @@ class Subscribers:
             if receiver is None:
                 raise _not_found(subscriber_id)
             if channel not in {None, receiver.channel}:
-                raise ValidationFailed(f"channel: this subscriber is on {receiver.channel}")
+                raise ValidationFailed(
+                    "this subscriber is on {channel}", field="channel", channel=receiver.channel
+                )
             return receiver
         if external_id is None:
-            raise ValidationFailed("subscriber_id: give it, or external_id")
+            raise ValidationFailed("give it, or external_id", field="subscriber_id")
         check_external_id(external_id)
         known = await self._recipients_by_external_id.get((project_id, external_id), tx) or []
         on_channel = [found for found in known if channel in {None, found.channel}]
         if not on_channel:
-            raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
+            raise SubscriberNotFound(
+                "there is no subscriber with external_id {external_id!r}", external_id=external_id
+            )
         return await self._best(on_channel)
 
     async def _best(self, recipients: Sequence[Recipient]) -> Recipient:
@@ -289,10 +295,13 @@ class Subscribers:
             return bot
         name = recipient.channel
         if channels.resolve(project_id, name) is None:
-            raise Conflict(f"the channel {name!r}, by which this subscriber came, is gone")
+            raise Conflict(
+                "the channel {name!r}, by which this subscriber came, is gone", name=name
+            )
         raise Conflict(
-            f"the bot by which this subscriber came to {name!r} is gone; they have to start the one that"
-            " is there now"
+            "the bot by which this subscriber came to {name!r} is gone; they have to start"
+            " the one that is there now",
+            name=name,
         )
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
@@ -315,7 +324,7 @@ class Subscribers:
             )
         last = query.after
         if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
-            raise BadRequest("cursor: not one that this list gave; it is one of a search")
+            raise BadRequest("not one that this list gave; it is one of a search", field="cursor")
         return await self.list_after(tx, project_id, query, last, query.fetch_limit)
 
     async def list_after(
@@ -382,11 +391,14 @@ class Subscribers:
                 tx, project_id, "subscription.created", {"source": "api"}, subscriber=subscriber
             )
         elif subscriber.status == "active":
-            raise AlreadySubscribed(f"{subscriber_id} is subscribed already")
+            raise AlreadySubscribed(
+                "{subscriber_id} is subscribed already", subscriber_id=subscriber_id
+            )
         else:
             raise Conflict(
-                f"{subscriber_id} has blocked the bot; only they can let it write to them again, by"
-                " starting it or opening a subscription link"
+                "{subscriber_id} has blocked the bot; only they can let it write to them"
+                " again, by starting it or opening a subscription link",
+                subscriber_id=subscriber_id,
             )
         return subscriber
 
@@ -418,7 +430,9 @@ class Subscribers:
             check_external_id(body.external_id)
         limit = self._attributes_bytes
         if body.attributes is not None and len(to_json(body.attributes).encode()) > limit:
-            raise ValidationFailed(f"attributes: must be at most {limit} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="attributes", limit=limit
+            )
 
 
 async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
@@ -427,7 +441,9 @@ async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
 
 
 def _not_found(subscriber_id: str) -> SubscriberNotFound:
-    return SubscriberNotFound(f"there is no subscriber {subscriber_id!r}")
+    return SubscriberNotFound(
+        "there is no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+    )
 
 
 def check_external_id(external_id: str) -> None:
@@ -438,5 +454,5 @@ def check_external_id(external_id: str) -> None:
         and external_id == external_id.strip()
     ):
         raise InvalidExternalId(
-            "external_id: must be 1-128 printable characters without spaces at its ends"
+            "must be 1-128 printable characters without spaces at its ends", field="external_id"
         )

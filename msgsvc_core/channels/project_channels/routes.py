@@ -82,7 +82,9 @@ async def check_channel(
     health, reception = await own_channels.check(ctx.project_id, name)
     if health.unreachable:
         raise PlatformBusy(
-            f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S
+            "the messenger's platform gave no answer: {detail}",
+            detail=health.detail,
+            retry_after_s=BUSY_S,
         )
     profile = health.profile
     return ChannelCheckAnswer(

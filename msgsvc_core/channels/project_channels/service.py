@@ -10,7 +10,7 @@ from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
-from msgsvc_core.channels.kinds import ShownSettings, WrongSettings
+from msgsvc_core.channels.kinds import ShownSettings, WrongKind, WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import (
     BotAnswer,
@@ -68,7 +68,7 @@ class ProjectChannels:
         await tx.lock(f"channels of {project_id}")
         limit = self._per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} channels of its own")
+            raise Conflict("a project has at most {limit} channels of its own", limit=limit)
         before = await store.find(tx, project_id, body.name)
         self._check_name(body, before)
         now_ms = self._clock.now_ms()
@@ -92,7 +92,7 @@ class ProjectChannels:
         """Raises `NotFound`, for another project's channel as well."""
         channel = await store.find(tx, project_id, name)
         if channel is None or channel.removed_at_ms is not None:
-            raise NotFound(f"there is no channel {name!r} of your own")
+            raise NotFound("there is no channel {name!r} of your own", name=name)
         return channel
 
     async def page(
@@ -160,7 +160,7 @@ class ProjectChannels:
             row = await self.get(tx, project_id, name)
         async with self._channels.borrow(row.channel_id) as channel:
             if channel is None:
-                raise NotFound(f"there is no channel {name!r} of your own")
+                raise NotFound("there is no channel {name!r} of your own", name=name)
             asked_at_ms = self._clock.now_ms()
             health = await check_channel(channel)
             await self._channels.remember(channel, health)
@@ -252,9 +252,10 @@ class ProjectChannels:
     def _check(self, plugin: str, options: dict[str, Any]) -> None:
         try:
             self._channels.kinds.check_own(plugin, options)
+        except WrongKind as error:
+            raise ValidationFailed.because(error) from None
         except WrongSettings as error:
-            prefix = "" if str(error).startswith("plugin:") else "settings."
-            raise ValidationFailed(f"{prefix}{error}") from None
+            raise ValidationFailed.because(error, field="settings", joined=True) from None
 
     def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
         """Subscribers stay when a channel gets another bot, so it must be of the same kind.
@@ -262,11 +263,16 @@ class ProjectChannels:
         Ids of people on one platform mean other people on another.
         """
         if before is not None and before.removed_at_ms is None:
-            raise Conflict(f"name: you have a channel {body.name!r} of your own already")
+            raise Conflict(
+                "you have a channel {name!r} of your own already", field="name", name=body.name
+            )
         shared = self._shared.get(body.name)
         for other in (before, shared):
             if other is not None and other.plugin != body.plugin:
                 raise Conflict(
-                    f"name: {body.name!r} is or was of the kind {other.plugin!r}, and people are"
-                    " known by that; give this channel another name"
+                    "{name!r} is or was of the kind {kind!r}, and people are known by"
+                    " that; give this channel another name",
+                    field="name",
+                    name=body.name,
+                    kind=other.plugin,
                 )

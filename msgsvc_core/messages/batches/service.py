@@ -61,7 +61,7 @@ class Batches:
         Raises `ValidationFailed` for too many, and what befalls all of them, e.g. `Unavailable`.
         """
         if len(messages) > self._most:
-            raise ValidationFailed(f"messages: at most {self._most}")
+            raise ValidationFailed("at most {limit}", field="messages", limit=self._most)
         read = [await self._read(message, turn) for turn, message in enumerate(messages)]
         # All at once, so that their questions to the database are the same few.
         judged = await asyncio.gather(
@@ -97,7 +97,7 @@ class Batches:
         """Raises `NotFound`, for another project's batch as well."""
         found = await store.find_many(tx, [(project_id, batch_id)])
         if not found:
-            raise NotFound(f"there is no batch {batch_id!r}")
+            raise NotFound("there is no batch {batch_id!r}", batch_id=batch_id)
         return found[0]
 
     async def _read(self, message: Any, turn: int) -> SendBody | ApiError:

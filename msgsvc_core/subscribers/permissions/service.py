@@ -67,9 +67,11 @@ class Permissions:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, permission):
-            raise Conflict(f"key: you have a permission {body.key!r} already")
+            raise Conflict("you have a permission {key!r} already", field="key", key=body.key)
         if await store.count(tx, project_id) > self._max_permissions:
-            raise Conflict(f"permissions: a project has at most {self._max_permissions}")
+            raise Conflict(
+                "a project has at most {limit}", field="permissions", limit=self._max_permissions
+            )
         return permission
 
     async def update(
@@ -90,7 +92,7 @@ class Permissions:
             raise _missing(key)
         if await store.has_active(tx, project_id, key):
             raise PermissionHasSubscribers(
-                f"active subscribers granted {key!r}; only the dashboard may delete it"
+                "active subscribers granted {key!r}; only the dashboard may delete it", key=key
             )
         await store.delete(tx, project_id, key)
 
@@ -106,7 +108,9 @@ class Permissions:
         active = (await store.count_active(tx, project_id, [key])).get(key, 0)
         if active > confirmed:
             raise PermissionHasSubscribers(
-                f"{active} active subscribers granted {key!r}; confirm that number to delete it"
+                "{count} active subscribers granted {key!r}; confirm that number to delete it",
+                count=active,
+                key=key,
             )
         await store.delete(tx, project_id, key)
         return active
@@ -116,7 +120,9 @@ class Permissions:
         known = await store.existing_keys(tx, project_id, keys) if keys else ()
         for number, key in enumerate(keys):
             if key not in known:
-                raise ValidationFailed(f"permissions[{number}]: there is no permission {key!r}")
+                raise ValidationFailed(
+                    "there is no permission {key!r}", field=f"permissions[{number}]", key=key
+                )
 
     async def grant(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, defaults: bool = False
@@ -175,4 +181,4 @@ class Permissions:
 
 
 def _missing(key: str) -> NotFound:
-    return NotFound(f"there is no permission {key!r}")
+    return NotFound("there is no permission {key!r}", key=key)

@@ -117,7 +117,7 @@ class Tags:
         await self._lock(tx, project_id)
         wanted = list(dict.fromkeys(names))
         if await store.count(tx, project_id, wanted) > self._max_tags:
-            raise Conflict(f"tags: a project has at most {self._max_tags}")
+            raise Conflict("a project has at limit {limit}", field="tags", limit=self._max_tags)
         return await store.insert_missing(tx, project_id, wanted, self._clock.now_ms())
 
     async def _lock(self, tx: Tx, project_id: str) -> None:
@@ -129,13 +129,13 @@ def _check_name(name: str) -> None:
         _NAME.validate_python(name)
     except ValidationError:
         raise ValidationFailed(
-            "tag: must be 1-64 letters of any script, digits, `_` and `-`"
+            "must be 1-64 letters of any script, digits, `_` and `-`", field="tag"
         ) from None
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no tag {name!r}")
+    return NotFound("there is no tag {name!r}", name=name)
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(f"name: you have a tag {name!r} already")
+    return Conflict("you have a tag {name!r} already", field="name", name=name)

@@ -78,7 +78,7 @@ def _subscriber_of(session: Session) -> tuple[str, str]:
 def _refusal(known: Mapping[Key, Session], one: Presented) -> ApiError:
     session = next((known[key] for key in one.keys if key in known), None)
     if session is None:
-        return AuthCodeInvalid("code: not one that this project was given")
+        return AuthCodeInvalid("not one that this project was given", field="code")
     if session.stored_status == "consumed":
-        return AuthCodeUsed("code: exchanged before; a code works once")
-    return AuthCodeExpired("code: not exchanged in time; the person has to sign in again")
+        return AuthCodeUsed("exchanged before; a code works once", field="code")
+    return AuthCodeExpired("not exchanged in time; the person has to sign in again", field="code")

@@ -33,7 +33,9 @@ class StaticLinks:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
-            raise Conflict(f"slug: {body.slug!r} is taken, by this project or another")
+            raise Conflict(
+                "{slug!r} is taken, by this project or another", field="slug", slug=body.slug
+            )
         return link
 
     async def get(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
@@ -77,4 +79,4 @@ def _found(link: StaticLink | None, slug: str) -> StaticLink:
 
 
 def _missing(slug: str) -> NotFound:
-    return NotFound(f"there is no static link {slug!r}")
+    return NotFound("there is no static link {slug!r}", slug=slug)

@@ -77,7 +77,9 @@ class SignIn:
         self._channels.check_answers(project_id, body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
-            raise InvalidUrl("callback_url: must be exactly that of one of the static links")
+            raise InvalidUrl(
+                "must be exactly that of one of the static links", field="callback_url"
+            )
         token = new_token()
         names = None if body.channel is None else [body.channel]
         self._channels.deep_links(project_id, session_payload(token), names, asks=True)
@@ -128,7 +130,7 @@ class SignIn:
         session = await self.get(project_id, session_id, tx)
         # Anybody may give that state to a sign-in of the project's site, which leads back there.
         if session.state != TRIAL or session.callback_url is not None:
-            raise NotFound(f"there is no trial {session_id!r}")
+            raise NotFound("there is no trial {session_id!r}", session_id=session_id)
         return session
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
@@ -146,7 +148,7 @@ class SignIn:
             session = await self._sessions.get((project_id, session_id), tx)
             if session is not None:
                 return session
-        raise NotFound(f"there is no session {session_id!r}")
+        raise NotFound("there is no session {session_id!r}", session_id=session_id)
 
     async def find_by_token(self, tx: Tx, token: str) -> Session | None:
         return await store.find_session_by_token(tx, digest(token))

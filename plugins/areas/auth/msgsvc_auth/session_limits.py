@@ -43,7 +43,10 @@ def _check(
     if not window.allowed:
         # Trial sign-ins are short-lived.
         raise RateLimitProject(
-            f"more than {window.limit} sessions {whose} in {SESSION_WINDOW_S} s"
-            f" (the setting auth.{setting})",
+            "more than {limit} sessions {origin} in {seconds} s (the setting auth.{setting})",
+            limit=window.limit,
+            origin=whose,
+            seconds=SESSION_WINDOW_S,
+            setting=setting,
             retry_after_s=window.retry_after_s,
         )

@@ -45,8 +45,9 @@ class Charges:
         if self._billing.standing(state) == "blocked":
             assert state.exhausted_at_ms is not None, "else it would not be blocked"
             raise BillingBlocked(
-                f"the credits were used up on {to_rfc3339(state.exhausted_at_ms)} and the days of grace"
-                " are over; paid operations go on with a credit pack, a larger plan or the next month"
+                "the credits were used up on {moment} and the days of grace are over; paid"
+                " operations go on with a credit pack, a larger plan or the next month",
+                moment=to_rfc3339(state.exhausted_at_ms),
             )
 
     async def quote(self, tx: Tx, project_id: str, operation: str) -> int:

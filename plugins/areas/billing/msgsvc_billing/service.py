@@ -133,7 +133,9 @@ class Billing:
         Raises `NotFound`, `ValidationFailed`, and `Conflict` where there are not so many.
         """
         if not 0 < abs(count) <= MOST_CREDITS:
-            raise ValidationFailed(f"credits: 1 to {MOST_CREDITS}, or as many below 0")
+            raise ValidationFailed(
+                "1 to {limit}, or as many below 0", field="credits", limit=MOST_CREDITS
+            )
         state = await self.opened(tx, account_id)
         changed = await store.add_packs(
             tx,
@@ -143,7 +145,7 @@ class Billing:
             now_ms=self._clock.now_ms(),
         )
         if changed is None:
-            raise Conflict("credits: the account's packs do not hold as many")
+            raise Conflict("the account's packs do not hold as many", field="credits")
         operation = PACK_GRANTED if count > 0 else PACK_WITHDRAWN
         await self.record(tx, account_id, operation, changed[0], note=_checked(note))
         return self._changed(tx, changed[1])
@@ -155,7 +157,7 @@ class Billing:
         """
         if plan not in self.settings.plans:
             known = ", ".join(sorted(self.settings.plans))
-            raise ValidationFailed(f"plan: must be one of {known}")
+            raise ValidationFailed("must be one of {choices}", field="plan", choices=known)
         before = await self.opened(tx, account_id)
         now_ms = self._clock.now_ms()
         granted = self.settings.terms(plan).monthly_credits
@@ -163,7 +165,7 @@ class Billing:
             tx, account_id, plan, granted or 0, unlimited=granted is None, now_ms=now_ms
         )
         if changed is None:
-            raise Conflict(f"plan: it is {plan!r} already")
+            raise Conflict("it is {plan!r} already", field="plan", plan=plan)
         said = f"{before.plan} -> {plan}" + (f": {note}" if _checked(note) else "")
         await self.record(tx, account_id, PLAN_CHANGED, changed[0], note=said)
         return self._changed(tx, changed[1])
@@ -209,7 +211,7 @@ class Billing:
     async def _beginning(self, tx: Tx, account_id: str) -> int:
         beginning_ms = await store.find_created_at(tx, account_id)
         if beginning_ms is None:
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         return beginning_ms
 
     def _begun(self, account_id: str, anchor_ms: int) -> State:
@@ -282,5 +284,7 @@ class Billing:
 def _checked(note: str) -> str:
     """Raises `ValidationFailed`."""
     if len(note) > NOTE_LENGTH or not note.isprintable():
-        raise ValidationFailed(f"note: at most {NOTE_LENGTH} characters on one line")
+        raise ValidationFailed(
+            "at most {limit} characters on one line", field="note", limit=NOTE_LENGTH
+        )
     return note

@@ -42,17 +42,15 @@ class DefinitionChecks:
                 await self._check_message(tx, project_id, step.message)
                 if step.when is not None:
                     await self._check_when(tx, project_id, step.when)
-            except NotFound as error:
-                raise NotFound(f"steps[{number}]: {error.message}") from None
-            except ValidationFailed as error:
-                raise type(error)(f"steps[{number}]: {error.message}") from None
+            except (NotFound, ValidationFailed) as error:
+                raise error.at(f"steps[{number}]") from None
 
     async def check_permission(self, tx: Tx, project_id: str, key: str) -> None:
         """Raises `ValidationFailed` for one that the project does not have."""
         try:
             await self._permissions.get(tx, project_id, key)
         except ApiError as error:
-            raise ValidationFailed(f"permission: {error.message}") from None
+            raise ValidationFailed.because(error, field="permission") from None
 
     async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:
         if when.permission is not None:
@@ -65,15 +63,18 @@ class DefinitionChecks:
             await self.check_permission(tx, project_id, message.permission)
         metadata = message.metadata
         if metadata is not None and len(to_json(metadata).encode()) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
+            )
         read = await read_message(self._templates, tx, project_id, message)
         self._check_shown(project_id, read.content)
 
     def _check_shown(self, project_id: str, content: MailingContent) -> None:
         for name in content.unknown:
             raise ValidationFailed(
-                f"variables.{name}: is required, or needs a default for who lacks it;"
-                f" everybody has {', '.join(ALWAYS)}"
+                "is required, or needs a default for who lacks it; everybody has {names}",
+                field=f"variables.{name}",
+                names=", ".join(ALWAYS),
             )
         sample = dict.fromkeys(content.personal, "x")
         channels = list(self._channels.list_for_project(project_id))
@@ -81,9 +82,9 @@ class DefinitionChecks:
             try:
                 shown = content.render(lang, self._default_lang, sample, self._text_length)
             except WrongVariable as error:
-                raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+                raise ValidationFailed.because(error, field="variables", joined=True) from None
             self._messages.check_size(shown)
             problems = [each.problem(shown) for each in channels]
             # One channel that takes it is enough; for people on others the step is left out.
             if problems and all(problems):
-                raise ValidationFailed(f"message: {problems[0]}")
+                raise ValidationFailed(problems[0], field="message")

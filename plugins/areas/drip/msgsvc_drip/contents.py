@@ -38,7 +38,9 @@ async def read_message(templates: Templates, tx: Tx, project_id: str, message: S
         content = await templates.content_of(tx, project_id, message.template)
     key = message.permission
     if key is not None and not await find_permissions(tx, [(project_id, key)]):
-        raise ValidationFailed(f"permission: this project has no permission {key!r}")
+        raise ValidationFailed(
+            "this project has no permission {key!r}", field="permission", key=key
+        )
     variables = {name: to_text(value) for name, value in (message.variables or {}).items()}
     read = MailingContent(read_content(content), variables, message.silent)
     return Read(read, message.to_options())
@@ -86,11 +88,13 @@ class Contents:
         if isinstance(read, ApiError):
             raise read
         if channel is None:
-            raise Conflict(f"the bot by which they came to {person.channel!r} is gone")
+            raise Conflict(
+                "the bot by which they came to {channel!r} is gone", channel=person.channel
+            )
         try:
             shown = read.content.message_for(person, self._default_lang, self._text_length)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
         self._check(channel, shown, is_shared=not read.content.personal)
         return read.options, PreparedMessage(_receiver(person), channel, shown)
 

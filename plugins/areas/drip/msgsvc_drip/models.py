@@ -17,6 +17,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
@@ -36,15 +37,17 @@ _EVENT = re.compile(r"[\w.-]{1,64}")
 
 def _check_event(name: str) -> str:
     if not _EVENT.fullmatch(name):
-        raise ValueError("must be the name of an event, as subscription.created or cart.abandoned")
+        raise InvalidValue(
+            "must be the name of an event, as subscription.created or cart.abandoned"
+        )
     if name.startswith("drip."):
-        raise ValueError("must not be an event of chains")
+        raise InvalidValue("must not be an event of chains")
     return name
 
 
 def _check_name(name: str) -> str:
     if not name.isprintable() or name != name.strip():
-        raise ValueError("must be printable characters without spaces at its ends")
+        raise InvalidValue("must be printable characters without spaces at its ends")
     return check_visible(name)
 
 
@@ -70,30 +73,32 @@ class Trigger(RequestModel):
         return self
 
 
-def _problem(on: TriggerKind, value: str | None) -> str | None:
+def _problem(on: TriggerKind, value: str | None) -> InvalidValue | None:
     """What is wrong with a trigger's value; None if nothing is."""
     if on == "manual":
-        return None if value is None else "must be left out with manual"
+        return None if value is None else InvalidValue("must be left out with manual")
     if on == "subscription":
         fits = value is None or value in get_args(Source)
-        return None if fits else f"must be one of {', '.join(get_args(Source))}"
+        if fits:
+            return None
+        return InvalidValue("must be one of {choices}", choices=", ".join(get_args(Source)))
     if value is None:
-        return f"is required with {on}"
+        return InvalidValue("is required with {trigger}", trigger=on)
     return _name_problem(on, value)
 
 
-def _name_problem(on: TriggerKind, value: str) -> str | None:
+def _name_problem(on: TriggerKind, value: str) -> InvalidValue | None:
     try:
         if on == "event":
             _check_event(value)
         else:
             (_TAG if on == "tag" else _PERMISSION).validate_python(value)
     except ValidationError:
-        return f"must be the name of a {on}"
-    except ValueError as error:
-        return str(error)
+        return InvalidValue("must be the name of a {kind}", kind=on)
+    except InvalidValue as error:
+        return error
     if on == "event" and value.startswith("delivery."):
-        return "must not be what becomes of messages: a chain would start itself"
+        return InvalidValue("must not be what becomes of messages: a chain would start itself")
     return None
 
 

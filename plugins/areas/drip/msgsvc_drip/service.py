@@ -59,7 +59,7 @@ class Drips:
         await tx.lock(f"drips of {project_id}")
         limit = self._settings.chains_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} chains")
+            raise Conflict("a project has at most {limit} chains", limit=limit)
         now_ms = self._clock.now_ms()
         chain = Drip(
             project_id=project_id,
@@ -82,7 +82,7 @@ class Drips:
         until the transaction ends."""
         chain = await store.find(tx, project_id, drip_id, lock=lock)
         if chain is None:
-            raise NotFound(f"there is no chain {drip_id!r}")
+            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
         return chain
 
     async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Drip]:
@@ -135,7 +135,7 @@ class Drips:
     async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
         """Queued messages are still sent; enrollments are deleted by a job. Raises `NotFound`."""
         if not await store.mark_deleted(tx, project_id, drip_id):
-            raise NotFound(f"there is no chain {drip_id!r}")
+            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
         payload = {"project_id": project_id, "drip_id": drip_id}
         await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
@@ -174,13 +174,21 @@ class Drips:
         if begun:
             return await self.get_enrollment(tx, project_id, new.enrollment_id)
         if chain.status == "paused":
-            raise Conflict(f"the chain {drip_id} is paused, and takes nobody in")
+            raise Conflict("the chain {drip_id} is paused, and takes nobody in", drip_id=drip_id)
         if receiver.status != "active":
-            raise Conflict(f"{who} is not subscribed")
+            raise Conflict("{name} is not subscribed", name=who)
         last = await enrollment_store.find_last(tx, project_id, drip_id, who)
         if last is not None and last.finished_at_ms is None:
-            raise Conflict(f"{who} is in the chain already: {last.enrollment_id}")
-        raise Conflict(f"{who} has been in the chain, and its reentry is {chain.reentry}")
+            raise Conflict(
+                "{name} is in the chain already: {enrollment_id}",
+                name=who,
+                enrollment_id=last.enrollment_id,
+            )
+        raise Conflict(
+            "{name} has been in the chain, and its reentry is {reentry}",
+            name=who,
+            reentry=chain.reentry,
+        )
 
     async def enrollments(
         self, tx: Tx, project_id: str, drip_id: str, query: EnrollmentQuery
@@ -193,7 +201,7 @@ class Drips:
         """Raises `NotFound`, for another project's as well."""
         found = await enrollment_store.find(tx, project_id, enrollment_id)
         if found is None:
-            raise NotFound(f"there is no enrollment {enrollment_id!r}")
+            raise NotFound("there is no enrollment {enrollment_id!r}", enrollment_id=enrollment_id)
         return found
 
     async def pause(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
@@ -218,12 +226,18 @@ class Drips:
     async def _open(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         found = await self.get_enrollment(tx, project_id, enrollment_id)
         if found.finished_at_ms is not None:
-            raise Conflict(f"{enrollment_id} has ended: it is {found.status}")
+            raise Conflict(
+                "{enrollment_id} has ended: it is {status}",
+                enrollment_id=enrollment_id,
+                status=found.status,
+            )
         return found
 
     async def _check_definition(self, tx: Tx, project_id: str, definition: DripDefinition) -> None:
         if len(definition.steps) > self._settings.steps_per_chain:
-            raise ValidationFailed(f"steps: at most {self._settings.steps_per_chain}")
+            raise ValidationFailed(
+                "at limit {limit}", field="steps", limit=self._settings.steps_per_chain
+            )
         await self._checks.check_definition(tx, project_id, definition)
 
     async def _check_trigger(self, tx: Tx, project_id: str, trigger: Trigger | None) -> None:
@@ -231,4 +245,4 @@ class Drips:
             try:
                 await self._checks.check_permission(tx, project_id, trigger.value or "")
             except ValidationFailed as error:
-                raise ValidationFailed(f"trigger.value: {error.message}") from None
+                raise error.at("trigger.value") from None

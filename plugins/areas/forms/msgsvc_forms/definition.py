@@ -17,6 +17,7 @@ from pydantic import (
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.plugins.tickets import Priority
@@ -82,7 +83,7 @@ class ToSubscriber(RequestModel):
     @model_validator(mode="after")
     def _one(self) -> "ToSubscriber":
         if (self.subscriber_id is None) == (self.external_id is None):
-            raise ValueError("give either subscriber_id or external_id")
+            raise InvalidValue("give either subscriber_id or external_id")
         return self
 
 
@@ -140,7 +141,7 @@ def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler, info: Validati
         return value
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in _TARGETS:
-        raise wrong_field("kind", f"must be one of {', '.join(_TARGETS)}")
+        raise wrong_field("kind", "must be one of {choices}", choices=", ".join(_TARGETS))
     return _TARGETS[kind].model_validate(value, context=info.context)
 
 
@@ -195,7 +196,7 @@ class Definition(RequestModel):
         keys = [field.key for field in self.fields]
         for number, key in enumerate(keys):
             if key in keys[:number]:
-                raise wrong_field("fields", f"the key {key!r} stands twice")
+                raise wrong_field("fields", "the key {key!r} stands twice", key=key)
         for number, route in enumerate(self.routes):
             if (problem := self._route_problem(route)) is not None:
                 where, why = problem
@@ -212,7 +213,7 @@ class Definition(RequestModel):
     def to_column(self) -> str:
         return to_json(self.model_dump(mode="json", exclude_unset=True))
 
-    def _route_problem(self, route: Route) -> tuple[str, str] | None:
+    def _route_problem(self, route: Route) -> tuple[str, InvalidValue] | None:
         """Which field of a route is wrong, and why."""
         if route.when is not None and (problem := self._condition_problem(route.when)) is not None:
             return f"when.{problem[0]}", problem[1]
@@ -220,42 +221,48 @@ class Definition(RequestModel):
             return None
         return self._way_problem(route, route.to)
 
-    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, str] | None:
+    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, InvalidValue] | None:
         """The same of a route to the next field: it leads forward, by what is known there."""
         after = route.after
         if after is None:
-            return "to.after", "is required without when"
+            return "to.after", InvalidValue("is required without when")
         for name, key in (("to.after", after), ("to.field", to.field)):
             if key is not None and self.field(key) is None:
-                return name, f"there is no field {key!r}"
+                return name, InvalidValue("there is no field {key!r}", key=key)
         if to.field is not None and self.position(to.field) <= self.position(after):
-            return "to.field", f"must come later than {after!r}"
+            return "to.field", InvalidValue("must come later than {key!r}", key=after)
         looked_at = route.when.field if route.when is not None else after
         is_known = self.position(looked_at) <= self.position(after)
-        return None if is_known else ("when.field", f"is asked later than {after!r}")
+        return (
+            None
+            if is_known
+            else ("when.field", InvalidValue("is asked later than {key!r}", key=after))
+        )
 
-    def _condition_problem(self, when: Condition) -> tuple[str, str] | None:
+    def _condition_problem(self, when: Condition) -> tuple[str, InvalidValue] | None:
         field = self.field(when.field)
         if field is None:
-            return "field", f"there is no field {when.field!r}"
+            return "field", InvalidValue("there is no field {key!r}", key=when.field)
         if when.op == "exists":
             is_flag = when.value is None or isinstance(when.value, bool)
-            return None if is_flag else ("value", "must be true or false with exists")
+            return None if is_flag else ("value", InvalidValue("must be true or false with exists"))
         if field.type not in _TYPES_OF[when.op]:
-            return "op", f"{when.op} is not for a field of type {field.type}"
+            return "op", InvalidValue(
+                "{operator} is not for a field of type {type}", operator=when.op, type=field.type
+            )
         problem = _value_problem(field, when)
         return None if problem is None else ("value", problem)
 
 
-def _value_problem(field: FormField, when: Condition) -> str | None:
+def _value_problem(field: FormField, when: Condition) -> InvalidValue | None:
     if when.value is None:
-        return f"is required with {when.op}"
+        return InvalidValue("is required with {operator}", operator=when.op)
     if when.op == "contains" and field.type != "multichoice":
-        return None if isinstance(when.value, str) else "must be a text"
+        return None if isinstance(when.value, str) else InvalidValue("must be a text")
     try:
         comparable(field, when.value)
     except WrongAnswer:
-        return f"is no answer of a field of type {field.type}"
+        return InvalidValue("is no answer of a field of type {type}", type=field.type)
     return None
 
 

@@ -84,9 +84,9 @@ class Forms:
         await tx.lock(f"forms of {project_id}")
         limit = self._settings.forms_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} forms")
+            raise Conflict("a project has at most {limit} forms", limit=limit)
         if await store.has_slug(tx, project_id, body.slug):
-            raise Conflict(f"slug: this project has a form {body.slug!r}")
+            raise Conflict("this project has a form {slug!r}", field="slug", slug=body.slug)
         now_ms = self._clock.now_ms()
         form = Form(
             project_id=project_id,
@@ -275,7 +275,7 @@ class Forms:
         await self.get(tx, project_id, form_id)
         row = await store.find_submission(tx, project_id, form_id, submission_id)
         if row is None:
-            raise NotFound(f"there is no submission {submission_id!r}")
+            raise NotFound("there is no submission {submission_id!r}", submission_id=submission_id)
         return row
 
     async def delete_submission(
@@ -337,7 +337,7 @@ class Forms:
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form
         if len(definition.routes) > limit:
-            raise ValidationFailed(f"routes: at most {limit}")
+            raise ValidationFailed("at limit {limit}", field="routes", limit=limit)
         await self._router.check(tx, project_id, definition)
 
     async def _new_start(self, tx: Tx, slug: str) -> str:
@@ -355,4 +355,4 @@ def _found(form: Form | None, form_id: str) -> Form:
 
 
 def _no_form(form_id: str) -> NotFound:
-    return NotFound(f"there is no form {form_id!r}")
+    return NotFound("there is no form {form_id!r}", form_id=form_id)

@@ -61,9 +61,9 @@ class SubmissionRouter:
             try:
                 await self._check(tx, project_id, route)
             except ValidationFailed as error:
-                raise type(error)(f"{where}.{error.message}") from None
+                raise error.at(where, joined=True) from None
             except ApiError as error:
-                raise type(error)(f"{where}: {error.message}") from None
+                raise error.at(where) from None
 
     async def route(
         self, tx: Tx, new: NewSubmission, submission: Submission
@@ -101,10 +101,12 @@ class SubmissionRouter:
                 )
             case ToTag():
                 if not await self._has_tag(tx, project_id, route.to.tag):
-                    raise ValidationFailed(f"tag: this project has no tag {route.to.tag!r}")
+                    raise ValidationFailed(
+                        "this project has no tag {tag!r}", field="tag", tag=route.to.tag
+                    )
             case ToTicket():
                 if not self._tickets.is_open:
-                    raise ValidationFailed(f"kind: {NO_HELPDESK}")
+                    raise ValidationFailed(NO_HELPDESK, field="kind")
 
     async def _has_tag(self, tx: Tx, project_id: str, tag: str) -> bool:
         try:

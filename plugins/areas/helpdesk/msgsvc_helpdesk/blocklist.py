@@ -31,13 +31,13 @@ class Blocklist:
         """Raises `NotFound` for a subscriber who is not blocked."""
         blocked = await blocklist_store.find(tx, project_id, subscriber_id)
         if blocked is None:
-            raise NotFound(f"{subscriber_id} is not on the blocklist")
+            raise NotFound("{subscriber_id} is not on the blocklist", subscriber_id=subscriber_id)
         return blocked
 
     async def remove(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
         """Unblocks a subscriber. Raises `NotFound`."""
         if not await blocklist_store.delete(tx, project_id, subscriber_id):
-            raise NotFound(f"{subscriber_id} is not on the blocklist")
+            raise NotFound("{subscriber_id} is not on the blocklist", subscriber_id=subscriber_id)
 
     async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Blocked]:
         """By the subscriber's id, newest first, from `after` on."""

@@ -47,9 +47,9 @@ class CannedAnswers:
         )
         known = await canned_store.count(tx, project_id)
         if not await canned_store.insert(tx, answer):
-            raise Conflict(f"key: you have a canned answer {body.key!r} already")
+            raise Conflict("you have a canned answer {key!r} already", field="key", key=body.key)
         if known >= limit:
-            raise Conflict(f"a project has at most {limit} canned answers")
+            raise Conflict("a project has at most {limit} canned answers", limit=limit)
         return answer
 
     async def get(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
@@ -100,9 +100,9 @@ class CannedAnswers:
         try:
             return self._rendered(read_column(answer.content), values, lang)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
         except ValidationFailed as error:
-            raise type(error)(f"canned: once rendered, {error.message}") from None
+            raise error.said_as("once rendered, {reason}", field="canned") from None
 
     def shown(self, answer: CannedAnswer) -> CannedAnswerAnswer:
         """The answer as the API shows it."""
@@ -125,4 +125,4 @@ class CannedAnswers:
 
 
 def _missing(key: str) -> NotFound:
-    return NotFound(f"there is no canned answer {key!r}")
+    return NotFound("there is no canned answer {key!r}", key=key)

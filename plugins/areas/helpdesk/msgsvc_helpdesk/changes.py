@@ -87,9 +87,9 @@ class TicketChanges:
         """
         now_ms, days = self._clock.now_ms(), self._settings.snooze_days
         if until_ms <= now_ms:
-            raise ValidationFailed("until: must be in the future")
+            raise ValidationFailed("must be in the future", field="until")
         if until_ms > now_ms + days * DAY_MS:
-            raise ValidationFailed(f"until: must be at most {days} days away")
+            raise ValidationFailed("must be at limit {days} days away", field="until", days=days)
         ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
@@ -158,7 +158,9 @@ class TicketChanges:
         if ticket.assignee_id == member_id:
             return ticket
         if only_if_unassigned and ticket.assignee_id is not None:
-            raise Conflict(f"ticket {ticket.number} is taken by {ticket.assignee_id}")
+            raise Conflict(
+                "ticket {number} is taken by {name}", number=ticket.number, name=ticket.assignee_id
+            )
         assigned = await self._write(tx, ticket, {"assignee_id": member_id})
         await self.emit(tx, assigned, names.ASSIGNED)
         return assigned
@@ -178,7 +180,7 @@ class TicketChanges:
         """
         ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
-            raise Conflict(f"ticket {ticket.number} is closed")
+            raise Conflict("ticket {number} is closed", number=ticket.number)
         return await self.assign(
             tx, project_id, ticket.ticket_id, member_id, actor, only_if_unassigned=True
         )
@@ -188,7 +190,9 @@ class TicketChanges:
         customers."""
         member = await self._members.get(tx, project_id, member_id)
         if not member.is_agent:
-            raise ValidationFailed(f"{field}: {member_id} does not answer customers")
+            raise ValidationFailed(
+                "{member_id} does not answer customers", field=field, member_id=member_id
+            )
 
     async def emit(
         self, tx: Tx, ticket: Ticket, name: str, fields: Mapping[str, Any] | None = None
@@ -252,9 +256,9 @@ class TicketChanges:
         most = self._settings.tags_per_ticket
         wanted = tuple(sorted(set(tags)))
         if len(wanted) > most:
-            raise ValidationFailed(f"tags: at most {most}")
+            raise ValidationFailed("at most {limit}", field="tags", limit=most)
         return wanted
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no ticket {name!r}")
+    return NotFound("there is no ticket {name!r}", name=name)

@@ -75,5 +75,5 @@ def _read_after(after: str | None) -> tuple[int, str] | None:
     written, _, ticket_id = after.partition("_")
     at_ms = whole_number(written)
     if at_ms is None or not ticket_id:
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     return at_ms, ticket_id

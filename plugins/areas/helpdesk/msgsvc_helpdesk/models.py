@@ -11,6 +11,7 @@ from msgsvc_core.api.types import MomentMs
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import MediaBody, MessageText
 from msgsvc_core.plugins.tickets import Priority
@@ -29,7 +30,7 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
 
 def _check_email(email: str) -> str:
     if not _EMAIL.fullmatch(email):
-        raise ValueError("must be an e-mail address")
+        raise InvalidValue("must be an e-mail address")
     return email
 
 

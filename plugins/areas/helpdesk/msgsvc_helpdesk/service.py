@@ -89,7 +89,7 @@ class Tickets(TicketChanges):
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
         most = self._config.limits.text_length
         if len(text) > most:
-            raise ValidationFailed(f"text: must be at most {most} characters")
+            raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
 
     # ---- the customer ---------------------------------------------------------------------------
 
@@ -148,7 +148,10 @@ class Tickets(TicketChanges):
             return known.ticket_id
         subscriber_id = request.subscriber_id or ""
         if await blocklist_store.find(tx, project_id, subscriber_id) is not None:
-            raise Conflict(f"{request.subscriber_id} is on the helpdesk's blocklist")
+            raise Conflict(
+                "{subscriber_id} is on the helpdesk's blocklist",
+                subscriber_id=request.subscriber_id,
+            )
         opening = Opening(
             source=request.source,
             source_id=request.source_id,
@@ -192,7 +195,9 @@ class Tickets(TicketChanges):
         this one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
         ticket = await self.lock(tx, project_id, ticket_id)
         if not ticket.is_virtual:
-            raise Conflict(f"the customer writes by {ticket.channel}; this is for virtual ones")
+            raise Conflict(
+                "the customer writes by {channel}; this is for virtual ones", channel=ticket.channel
+            )
         if self._accepts_messages(ticket):
             return await self._continue(tx, ticket, message)
         opening = Opening(
@@ -268,19 +273,25 @@ class Tickets(TicketChanges):
         source = await self._named(tx, project_id, ticket_id)
         target = await self._named(tx, project_id, into)
         if source.ticket_id == target.ticket_id:
-            raise ValidationFailed("into: must be another ticket")
+            raise ValidationFailed("must be another ticket", field="into")
         held: dict[str, Ticket] = {}
         # Locked in a fixed order, to avoid a deadlock between two merges.
         for wanted in sorted({source.ticket_id, target.ticket_id}):
             ticket = await store.lock(tx, project_id, wanted)
             if ticket is None:
-                raise NotFound(f"there is no ticket {wanted!r}")
+                raise NotFound("there is no ticket {number!r}", number=wanted)
             if ticket.merged_into is not None:
-                raise Conflict(f"ticket {ticket.number} was merged into {ticket.merged_into}")
+                raise Conflict(
+                    "ticket {number} was merged into {other}",
+                    number=ticket.number,
+                    other=ticket.merged_into,
+                )
             held[wanted] = ticket
         source, target = held[source.ticket_id], held[target.ticket_id]
         if not source.is_virtual and source.subscriber_id != target.subscriber_id:
-            raise Conflict("into: the ticket of another customer, who would get the answers")
+            raise Conflict(
+                "the ticket of another customer, who would get the answers", field="into"
+            )
         await entry_store.move(tx, project_id, source.ticket_id, target.ticket_id)
         await store.redirect(tx, project_id, source.ticket_id, target.ticket_id)
         waits = {"waiting_since_ms": _earlier(source.waiting_since_ms, target.waiting_since_ms)}
@@ -389,7 +400,7 @@ class Tickets(TicketChanges):
         known = {file.file_id for file in found}
         for file_id in file_ids:
             if file_id not in known:
-                raise NotFound(f"there is no file {file_id!r}")
+                raise NotFound("there is no file {file_id!r}", file_id=file_id)
         await self._files.retain(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
 
@@ -400,7 +411,7 @@ class Tickets(TicketChanges):
         customer = (await self._subscribers.get_many(tx, [key])).get(key)
         if customer is None or customer.status != "active":
             what = "gone" if customer is None else customer.status
-            raise Conflict(f"the customer can't be reached: they are {what}")
+            raise Conflict("the customer can't be reached: they are {status}", status=what)
         body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": reply.text}
         body["format"] = reply.format
         if reply.media is not None:
@@ -408,7 +419,7 @@ class Tickets(TicketChanges):
         elif reply.file_id is not None:
             file = await self._files.get(tx, ticket.project_id, reply.file_id)
             if not file.is_ready:
-                raise Conflict(f"file_id: the file is {file.status}")
+                raise Conflict("the file is {status}", field="file_id", status=file.status)
             media = self._files.media(file)
             body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
         # Where people answer in words, a number is from now on said to the agent.

@@ -28,7 +28,8 @@ async def check_send(
     )
     if len(issued) == most:
         raise OtpRateLimited(
-            f"more than {most} codes in an hour for this subscriber",
+            "more than {limit} codes in an hour for this subscriber",
+            limit=most,
             retry_after_s=_seconds(issued[-1].at_ms + WINDOW_MS - now_ms),
         )
     last_ms = next((one.at_ms for one in issued if one.purpose == request.purpose), None)
@@ -37,7 +38,8 @@ async def check_send(
     left_ms = last_ms + settings.resend_after_s * 1000 - now_ms
     if left_ms > 0:
         raise TooEarly(
-            f"the last code was sent less than {settings.resend_after_s} s ago",
+            "the last code was sent less than {seconds} s ago",
+            seconds=settings.resend_after_s,
             retry_after_s=_seconds(left_ms),
         )
 
@@ -58,8 +60,9 @@ async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_m
     wrong = sum(one.wrong for one in guessed) - 1
     if wrong >= settings.guesses_per_hour:
         raise OtpRateLimited(
-            f"more than {settings.guesses_per_hour} wrong codes in an hour for this subscriber;"
-            " the first guess at a new code is taken all the same",
+            "more than {limit} wrong codes in an hour for this subscriber; the first guess"
+            " at a new code is taken all the same",
+            limit=settings.guesses_per_hour,
             retry_after_s=_seconds(_freed_ms(guessed, wrong, settings.guesses_per_hour) - now_ms),
         )
 

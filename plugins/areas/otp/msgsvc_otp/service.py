@@ -83,12 +83,16 @@ class OneTimeCodes:
         )
         # Before anything is written: an erasure holds the person, and then waits for their codes.
         if not await store.lock_subscriber(tx, project_id, receiver.subscriber_id):
-            raise SubscriberNotFound(f"there is no subscriber {receiver.subscriber_id!r}")
+            raise SubscriberNotFound(
+                "there is no subscriber {subscriber_id!r}", subscriber_id=receiver.subscriber_id
+            )
         subscriber = await self._subscribers.get(tx, project_id, receiver.subscriber_id)
         if subscriber.status != "active":
             raise Conflict(
-                f"{subscriber.subscriber_id} is {subscriber.status}, and can't be sent a code;"
-                " POST /v1/otp/request makes a link that subscribes"
+                "{subscriber_id} is {status}, and can't be sent a code; POST"
+                " /v1/otp/request makes a link that subscribes",
+                subscriber_id=subscriber.subscriber_id,
+                status=subscriber.status,
             )
         await limits.lock(tx, project_id, subscriber.subscriber_id)
         await store.insert(tx, request)
@@ -119,7 +123,7 @@ class OneTimeCodes:
         """Raises `NotFound`, for another project's code as well."""
         code = await store.find(tx, project_id, otp_id)
         if code is None:
-            raise NotFound(f"there is no one-time code {otp_id!r}")
+            raise NotFound("there is no one-time code {otp_id!r}", otp_id=otp_id)
         return code
 
     async def lock_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
@@ -161,7 +165,7 @@ class OneTimeCodes:
         given = body.code.replace(" ", "")
         if not given:
             # A form that was sent in empty is no guess.
-            raise ValidationFailed("code: must hold more than spaces")
+            raise ValidationFailed("must hold more than spaces", field="code")
         known = await self._named(tx, project_id, body)
         now_ms = self._clock.now_ms()
         if known is None or known.subscriber_id is None:
@@ -186,26 +190,30 @@ class OneTimeCodes:
         exhausted = await store.exhaust(tx, code)
         if exhausted is not None:
             await self._emit(tx, MAX_ATTEMPTS_REACHED, exhausted, subscriber)
-            return OtpInvalid("code: wrong, and it was the last attempt; send another")
+            return OtpInvalid("wrong, and it was the last attempt; send another", field="code")
         left = code.attempts_left
-        return OtpInvalid(f"code: wrong; {left} attempt{'s' * (left > 1)} left")
+        if left == 1:
+            return OtpInvalid("wrong; {count} attempt left", field="code", count=left)
+        return OtpInvalid("wrong; {count} attempts left", field="code", count=left)
 
     async def _named(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> OneTimeCode | None:
         """The code that is meant, under the lock of its person; None if there has been none."""
         names = [body.otp_id, body.subscriber_id, body.external_id]
         if len(names) - names.count(None) > 1:
             raise MutuallyExclusiveIdentifiers(
-                "otp_id, subscriber_id, external_id: give one of them, not several"
+                "give one of them, not several", field="otp_id, subscriber_id, external_id"
             )
         if body.otp_id is not None:
             code = await self.get(tx, project_id, body.otp_id)
             if body.purpose not in {None, code.purpose}:
-                raise OtpInvalid(f"purpose: this code is for {code.purpose}")
+                raise OtpInvalid(
+                    "this code is for {purpose}", field="purpose", purpose=code.purpose
+                )
             if code.subscriber_id is not None:
                 await _lock(tx, project_id, code.subscriber_id)
             return code
         if names.count(None) == len(names):
-            raise ValidationFailed("otp_id: give it, or subscriber_id, or external_id")
+            raise ValidationFailed("give it, or subscriber_id, or external_id", field="otp_id")
         purpose = body.purpose or DEFAULT_PURPOSE
         people = await self._people(tx, project_id, body)
         last = await store.find_last(tx, project_id, people, purpose)
@@ -236,20 +244,20 @@ class OneTimeCodes:
 
     async def _why_refused(self, tx: Tx, code: OneTimeCode | None, now_ms: int) -> ApiError:
         if code is None:
-            return OtpInvalid("code: none was sent to this subscriber for this purpose")
+            return OtpInvalid("none was sent to this subscriber for this purpose", field="code")
         # Read again: it may have changed since it was found.
         code = await self.get(tx, code.project_id, code.otp_id)
         match code.status(now_ms):
             case "expired":
-                return OtpExpired("code: not given in time; send another")
+                return OtpExpired("not given in time; send another", field="code")
             case "max_attempts_reached":
-                return OtpMaxAttempts("code: no attempts are left; send another")
+                return OtpMaxAttempts("no attempts are left; send another", field="code")
             case "verified":
-                return OtpInvalid("code: used before; a code works once")
+                return OtpInvalid("used before; a code works once", field="code")
             case "superseded":
-                return OtpInvalid("code: a newer one has taken its place")
+                return OtpInvalid("a newer one has taken its place", field="code")
             case _:
-                return OtpInvalid("code: none was sent yet; nobody has opened the link")
+                return OtpInvalid("none was sent yet; nobody has opened the link", field="code")
 
     def _new(self, project_id: str, terms: Terms, *, channel: str | None) -> OneTimeCode:
         """Raises `ValidationFailed` for terms beyond the settings."""
@@ -312,5 +320,5 @@ async def _lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
 
 def _within(name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise ValidationFailed(f"{name}: must be {least}-{most}")
+        raise ValidationFailed("must be {minimum}-{limit}", field=name, minimum=least, limit=most)
     return value

@@ -53,7 +53,7 @@ class Wording:
                 request.project_id, template.key, variables, lang, tx
             )
         except ValidationFailed as error:
-            raise type(error)(f"template {template.key!r}: {error.message}") from None
+            raise error.said_as("template {key!r}: {reason}", key=template.key) from None
         return content.to_message(silent=False)
 
     async def _template(self, tx: Tx, request: OneTimeCode) -> StoredTemplate | None:
@@ -73,5 +73,8 @@ class Wording:
             if CODE_VARIABLE not in {hole.name for hole in holes}:
                 where = f"text.{lang}" if lang else "text"
                 raise ValidationFailed(
-                    f"template {template.key!r}: {where}: must hold {{{{ {CODE_VARIABLE} }}}}"
+                    "template {key!r}: {place}: must hold {{{{ {variable} }}}}",
+                    key=template.key,
+                    place=where,
+                    variable=CODE_VARIABLE,
                 )

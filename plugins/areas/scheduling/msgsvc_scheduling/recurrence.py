@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 from msgsvc_core.kernel.values import value_object
 
@@ -112,9 +113,9 @@ def check_cron(cron: str) -> str:
     """The same, with single spaces. Raises ValueError for what is no cron of five fields."""
     cron = " ".join(cron.split())
     if not _CRON.fullmatch(cron):
-        raise ValueError("must have five fields: minute, hour, day of month, month, day of week")
+        raise InvalidValue("must have five fields: minute, hour, day of month, month, day of week")
     try:
         CronSim(cron, datetime(2026, 1, 1))  # noqa: DTZ001 - local times have no zone here
     except CronSimError as error:
-        raise ValueError(f"{error}".lower()) from None
+        raise InvalidValue(f"{error}".lower()) from None
     return cron

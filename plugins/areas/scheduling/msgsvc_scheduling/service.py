@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, InvalidValue, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import store
@@ -71,7 +71,7 @@ class Scheduling:
                 changed, timezone=timezone, send_at_ms=send_at_ms, due_at_ms=send_at_ms
             )
         elif body.timezone is not None:
-            raise ValidationFailed("timezone: is for a send_at, and none is given")
+            raise ValidationFailed("is for a send_at, and none is given", field="timezone")
         await self._sending.check(tx, changed)
         await store.update(tx, changed)
         return changed
@@ -154,7 +154,7 @@ class Scheduling:
             subscriber_id = receiver.subscriber_id
         elif body.subscriber_id or body.external_id or body.channel:
             raise ValidationFailed(
-                "audience: can't stand beside subscriber_id, external_id, channel"
+                "can't stand beside subscriber_id, external_id, channel", field="audience"
             )
         return Record(
             project_id=project_id,
@@ -182,7 +182,9 @@ class Scheduling:
         await tx.lock(f"schedules of {record.project_id}")
         limit = self._settings.open_records
         if await store.count_open(tx, record.project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} scheduled and recurring messages open")
+            raise Conflict(
+                "a project has at most {limit} scheduled and recurring messages open", limit=limit
+            )
         await store.insert(tx, record)
 
     async def _lock_open(
@@ -190,7 +192,7 @@ class Scheduling:
     ) -> Record:
         record = _found(await store.lock(tx, project_id, record_id, kind), record_id)
         if record.finished_at_ms is not None or status not in {None, record.status}:
-            raise Conflict(f"it is {record.status}")
+            raise Conflict("it is {status}", status=record.status)
         return record
 
     def _times(self, body: RecurringBody | UpdateRecurringBody, timezone: str) -> dict[str, Any]:
@@ -198,13 +200,13 @@ class Scheduling:
         given = body.model_fields_set
         times: dict[str, Any] = {}
         if body.cron is not None and body.every is not None:
-            raise ValidationFailed("cron, every: give one of them, not both")
+            raise ValidationFailed("give one of them, not both", field="cron, every")
         if body.cron is not None:
             times = {"cron": body.cron, "hours": None, "days": None}
         elif body.every is not None:
             times = {"cron": None, "hours": body.every.hours, "days": body.every.days}
         elif isinstance(body, RecurringBody):
-            raise ValidationFailed("cron: give it, or every")
+            raise ValidationFailed("give it, or every", field="cron")
         for field, text in (("starts_at", body.starts_at), ("ends_at", body.ends_at)):
             if field in given:
                 moment_ms = None if text is None else self._moment(field, text, timezone)
@@ -219,14 +221,14 @@ class Scheduling:
         now_ms = self._clock.now_ms()
         moment_ms = self._moment(field, text, timezone)
         if moment_ms < now_ms:
-            raise ValidationFailed(f"{field}: is in the past")
+            raise ValidationFailed("is in the past", field=field)
         return moment_ms
 
     def _moment(self, field: str, text: str, timezone: str | None) -> int:
         try:
             return read_moment(text, timezone, self._clock.now_ms())
-        except ValueError as error:
-            raise ValidationFailed(f"{field}: {error}") from None
+        except InvalidValue as error:
+            raise ValidationFailed.because(error, field=field) from None
 
 
 def _anchor(rule: Rule, changes: dict[str, Any], now_ms: int) -> int:
@@ -246,11 +248,11 @@ def _next_run(rule: Rule, now_ms: int, done_ms: int | None = None) -> int:
     """Raises `ValidationFailed` for a rule of which nothing comes any more."""
     next_ms = rule.next_after(now_ms, done_ms=done_ms)
     if next_ms is None:
-        raise ValidationFailed("ends_at, cron: nothing would ever be sent")
+        raise ValidationFailed("nothing would ever be sent", field="ends_at, cron")
     return next_ms
 
 
 def _found(record: Record | None, record_id: str) -> Record:
     if record is None:
-        raise NotFound(f"nothing is scheduled as {record_id!r}")
+        raise NotFound("nothing is scheduled as {record_id!r}", record_id=record_id)
     return record

@@ -48,7 +48,9 @@ class Replays:
             tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, limit=most + 1
         )
         if count > most:
-            raise ValidationFailed(f"since: more than {most} events happened since then")
+            raise ValidationFailed(
+                "more than {limit} events happened since then", field="since", limit=most
+            )
         await tx.lock(f"replay of {webhook_id}")
         if await self._jobs.has_open(tx, REPLAY, webhook_id):
             raise Conflict("a replay of this webhook is under way; wait until it has ended")
@@ -64,11 +66,11 @@ class Replays:
 
     def _check_since(self, since_ms: int, now_ms: int) -> None:
         if since_ms > now_ms:
-            raise ValidationFailed("since: must not be in the future")
+            raise ValidationFailed("must not be in the future", field="since")
         # Older deliveries may be forgotten, and what had arrived would be sent again.
         days = self._webhooks.settings.journal_days
         if since_ms < now_ms - days * DAY_MS:
-            raise ValidationFailed(f"since: must be within the last {days} days")
+            raise ValidationFailed("must be within the last {days} days", field="since", days=days)
 
     async def replay(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Goes through one chunk of events, and leaves the rest to the next job."""

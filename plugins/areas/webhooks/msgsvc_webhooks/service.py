@@ -101,7 +101,7 @@ class Webhooks:
         await tx.lock(f"webhooks of {project_id}")
         limit = self.settings.endpoints_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} webhooks; delete one first")
+            raise Conflict("a project has at most {limit} webhooks; delete one first", limit=limit)
         now_ms = self._clock.now_ms()
         webhook = Webhook(
             project_id=project_id,
@@ -161,7 +161,8 @@ class Webhooks:
         valid = await store.valid_secrets(tx, project_id, webhook_id, now_ms)
         if len(valid) >= MAX_VALID_SECRETS:
             raise Conflict(
-                f"the webhook has {len(valid)} valid secrets; wait until an old one has ended"
+                "the webhook has {count} valid secrets; wait until an old one has ended",
+                count=len(valid),
             )
         until_ms = now_ms + OLD_SECRET_MS
         await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
@@ -198,7 +199,7 @@ class Webhooks:
         """One delivery with its attempts. Raises `NotFound`."""
         delivery = await journal.find(tx, project_id, delivery_id)
         if delivery is None:
-            raise NotFound(f"there is no delivery {delivery_id!r}")
+            raise NotFound("there is no delivery {delivery_id!r}", delivery_id=delivery_id)
         [logged] = await self._logged(tx, [delivery])
         return logged
 
@@ -333,22 +334,29 @@ class Webhooks:
         try:
             self._guard.check_url(url)
         except ForbiddenTarget as error:
-            how = error.allowed_by
-            hint = f" (the operator allows it by {how} in [webhooks])" if how else ""
-            raise InvalidUrl(f"url: {error.reason}{hint}") from None
+            if error.allowed_by is None:
+                raise InvalidUrl.because(error, field="url") from None
+            refusal = InvalidUrl.because(error).said_as(
+                "{reason} (the operator allows it by {setting} in [webhooks])",
+                field="url",
+                setting=error.allowed_by,
+            )
+            raise refusal from None
 
     def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
         """`names` without repetitions."""
         for number, name in enumerate(names):
             if name not in self._events.catalogue:
+                field, plugin = f"events[{number}]", self._events.unloaded.get(name)
+                if plugin is None:
+                    raise ValidationFailed("there is no event {name!r}", field=field, name=name)
                 raise ValidationFailed(
-                    f"events[{number}]: there is no event {name!r}{self._why(name)}"
+                    "there is no event {name!r}: its plugin {plugin!r} is installed, but not loaded",
+                    field=field,
+                    name=name,
+                    plugin=plugin,
                 )
         return tuple(dict.fromkeys(names))
-
-    def _why(self, name: str) -> str:
-        plugin = self._events.unloaded.get(name)
-        return f": its plugin {plugin!r} is installed, but not loaded" if plugin else ""
 
 
 def _row(webhook_id: str) -> tuple[str, str]:
@@ -397,4 +405,4 @@ def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> N
 
 
 def _not_found(webhook_id: str) -> NotFound:
-    return NotFound(f"there is no webhook {webhook_id!r}")
+    return NotFound("there is no webhook {webhook_id!r}", webhook_id=webhook_id)

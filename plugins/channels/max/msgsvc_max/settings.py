@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator
 
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: Where the Bot API is (the platform's schema of 2026-07-01, `servers`; `platform-api.max.ru` was its
 #: address until then).
@@ -59,7 +60,7 @@ class MaxSettings(Section):
     def _fits_a_header(cls, token: SecretStr) -> SecretStr:
         # Anything else would fail in every call, with the token in the error's text.
         if not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-            raise ValueError("must be the token alone, without spaces")
+            raise InvalidValue("must be the token alone, without spaces")
         return token
 
     @field_validator("proxy")
@@ -68,5 +69,5 @@ class MaxSettings(Section):
         if proxy is not None and not re.fullmatch(
             r"https?://[^\s/?#]+/?", proxy.get_secret_value()
         ):
-            raise ValueError("must be http:// or https:// with a host")
+            raise InvalidValue("must be http:// or https:// with a host")
         return proxy

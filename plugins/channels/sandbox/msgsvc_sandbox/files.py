@@ -39,7 +39,7 @@ async def attach(
     try:
         kind, mime_type = recognise(settings, name, content.read(HEAD_BYTES), size)
     except Unfit as error:
-        raise ValidationFailed(f"file: {error}") from None
+        raise ValidationFailed.because(error, field="file") from None
     file = AttachedFile(new_id("fil"), person_id, channel, name, mime_type, size)
     names = ("file_id", "person_id", "channel", "filename", "mime_type", "size")
     await tx.insert("sandbox_files", {name: getattr(file, name) for name in names})

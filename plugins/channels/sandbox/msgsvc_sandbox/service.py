@@ -192,7 +192,9 @@ class Messenger:
         if link.link is not None:
             start = read_start_link(link.link)
             if start is None:
-                raise ValidationFailed("link: this is not a start link of the sandbox messenger")
+                raise ValidationFailed(
+                    "this is not a start link of the sandbox messenger", field="link"
+                )
             channel, payload = start.channel, start.payload
         assert channel is not None
         await self._start(person_id, channel, payload)
@@ -309,7 +311,7 @@ class Messenger:
     async def _start(self, person_id: str, channel: str, payload: str) -> None:
         self._check_bot(channel)
         if not valid_payload(payload):
-            raise ValidationFailed("payload: at most 64 of A-Z a-z 0-9 _ and -")
+            raise ValidationFailed("at most 64 of A-Z a-z 0-9 _ and -", field="payload")
         async with self._db.transaction() as tx:
             person = await _existing(tx, person_id)
             await store.open_chat(tx, person_id, channel)
@@ -377,7 +379,7 @@ class Messenger:
 
     def _check_bot(self, channel: str) -> None:
         if not isinstance(self._channels.get(channel), SandboxChannel):
-            raise NotFound(f"there is no bot named {channel!r} here")
+            raise NotFound("there is no bot named {channel!r} here", channel=channel)
 
 
 async def _existing(tx: Tx, person_id: str) -> Person:

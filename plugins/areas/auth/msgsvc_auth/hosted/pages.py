@@ -177,7 +177,7 @@ def _wait_s(request: Request) -> int:
     text = request.query_params.get("wait", "0")
     # Python refuses, with a ValueError, to read integers of thousands of digits.
     if not (_SECONDS.fullmatch(text) and int(text) <= MAX_WAIT_S):
-        raise BadRequest(f"wait: must be 0-{MAX_WAIT_S} seconds")
+        raise BadRequest("must be 0-{limit} seconds", field="wait", limit=MAX_WAIT_S)
     return int(text)
 
 

@@ -22,7 +22,9 @@ def read_visit(request: Request, texts: Texts) -> Visit:
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
     if len(state) > MAX_STATE_LENGTH or "\0" in state:
-        raise BadRequest(f"state: must be at most {MAX_STATE_LENGTH} characters")
+        raise BadRequest(
+            "must be at most {limit} characters", field="state", limit=MAX_STATE_LENGTH
+        )
     return Visit(state, language(request, texts), fields.get("channel") or None)
 
 

@@ -180,7 +180,9 @@ class HostedSignIn:
         )
         if not window.allowed:
             raise RateLimitProject(
-                f"more than {limit} sign-ins from one address in {WINDOW_S} s",
+                "more than {limit} sign-ins from one address in {seconds} s",
+                limit=limit,
+                seconds=WINDOW_S,
                 retry_after_s=window.retry_after_s,
             )
 

@@ -52,7 +52,7 @@ class MiniAppSignIn:
             project = await self._projects.get(tx, link.project_id)
             if project.status == "active":
                 return link, project
-        raise NotFound(f"there is no static link {slug!r}")
+        raise NotFound("there is no static link {slug!r}", slug=slug)
 
     async def sign_in(self, slug: str, body: MiniAppSignInBody) -> str:
         """Where to lead the person: the link's callback with a code.
@@ -75,7 +75,7 @@ class MiniAppSignIn:
         async with self._db.transaction() as tx:
             if not await self._use(tx, channel, opened):
                 raise AuthMiniAppUsed(
-                    "init_data: has signed in before; have the mini app opened again"
+                    "has signed in before; have the mini app opened again", field="init_data"
                 )
             # The chat before the person: updates from the messenger lock them in this order too.
             chat_id = await mini_app.enter(
@@ -95,7 +95,7 @@ class MiniAppSignIn:
         for channel in self._channels.list_for_project(project_id):
             if body.channel in {None, channel.name} and _has_signed(channel, body.init_data):
                 return channel
-        raise ValidationFailed("init_data: no bot of the project has signed this")
+        raise ValidationFailed("no bot of the project has signed this", field="init_data")
 
     async def _use(self, tx: Tx, channel: Channel, opened: MiniAppUser) -> bool:
         # Not the data itself: the same can be written in many ways that are all signed.
@@ -122,6 +122,7 @@ def _check_is_for(link: StaticLink, channel: Channel, opened: MiniAppUser) -> No
     shared = channel.identity.project_id is None
     if opened.start_payload != meant and (shared or opened.start_payload.startswith(PREFIX)):
         raise ValidationFailed(
-            f"init_data: the mini app was not opened to sign in here; its link ends with"
-            f" `startapp={meant}`"
+            "the mini app was not opened to sign in here; its link ends with `startapp={parameter}`",
+            field="init_data",
+            parameter=meant,
         )

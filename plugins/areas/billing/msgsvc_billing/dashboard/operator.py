@@ -72,7 +72,7 @@ async def grant(page: PageContext, billing: Billing) -> Redirect:
     try:
         count = int(given)
     except ValueError:
-        raise ValidationFailed("credits: must be a whole number") from None
+        raise ValidationFailed("must be a whole number", field="credits") from None
     account_id = page.params["account_id"]
     await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)

@@ -44,11 +44,11 @@ async def credits_left(page: PageContext, billing: Billing, statements: Statemen
 
 @pages.get("/billing/ledger", access="project:own")
 async def ledger_lines(page: PageContext, statements: Statements) -> Render:
-    problem, wanted = "", None
+    problem, wanted = None, None
     try:
         wanted = await _wanted(page, page.tx, statements)
     except ValidationFailed as error:
-        problem = error.message
+        problem = error
     lines = []
     if wanted is not None:
         after = after_cursor(page.query.get("cursor") or None)

@@ -62,7 +62,7 @@ async def reach(page: PageContext, mailings: Mailings) -> Render:
     except ApiError as error:
         if error.status >= 500:
             raise
-        problem = error.message
+        problem = error
     cost = await mailings.cost(page.tx, page.project_id, total or 0)
     return Render("reach.html", {"total": total, "credits": cost, "why": problem})
 
@@ -123,7 +123,7 @@ def _chosen(page: PageContext, secrets: SecretBox) -> str:
     made = secrets.derive_all(_PURPOSE, page.project_id, job_id)
     fits = [compare_digest(seal.encode(), valid.hex().encode()) for valid in made]
     if not any(fits):
-        raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
+        raise ValidationFailed("look at the broadcast once more before it is sent", field="job_id")
     return job_id
 
 
@@ -161,7 +161,7 @@ def _moment(page: PageContext) -> str:
     try:
         local = datetime.fromisoformat(page.form.text("send_at"))
     except ValueError:
-        raise ValidationFailed("send_at: give day and time") from None
+        raise ValidationFailed("give day and time", field="send_at") from None
     return to_rfc3339(ms_of(local.replace(tzinfo=None), page.timezone))
 
 

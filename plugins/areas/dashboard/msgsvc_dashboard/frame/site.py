@@ -148,7 +148,7 @@ class Site:
                 return await self._read(page, context)
             project = context.project
             if project is not None and project.status != "active":
-                raise ProjectInactive(f"the project {project.name!r} is disabled")
+                raise ProjectInactive("the project {name!r} is disabled", name=project.name)
             return await self._change(page, context)
         except ApiError as error:
             if page.show_form is None or error.status >= 500:

@@ -47,7 +47,7 @@ class ComposeForm:
         self._default_lang = default_lang
 
     async def shown(
-        self, page: PageContext, previews: Sequence[Preview] = (), refused: str = ""
+        self, page: PageContext, previews: Sequence[Preview] = (), refused: ApiError | None = None
     ) -> Render:
         project_id = page.project_id
         to = page.form.text("to") or page.query.get("to", "")
@@ -126,11 +126,11 @@ async def people(page: PageContext, compose_form: ComposeForm) -> Render:
 async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     """How it would look: alone for htmx, and with the whole form for browsers without scripts."""
     shown: list[Preview] = []
-    refused = ""
+    refused: ApiError | None = None
     try:
         shown = await compose_form.previews(page)
     except ApiError as error:
-        refused = error.message
+        refused = error
     if page.fragment:
         return Render("compose_preview.html", {"previews": shown, "refused": refused})
     return await compose_form.shown(page, shown, refused)

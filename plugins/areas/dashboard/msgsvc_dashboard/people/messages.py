@@ -31,7 +31,7 @@ async def messages(
     try:
         found = await all_messages.page(page.tx, project_id, query)
     except ApiError as error:
-        refused = error.message
+        refused = error
     these, cursor = query.cut(found, lambda message: message.message_id)
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}

@@ -94,7 +94,7 @@ async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = whole_number(page.form.text("confirmed").strip() or "0")
     if confirmed is None:
-        raise ValidationFailed("confirmed: type the number of subscribers who granted it")
+        raise ValidationFailed("type the number of subscribers who granted it", field="confirmed")
     removed = await all_permissions.delete_confirmed(page.tx, page.project_id, key, confirmed)
     page.note(permission=key, granted_by=removed)
     return Redirect(page.url("/permissions"), notice=page._("The permission is deleted."))

@@ -90,9 +90,11 @@ def read_attributes(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValidationFailed('attributes: must be a JSON object, as {"city": "Riga"}') from None
+        raise ValidationFailed(
+            'must be a JSON object, as {"city": "Riga"}', field="attributes"
+        ) from None
     if not isinstance(value, dict):
-        raise ValidationFailed('attributes: must be a JSON object, as {"city": "Riga"}')
+        raise ValidationFailed('must be a JSON object, as {"city": "Riga"}', field="attributes")
     return value
 
 

@@ -9,7 +9,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
@@ -49,7 +49,7 @@ async def subscribers(
     try:
         found = await all_subscribers.page(page.tx, project_id, query)
     except ApiError as error:
-        refused = error.message
+        refused = error
     people, cursor = query.cut(found, query.place_of)
     given = {name: page.query.get(name, "") for name in FILTERS}
     return Render(
@@ -78,7 +78,7 @@ async def export(
         return Redirect(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
-        raise ValidationFailed(refused)
+        raise refused
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     pieces = to_csv(db, all_subscribers, page.project_id, filters)
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")

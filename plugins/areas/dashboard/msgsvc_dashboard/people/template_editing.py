@@ -24,12 +24,12 @@ from msgsvc_dashboard.people.declared import template_pages as pages
 Previews = list[tuple[str, list[Preview]]]
 
 #: The variables of a template, how it looks, and why it could not be shown.
-Tried = tuple[list[str], Previews, str]
+Tried = tuple[list[str], Previews, ApiError | None]
 
 
 @pages.get("/new-template", access="project:write")
 async def new(page: PageContext) -> Render:
-    return _form(page, "", {"format": "markdown"}, [], [], "")
+    return _form(page, "", {"format": "markdown"}, [], [], None)
 
 
 @pages.post("/new-template", access="project:write", form_page=new)
@@ -78,7 +78,7 @@ async def preview(page: PageContext, templates: Templates, messages: Messages) -
         content = validate(TemplateContent, given, languages=page.languages)
         tried = _tried(page, templates, messages, content)
     except ApiError as error:
-        tried = [], [], error.message
+        tried = [], [], error
     if page.fragment:
         variables, shown, refused = tried
         values = {"shown": shown, "variables": variables, "refused": refused}
@@ -92,7 +92,7 @@ def _form(
     given: dict[str, str],
     variables: list[str],
     shown: Previews,
-    refused: str,
+    refused: ApiError | None,
 ) -> Render:
     values: dict[str, Any] = {
         "key": key,
@@ -110,9 +110,9 @@ def _tried(
     variables: list[str] = []
     try:
         variables = templates.variables_of(content)
-        return variables, _previews(page, messages, templates, content), ""
+        return variables, _previews(page, messages, templates, content), None
     except ApiError as error:
-        return variables, [], error.message
+        return variables, [], error
 
 
 def _previews(

@@ -78,7 +78,7 @@ class LinkPages:
     ) -> Response:
         form = form or PostedForm()
         shown = {
-            "error": worded(error.message, self._rendering.translate(request)) if error else "",
+            "error": worded(error, self._rendering.translate(request)) if error else "",
             "typed": form,
         }
         status = error.status if error else 200

@@ -85,7 +85,7 @@ class SignInPages:
             refusal = api_error(error)
             _ = self._rendering.translate(request)
             title = _("This did not work")
-            return self._rendering.told(request, title, worded(refusal.message, _), refusal.status)
+            return self._rendering.told(request, title, worded(refusal, _), refusal.status)
 
     async def begin(self, request: Request) -> Response:
         """To the only project, or to the list of them; whoever is not signed in does that first."""

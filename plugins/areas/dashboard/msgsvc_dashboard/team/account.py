@@ -49,7 +49,7 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     form = page.form
     timezone = form.text("timezone")
     if timezone not in available_timezones():
-        raise ValidationFailed("timezone: is none that we know")
+        raise ValidationFailed("is none that we know", field="timezone")
     await accounts.change(
         page.tx,
         page.account.account_id,

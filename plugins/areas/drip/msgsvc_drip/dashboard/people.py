@@ -76,6 +76,8 @@ async def _change(
     drip_id, enrollment_id = page.params["drip_id"], page.params["enrollment_id"]
     changed = await to(page.tx, page.project_id, enrollment_id)
     if changed.drip_id != drip_id:
-        raise NotFound(f"there is no enrollment {enrollment_id!r} in this chain")
+        raise NotFound(
+            "there is no enrollment {enrollment_id!r} in this chain", enrollment_id=enrollment_id
+        )
     page.note(drip=drip_id, enrollment=enrollment_id)
     return Redirect(page.url(f"/drips/{drip_id}/people"), notice=notice)

@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
-from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.errors import ApiError, Conflict
+from msgsvc_core.kernel.i18n import explained
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.draft import Draft
 from msgsvc_forms.dashboard.reading import HAS, other_languages, to_body
@@ -96,11 +97,11 @@ def _shown(page: PageContext, draft: Draft) -> Render:
         "wrong": ("", -1),
     }
     if page.error is not None:
-        values |= _located(page, page.error.message)
+        values |= _located(page, page.error)
     return Render("builder.html", values)
 
 
-def _located(page: PageContext, message: str) -> dict[str, Any]:
+def _located(page: PageContext, error: ApiError) -> dict[str, Any]:
     """Which question or route a refusal is about, and the sentence in the page's terms."""
 
     def named(match: re.Match[str]) -> str:
@@ -109,6 +110,8 @@ def _located(page: PageContext, message: str) -> dict[str, Any]:
             return page._("Question {number}", number=number) + ", "
         return page._("Route {number}", number=number) + ", "
 
-    found = _WRONG_ROW.search(message)
+    rows = (_WRONG_ROW.search(finding.field) for finding in error.findings)
+    found = next((row for row in rows if row is not None), None)
     wrong = ("", -1) if found is None else (found[1], int(found[2]))
-    return {"problem": _WRONG_ROW.sub(named, message), "wrong": wrong}
+    problem = explained(error.findings, page._, lambda field: _WRONG_ROW.sub(named, field))
+    return {"problem": problem, "wrong": wrong}

@@ -164,7 +164,7 @@ class Intake:
         honeypot = honeypot_of(definition)
         keys = {field.key for field in definition.fields}
         for name in sorted(posted.names - keys - {honeypot, TOKEN, LANG}):
-            raise ValidationFailed(f"{shortened(name)}: the form has no such field")
+            raise ValidationFailed("the form has no such field", field=shortened(name))
         token = self._token(form, posted)
         answers, wrong = _answers(definition, posted)
         return _Read(
@@ -185,8 +185,9 @@ class Intake:
         if token is None and not form.definition.min_fill_seconds and not posted.text(TOKEN):
             return None
         where = f"GET /f/{form.form_id}/token"
-        why = "is required" if not posted.text(TOKEN) else "is not valid any more"
-        raise NoToken(f"{TOKEN}: {why}; {where} gives a new one")
+        if not posted.text(TOKEN):
+            raise NoToken("is required; {path} gives a new one", field=TOKEN, path=where)
+        raise NoToken("is not valid any more; {path} gives a new one", field=TOKEN, path=where)
 
     def _spam(
         self, definition: Definition, honeypot: Any, token: PageToken | None
@@ -242,7 +243,8 @@ class Intake:
             full_ms = now_ms
         if full_ms is not None:
             raise FormFilesLimited(
-                f"more than {limit} bytes of files in 24 hours (the setting forms.file_bytes_per_day)",
+                "more than {limit} bytes of files in 24 hours (the setting forms.file_bytes_per_day)",
+                limit=limit,
                 retry_after_s=-(-(full_ms + DAY_MS - now_ms) // 1000),
             )
 
@@ -273,8 +275,11 @@ class Intake:
         window = await self._limiter.hit(key, limit, WINDOW_S, when_away="count_locally")
         if not window.allowed:
             raise FormRateLimited(
-                f"more than {limit} submissions {whose} in {WINDOW_S} s"
-                f" (the setting forms.{setting})",
+                "more than {limit} submissions {origin} in {seconds} s (the setting forms.{setting})",
+                limit=limit,
+                origin=whose,
+                seconds=WINDOW_S,
+                setting=setting,
                 retry_after_s=window.retry_after_s,
             )
 

@@ -58,7 +58,13 @@ async def reading(request: Request, max_text_bytes: int, max_bytes: int) -> Asyn
             yield _posted(form)
         return
     if kind not in {JSON, URLENCODED}:
-        raise BadRequest(f"Content-Type: must be {JSON}, {URLENCODED} or {MULTIPART}")
+        raise BadRequest(
+            "must be {first}, {second} or {third}",
+            field="Content-Type",
+            first=JSON,
+            second=URLENCODED,
+            third=MULTIPART,
+        )
     declared = request.headers.get("content-length", "0")
     raw = await read_body(request.receive, declared, max_text_bytes)
     yield _json(raw) if kind == JSON else _urlencoded(raw)
@@ -67,7 +73,7 @@ async def reading(request: Request, max_text_bytes: int, max_bytes: int) -> Asyn
 def _json(raw: bytes) -> Posted:
     value = parse_json(raw)
     if not isinstance(value, dict):
-        raise ValidationFailed("body: must be a JSON object")
+        raise ValidationFailed("must be a JSON object", field="body")
     return Posted(value, is_json=True)
 
 
@@ -75,7 +81,9 @@ def _urlencoded(raw: bytes) -> Posted:
     try:
         values = parse_qs(raw.decode(), keep_blank_values=True, max_num_fields=MOST_VALUES)
     except ValueError:
-        raise BadRequest(f"body: must be UTF-8, with at most {MOST_VALUES} values") from None
+        raise BadRequest(
+            "must be UTF-8, with at most {limit} values", field="body", limit=MOST_VALUES
+        ) from None
     return Posted(values)
 
 

@@ -10,7 +10,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
-from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.i18n import Texts, Translate, explained
 from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.service import Subscribers
@@ -137,11 +137,11 @@ class Answering:
         return None
 
     def refusal(self, _: Translate, error: ApiError) -> str:
-        """For an agent, whose language the messages of errors are not in."""
+        """For an agent, in their language."""
         if isinstance(error, BillingBlocked):
             reason = _("The project's credits are used up.")
         else:
-            reason = _("It was refused: {reason}.", reason=error.message)
+            reason = _("It was refused: {reason}.", reason=explained(error.findings, _))
         return _nobody_got_it(_, reason)
 
     async def _claim_if_unassigned(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:

@@ -56,7 +56,7 @@ async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Rende
     except ApiError as error:
         if error.status >= 500:
             raise
-        problem = error.message
+        problem = error
     return Render("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
 
 
