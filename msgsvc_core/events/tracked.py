@@ -68,7 +68,7 @@ class TrackedEvents:
         """
         if len(to_json(body.properties).encode()) > self._max_bytes:
             raise ValidationFailed(
-                "must be at limit {limit} bytes as JSON", field="properties", limit=self._max_bytes
+                "must be at most {limit} bytes as JSON", field="properties", limit=self._max_bytes
             )
         person = await self._find_subscriber(
             tx,

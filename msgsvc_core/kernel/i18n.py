@@ -114,7 +114,7 @@ def visible(limit: int) -> WrapValidator:
         for each in texts:
             check_visible(each)
             if len(each) > limit:
-                raise InvalidValue("must be at limit {limit} characters", limit=limit)
+                raise InvalidValue("must be at most {limit} characters", limit=limit)
         return text
 
     return WrapValidator(check)

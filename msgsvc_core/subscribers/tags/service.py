@@ -117,7 +117,7 @@ class Tags:
         await self._lock(tx, project_id)
         wanted = list(dict.fromkeys(names))
         if await store.count(tx, project_id, wanted) > self._max_tags:
-            raise Conflict("a project has at limit {limit}", field="tags", limit=self._max_tags)
+            raise Conflict("a project has at most {limit}", field="tags", limit=self._max_tags)
         return await store.insert_missing(tx, project_id, wanted, self._clock.now_ms())
 
     async def _lock(self, tx: Tx, project_id: str) -> None:

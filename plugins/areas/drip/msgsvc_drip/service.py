@@ -236,7 +236,7 @@ class Drips:
     async def _check_definition(self, tx: Tx, project_id: str, definition: DripDefinition) -> None:
         if len(definition.steps) > self._settings.steps_per_chain:
             raise ValidationFailed(
-                "at limit {limit}", field="steps", limit=self._settings.steps_per_chain
+                "at most {limit}", field="steps", limit=self._settings.steps_per_chain
             )
         await self._checks.check_definition(tx, project_id, definition)
 

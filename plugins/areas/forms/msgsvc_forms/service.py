@@ -337,7 +337,7 @@ class Forms:
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form
         if len(definition.routes) > limit:
-            raise ValidationFailed("at limit {limit}", field="routes", limit=limit)
+            raise ValidationFailed("at most {limit}", field="routes", limit=limit)
         await self._router.check(tx, project_id, definition)
 
     async def _new_start(self, tx: Tx, slug: str) -> str:

@@ -89,7 +89,7 @@ class TicketChanges:
         if until_ms <= now_ms:
             raise ValidationFailed("must be in the future", field="until")
         if until_ms > now_ms + days * DAY_MS:
-            raise ValidationFailed("must be at limit {days} days away", field="until", days=days)
+            raise ValidationFailed("must be at most {days} days away", field="until", days=days)
         ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
