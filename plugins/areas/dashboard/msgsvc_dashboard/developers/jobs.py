@@ -17,31 +17,6 @@ MOST = 100
 TONES = {"ready": "info", "running": "good", "dead": "bad"}
 
 
-def _(text: str) -> str:
-    """Marks what is translated later."""
-    return text
-
-
-#: Why a job is not run again, or not discarded, as `interventions` and the kinds of jobs say it.
-REFUSALS = (
-    _("another job of its name and key is open, and does its work"),
-    _("it is running; wait until it has ended"),
-    _("its delivery has arrived meanwhile; discard this job"),
-    _("its delivery is not kept any more; discard this job"),
-    _("its message is not there any more; discard this job"),
-    _(
-        "its message has ended, and its project was told so; to reach the person, the project sends"
-        " a new one; discard this job"
-    ),
-    _("its plugin is not loaded; load it first"),
-    _(
-        "what waited for it was settled when it failed for good, so that running it again would do"
-        " nothing; docs/guides/scaling-out.md says what to do instead"
-    ),
-    _("what waits for it could not be settled; the log says why"),
-)
-
-
 @pages.get(
     "/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200)
 )
