@@ -253,10 +253,10 @@ async def test_who_waits_when_all_is_closed_is_told_so(names: HostResolver) -> N
 def test_a_process_ends_although_a_name_server_does_not_answer() -> None:
     program = """
 import asyncio, time
-from msgsvc_core.security.dns import Lookups
+from msgsvc_core.security.dns import HostResolver
 
 async def main():
-    names = Lookups(lambda *_: time.sleep(60), patience_s=0.05)
+    names = HostResolver(lambda *_: time.sleep(60), patience_s=0.05)
     try:
         await names.find("slow.example", 443, 0)
     except OSError:
