@@ -62,7 +62,9 @@ async def _measure(run: Run, kind: str, urls: Sequence[str]) -> list[Finding]:
             walks = [at(page, shop.owner.project_id, shop.ids) for shop in (few, many)]
             timed = await _timed(few, many, *walks, times=run.options.rounds)
             worst = max(timed, key=lambda each: each.many_ms / each.few_ms)
-            owner = {"operate": "operator", "self": "account"}.get(page.access, page.area)
+            owner = {"installation:operate": "operator", "account:self": "account"}.get(
+                page.access, page.area
+            )
             where = f"{owner} {page.path or '/'} {kind}, {worst.what or 'unfiltered'}"
             title = f"{where}: ms / with 1,000 rows"
             found.append(Finding(title, worst.many_ms, worst.few_ms, MOST))

@@ -91,7 +91,9 @@ async def test_another_projects_ids_name_nothing_and_nothing_of_it_changes(
     owner = await visitor(service, tenant.project.project_id)
     ids = await resources_of(service, other, subscribing(service, other), "Ann")
     named = [page for page in pages_of(service) if "{" in page.path]
-    project_pages = [page for page in named if page.access not in {"operate", "self"}]
+    project_pages = [
+        page for page in named if page.access not in {"installation:operate", "account:self"}
+    ]
     before = await rows_of(service, other.project.project_id)
 
     found = []

@@ -258,7 +258,7 @@ from msgsvc_core.security.dns import HostResolver
 async def main():
     names = HostResolver(lambda *_: time.sleep(60), patience_s=0.05)
     try:
-        await names.find("slow.example", 443, 0)
+        await names.resolve("slow.example", 443, 0)
     except OSError:
         print("given up")
 
