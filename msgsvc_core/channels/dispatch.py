@@ -209,7 +209,7 @@ class InboundDispatcher:
 
     async def _unknown_start(self, ctx: InboundContext) -> None:
         log.info("start_unknown", channel=ctx.channel)
-        text = ctx._("This link is not valid any more. Please ask the site for a new one.")
+        text = ctx._("This link is no longer valid. Please ask the site for a new one.")
         await ctx.reply(OutgoingMessage(text))
 
     def _refuse_clashes(self) -> None:

@@ -37,7 +37,7 @@ COMMANDS_GROUP = "msgsvc.commands"
 
 
 class Commands(TyperGroup):
-    """Tells what a person can mend in a line or two; a traceback is left for what is our fault.
+    """Errors that the user can fix are printed in a line or two; a traceback is for bugs of ours.
 
     Commands of plugins are loaded when they are called, or listed.
     """

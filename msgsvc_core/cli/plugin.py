@@ -8,8 +8,8 @@ import typer
 from msgsvc_core.cli.scaffold.packages import NewPlugin, NotWritable, write_package
 from msgsvc_core.cli.tables import show_table
 
-app = typer.Typer(no_args_is_help=True, help="Write plugins.")
-new = typer.Typer(no_args_is_help=True, help="Write the beginning of a plugin, with its tests.")
+app = typer.Typer(no_args_is_help=True, help="Create plugins.")
+new = typer.Typer(no_args_is_help=True, help="Create a plugin package with its tests.")
 app.add_typer(new, name="new")
 
 #: What stands in the files to go on with.
@@ -29,21 +29,19 @@ NEXT_FILES = {
 GUIDES = {"channel": "docs/guides/write-a-channel.md", "area": "docs/guides/write-an-area.md"}
 
 Name = Annotated[
-    str, typer.Argument(help="Of the plugin, e.g. matrix; letters, digits, underscores.")
+    str, typer.Argument(help="Name of the plugin, e.g. matrix: letters, digits, underscores.")
 ]
 Directory = Annotated[
     Path | None,
-    typer.Option(
-        "--directory", "-d", help="The folder to write; msgsvc-NAME in this one by default."
-    ),
+    typer.Option("--directory", "-d", help="Folder to create (default: msgsvc-NAME)."),
 ]
-Author = Annotated[str, typer.Option("--author", help="Who writes it, for its package.")]
-Description = Annotated[str, typer.Option("--description", help="What it is, in a sentence.")]
+Author = Annotated[str, typer.Option("--author", help="Author for the package metadata.")]
+Description = Annotated[str, typer.Option("--description", help="One-sentence description.")]
 Plain = Annotated[
     bool,
     typer.Option(
         "--plain",
-        help="For a platform without buttons and links that start a bot, as Matrix or SMS.",
+        help="For a platform without buttons and start links, such as Matrix or SMS.",
     ),
 ]
 
@@ -56,7 +54,7 @@ def new_channel(
     description: Description = "",
     plain: Plain = False,
 ) -> None:
-    """Write a channel: a messenger over HTTP, with a fake of it and the conformance kit."""
+    """Create a channel plugin: a messenger over HTTP, with a fake server and the conformance kit."""
     _write(NewPlugin("channel", name, author, description, plain), directory)
 
 
@@ -64,7 +62,7 @@ def new_channel(
 def new_area(
     name: Name, directory: Directory = None, author: Author = "", description: Description = ""
 ) -> None:
-    """Write an area: endpoints, tables, events and texts, with the conformance kit."""
+    """Create an area plugin: endpoints, tables, events and texts, with the conformance kit."""
     _write(NewPlugin("area", name, author, description), directory)
 
 

@@ -17,10 +17,12 @@ from msgsvc_core.telemetry.logs import configure_logs
 
 def serve(
     config: ConfigOption = None,
-    host: Annotated[str | None, typer.Option(help="Instead of server.host.")] = None,
-    port: Annotated[int | None, typer.Option(help="Instead of server.port; 0: any free.")] = None,
+    host: Annotated[str | None, typer.Option(help="Overrides server.host.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Overrides server.port; 0 picks a free port.")
+    ] = None,
 ) -> None:
-    """Serve the API and the pages, and do the work behind them, until Ctrl-C."""
+    """Run the API, the pages and the background jobs until Ctrl-C."""
     named: dict[str, Any] = {"host": host, "port": port}
     overrides = {name: value for name, value in named.items() if value is not None}
     settings = read_settings(config, server=overrides)
@@ -44,7 +46,7 @@ def _warn(settings: Settings) -> None:
     ]
     for finding in findings:
         if finding.level != "ok":
-            typer.echo(f"{finding.level}: {finding.text}; {finding.mend}", err=True)
+            typer.echo(f"{finding.level}: {finding.text}; {finding.fix}", err=True)
 
 
 async def _serve(settings: Settings) -> None:

@@ -61,6 +61,6 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     shows_secrets=False,
 )
 async def track_event(ctx: Context, body: TrackBody, tracked: TrackedEvents) -> TrackAnswer:
-    """Tells of something that a subscriber did: it becomes the event `event.tracked`."""
+    """Reports something a subscriber did; it is emitted as the event `event.tracked`."""
     event = await tracked.track(ctx.tx, ctx.project_id, body)
     return TrackAnswer(event_id=event.event_id)

@@ -26,7 +26,7 @@ class TrackBody(RequestModel):
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: which of the subscribers.")
     name: str = Field(
-        pattern=r"^[\w.-]{1,64}$", description="Yours to choose, e.g. `cart.abandoned`."
+        pattern=r"^[\w.-]{1,64}$", description="Your event name, e.g. `cart.abandoned`."
     )
     properties: dict[str, Any] = Field(
         default={}, description="Comes back in the event; at most 8 KiB as JSON."

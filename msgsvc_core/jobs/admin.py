@@ -41,7 +41,7 @@ class JobAdmin:
         held = await _lock(tx, job_id)
         if held.state == "dead":
             if held.key is not None and await self._queue.has_open(tx, held.job.name, held.key):
-                raise Conflict("another job of its name and key is open, and does its work")
+                raise Conflict("another job with the same name and key is open and does this work")
             await self._reset(tx, held.job)
         now_ms = self._clock.now_ms()
         await inspection.make_due(tx, job_id, now_ms)
@@ -82,7 +82,7 @@ async def _lock(tx: Tx, job_id: str) -> inspection.LockedJob:
     if held is None:
         raise NotFound("there is no such job; what is done is not kept")
     if held.state == "running":
-        raise Conflict("it is running; wait until it has ended")
+        raise Conflict("it is running; wait until it finishes")
     return held
 
 

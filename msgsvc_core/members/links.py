@@ -73,7 +73,11 @@ class MemberLinks:
         await store.use_link(ctx.tx, digest, subscriber.subscriber_id)
         await self._members.bind(ctx.tx, project_id, member.member_id, subscriber.subscriber_id)
         _ = ctx._
-        said = _("{name}, you work for {project} here.", name=member.name, project=project.name)
+        said = _(
+            "{name}, you are now an agent of {project} here.",
+            name=member.name,
+            project=project.name,
+        )
         await ctx.reply(OutgoingMessage(said))
         return True
 

@@ -56,16 +56,17 @@ def _visible(name: str) -> str:
 
 Name = Annotated[
     str,
-    Field(max_length=NAME_LENGTH, description="What colleagues and customers read."),
+    Field(max_length=NAME_LENGTH, description="Name shown to colleagues and customers."),
     AfterValidator(_visible),
 ]
 Email = Annotated[
     str,
-    Field(max_length=320, description="In any case; it is kept in small letters."),
+    Field(max_length=320, description="Case-insensitive; stored in lowercase."),
     AfterValidator(normalized),
 ]
 AnyRole = Annotated[
-    Role, Field(description="Owners, admins and agents answer customers; viewers look on.")
+    Role,
+    Field(description="Owners, admins and agents answer customers; viewers have read-only access."),
 ]
 
 
@@ -96,7 +97,9 @@ class MemberLinkBody(RequestModel):
 class MemberQuery(PageQuery):
     """Filters, both of which a member must meet, and paging."""
 
-    status: MemberStatus = Field("active", description="Those that were removed are shown apart.")
+    status: MemberStatus = Field(
+        "active", description="Filter by status; removed members are listed separately."
+    )
     role: Role | None = None
 
 

@@ -141,7 +141,7 @@ class SendBody(RequestModel):
     permission: PermissionKey | None = Field(
         None, description="Skipped unless the subscriber has granted it when it is delivered."
     )
-    silent: bool = Field(False, description="Deliver without a sound.")
+    silent: bool = Field(False, description="Deliver without a notification sound.")
     expires_in: int | None = Field(
         None,
         ge=1,
@@ -335,12 +335,10 @@ class MessageQuery(PageQuery):
     """Filters and paging."""
 
     status: MessageStatus | None = None
-    reason: Reason | None = Field(None, description="Why they were not delivered.")
+    reason: Reason | None = Field(None, description="Filter by the reason of failure.")
     subscriber_id: str | None = None
     channel: str | None = None
-    created_after: MomentMs | None = Field(
-        None, description="Those alone that were sent after this moment."
-    )
+    created_after: MomentMs | None = Field(None, description="Only messages sent after this time.")
     batch_id: str | None = None
 
 

@@ -213,7 +213,7 @@ async def refuse_ended(tx: Tx, job: Job) -> None:
     sent another in its place would have the person get both, maybe days late."""
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
     if message is None:
-        raise Conflict("its message is not there any more; discard this job")
+        raise Conflict("its message no longer exists; discard this job")
     if message.status not in {"queued", "sending"}:
         raise Conflict(
             "its message has ended, and its project was told so; to reach the person, the project sends"

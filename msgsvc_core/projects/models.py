@@ -120,12 +120,12 @@ class ProjectAnswer(ResponseModel):
 class ProjectBody(RequestModel):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
-    name: Kept[str] = Field(
-        None, description="What people read in messages: 1-64 printable characters."
-    )
+    name: Kept[str] = Field(None, description="Name shown to people: 1-64 printable characters.")
     welcome: BotText | None = Field(
         None,
-        description="What a bot says to who has subscribed: a text, or one per language. `{{ first_name }}`"
-        " and `{{ project }}` are filled in.",
+        description="Text after subscribing, or one per language. `{{ first_name }}` and `{{ "
+        "project }}` are filled in.",
     )
-    farewell: BotText | None = Field(None, description="What a bot says to who has left.")
+    farewell: BotText | None = Field(
+        None, description="Text after unsubscribing, or one per language."
+    )

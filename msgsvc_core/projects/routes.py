@@ -19,6 +19,6 @@ async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
 async def update_project(
     ctx: Context, body: ProjectBody, projects: Projects, overview: ProjectOverview
 ) -> ProjectAnswer:
-    """Changes the project's name, and what its bots say to who has subscribed or left."""
+    """Changes the project's name and the texts after subscribing and unsubscribing."""
     await projects.update(ctx.tx, ctx.project_id, body)
     return await overview.get(ctx.tx, ctx.project_id)

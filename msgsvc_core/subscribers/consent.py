@@ -93,8 +93,8 @@ class Consents:
         if asker.username:
             name = f"{name} (@{one_line(asker.username)})"
         text = _(
-            "{name} opened a link of {project} in {messenger} that says they are you. If they are, your"
-            " messages and one-time codes can go there as well. Was it you?",
+            "{name} opened a personal link of {project} in {messenger} that was made for you. If "
+            "you confirm, your messages and one-time codes can be sent there as well. Was it you?",
             name=name,
             project=one_line(project.name),
             messenger=self._channels.display_name(asker.channel, asker.project_id),
@@ -136,7 +136,7 @@ class Consents:
         """What stands in the question's place from now on."""
         _ = ctx._
         if choice == "n":
-            return _("They are not known as you, and get nothing that is yours.")
+            return _("Not confirmed. Nothing of yours will be sent there.")
         lasts_ms = self._personal_link_s * 1000
         is_late = self._clock.now_ms() - minute * MINUTE_MS > lasts_ms
         assert holder.external_id is not None, "the seal is over it"
@@ -149,7 +149,7 @@ class Consents:
             )
         ):
             return _("This is no longer valid. Open a new link.")
-        return _("From now on you are known there as well.")
+        return _("Confirmed. Your messages can be sent there as well.")
 
     def _data(self, choice: str, holder: Subscriber, asker_id: str) -> str:
         minute = self._clock.now_ms() // MINUTE_MS

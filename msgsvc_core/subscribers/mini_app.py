@@ -28,7 +28,7 @@ class MiniAppBody(RequestModel):
         description="As the page finds it, e.g. in `Telegram.WebApp.initData`.",
     )
     tags: list[TagName] = Field(default=[], max_length=20)
-    external_id: str | None = Field(None, description="Your own id of the person.")
+    external_id: str | None = Field(None, description="Your own id of this person.")
 
 
 class MiniAppAnswer(SubscriberAnswer):

@@ -264,7 +264,7 @@ async def test_a_deployer_brings_the_services_texts_in_a_language(
     folder = tmp_path / "de" / "LC_MESSAGES"
     folder.mkdir(parents=True)
     (folder / "msgsvc_core.po").write_text(
-        'msgid "In which language would you like to be written to?"\n'
+        'msgid "In which language would you like to get messages?"\n'
         'msgstr "In welcher Sprache sollen wir schreiben?"\n',
         encoding="utf-8",
     )

@@ -56,8 +56,8 @@ def said(channel: RecordingChannel, who: str) -> list[str]:
     return [sent.message.text for sent in channel.sent if sent.chat_id == f"chat-{who}"]
 
 
-HERE = "Ann, you work for Shop here."
-NO_LINK = "This link is not valid any more. Please ask the site for a new one."
+HERE = "Ann, you are now an agent of Shop here."
+NO_LINK = "This link is no longer valid. Please ask the site for a new one."
 
 
 async def test_a_link_leads_into_each_messenger_with_its_picture(

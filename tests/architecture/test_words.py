@@ -10,6 +10,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "msgsvc_core"
 SOURCES = sorted(
@@ -233,6 +235,51 @@ def test_no_comment_speaks_the_dialect() -> None:
         for text in _prose(path.read_text("utf-8"))
         for phrase, standard in PHRASES.items()
         if re.search(phrase, text, re.IGNORECASE)
+    ]
+
+    assert found == []
+
+
+#: Phrases of pages, bots, commands and docs, and what to say in their place.
+PHRASES = {
+    r"\b[Cc]hains? of messages\b": "drip campaign",
+    r"\b(?:[Nn]ew|[Cc]hange the|[Dd]elete the|[Bb]ack to the) chain\b": "drip campaign",
+    r"\b[Mm]essages at a time\b": "scheduled messages",
+    r"\b[Aa]gain and again\b": "recurring, repeatedly",
+    r"\b[Pp]ut(?:s|ting)? (?:it )?aside\b": "snooze",
+    r"\b(?:[Nn]obody's|[Ee]verybody's)\b": "unassigned, all",
+    r"\b[Nn]obody has it\b": "unassigned",
+    r"\b[Tt]ake it\b": "assign to me",
+    r"\bWaits \{": "Waiting {time}",
+    r"\b[Mm]end(?:s|ed|ing)?\b": "fix",
+    r"\b[Hh]ears? of\b": "receive, be notified",
+    r"\b[Oo]n (?:its|their) way\b": "being sent, pending",
+    r"\bTaken for spam\b": "marked as spam",
+    r"Цепочк|цепочк": "кампания",
+    r"\b[Нн]ичь[иёе]": "без исполнителя",
+}
+
+ROOT = CORE.parent
+
+#: What people read first. The reference and the decisions' texts quote the code and the past.
+PEOPLES_TEXTS = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs/architecture.md")),
+        *(path for path in (ROOT / "docs" / "guides").glob("*.md") if "write-a" not in path.name),
+        *ROOT.glob("msgsvc_core/locale/*/LC_MESSAGES/*.po"),
+        *ROOT.glob("plugins/*/*/*/locale/*/LC_MESSAGES/*.po"),
+    ]
+)
+
+
+@pytest.mark.parametrize("path", PEOPLES_TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_people_read_is_in_standard_terms(path: Path) -> None:
+    text = path.read_text("utf-8")
+    prose = text if path.suffix == ".po" else re.sub(r"(?ms)^```.*?^```$", "", text)
+    found = [
+        f"{match[0]!r}, say {instead}"
+        for phrase, instead in PHRASES.items()
+        for match in re.finditer(phrase, prose)
     ]
 
     assert found == []

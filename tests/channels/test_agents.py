@@ -22,7 +22,7 @@ from tests.payloads import LONG, NAMES
 WORDS: dict[str, dict[str, str]] = {
     "en": {
         "new": "New ticket #1, Ann: Help *me* <b>&",
-        "take": "Take",
+        "take": "Assign to me",
         "yours": "Your ticket #1, Ann",
         "taken": "Mia has it.",
         "close": "Close",

@@ -74,5 +74,5 @@ async def test_a_disabled_projects_bot_subscribes_nobody(
     said = await say("")
 
     await service.projects.set_active(tenant.project.project_id, True)
-    assert said.startswith("Hello! Open a link")
+    assert said.startswith("Hello! To start, open a link")
     assert await status(tenant) == []

@@ -15,7 +15,7 @@ from tests.channels.conftest import AddBot, bot_of, knows_bot
 from tests.channels.messenger import Platform, blocked, payload_of, started
 
 HELLO = {"text": "Hello"}
-UNKNOWN = "This link is not valid any more. Please ask the site for a new one."
+UNKNOWN = "This link is no longer valid. Please ask the site for a new one."
 
 Start = Callable[..., Awaitable[None]]
 

@@ -125,7 +125,7 @@ async def test_what_came_is_answered_by_whoever_runs_jobs(
         return bool(bot.texts)
 
     await until(answered)
-    assert bot.texts == ["Hello! Open a link from a site that works with this bot to begin."]
+    assert bot.texts == ["Hello! To start, open a link from a site that uses this bot."]
 
 
 async def test_another_process_goes_on_where_a_stopped_one_left_off(

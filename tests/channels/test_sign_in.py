@@ -35,11 +35,11 @@ WORDS: dict[str, dict[str, str]] = {
         "cancel": "Cancel",
         "pick": "Press the number that the page shows.",
         "done": f"You are signed in to {PROJECT}.",
-        "go back": "Go back to the page where you began.",
+        "go back": "Go back to the page where you started.",
         "return": "Return to the site",
         "denied": f"Cancelled. You are not signed in to {PROJECT}.",
         "wrong": f"That is not the number on the page. You are not signed in to {PROJECT}.",
-        "late": "This request to sign in is no longer valid. Please begin again on the site.",
+        "late": "This sign-in request is no longer valid. Please start again on the site.",
     },
     "ru": {
         "question": f"Войти в {PROJECT}?",

@@ -119,7 +119,7 @@ async def test_a_person_signs_in_by_a_short_code_and_a_number(
     question = await ann.write(begun["start_messages"]["messenger_a"].upper())
     assert question.endswith("1 - Yes\n2 - Cancel\nAnswer with the number.")
     assert await ann.write("1") == (
-        "You are signed in to Shop. Go back to the page where you began."
+        "You are signed in to Shop. Go back to the page where you started."
     )
     now = await status(client, begun)
     verified = await post(client, "/v1/auth/verify", {"code": now["code"]})

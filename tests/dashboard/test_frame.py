@@ -114,7 +114,7 @@ async def test_an_address_that_leads_nowhere_is_told_in_words(place: Place) -> N
     ]
 
     assert {one.status_code for one in found} == {404}
-    assert all("<h1>There is no such page</h1>" in one.text for one in found)
+    assert all("<h1>Page not found</h1>" in one.text for one in found)
 
 
 async def test_who_is_not_signed_in_comes_back_after_it(place: Place) -> None:

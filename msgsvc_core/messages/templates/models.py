@@ -70,7 +70,7 @@ class TemplateContent(RequestModel):
 class CreateTemplateBody(TemplateContent):
     """A new template."""
 
-    key: TemplateKey = Field(description="What `POST /v1/send` calls it.")
+    key: TemplateKey = Field(description="Key used in `POST /v1/send`.")
 
     def to_content(self) -> TemplateContent:
         return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
@@ -151,7 +151,7 @@ class PreviewBody(RequestModel):
     """Values to try a template with."""
 
     variables: Variables = Field(default_factory=dict)
-    lang: Language | None = Field(None, description="One language alone; without it, each.")
+    lang: Language | None = Field(None, description="Only this language (default: all).")
 
 
 class PreviewButton(ResponseModel):

@@ -96,7 +96,7 @@ class Choices:
         asked = [found for found in offered if buttons.digest(found.key) == permission]
         if not asked:
             _ = ctx._
-            return _("{project} does not ask for this any more.", project=one.project)
+            return _("{project} no longer asks for this.", project=one.project)
         await self._subscribers.set_permission(
             ctx.tx, one.project_id, one.subscriber_id, asked[0].key, granted
         )
@@ -168,7 +168,7 @@ class _Page:
         here = self._offered[page * buttons.ROWS : (page + 1) * buttons.ROWS]
         title = _("Notifications from {project}", project=self._one.project)
         if not self._offered:
-            nothing = _("There is nothing to choose. /stop unsubscribes you.")
+            nothing = _("There are no settings to change. /stop unsubscribes you.")
             return OutgoingMessage(f"{title}\n\n{nothing}", buttons=self._others())
         if not buttons.are_shown(self._ctx):
             # Not one page after another: nobody could turn them.

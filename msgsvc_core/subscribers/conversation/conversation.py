@@ -62,7 +62,7 @@ class Conversation:
             _command("settings", self._choices.handle_command, lambda _: _("choose what you get")),
             _command("lang", self._languages.handle_command, lambda _: _("language / язык")),
             _command("stop", self._leaving.handle_command, lambda _: _("unsubscribe")),
-            _command("help", self._help, lambda _: _("what this bot understands")),
+            _command("help", self._help, lambda _: _("list of commands")),
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
         ]
 

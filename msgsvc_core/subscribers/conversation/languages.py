@@ -47,11 +47,11 @@ class Languages:
         update = ctx.update
         await store.set_language(ctx.tx, ctx.channel, update.chat_id, update.user.user_id, lang)
         _ = self._texts.into(lang)
-        return OutgoingMessage(_("From now on you are written to in English."))
+        return OutgoingMessage(_("You will now get messages in English."))
 
     def _question(self, ctx: InboundContext) -> OutgoingMessage:
         _ = ctx._
-        text = _("In which language would you like to be written to?")
+        text = _("In which language would you like to get messages?")
         if not buttons.are_shown(ctx):
             ways = "\n".join(f"/lang {lang} – {name}" for lang, name in self._names.items())
             return OutgoingMessage(f"{text}\n\n{ways}")

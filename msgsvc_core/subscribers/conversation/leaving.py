@@ -87,7 +87,7 @@ class Leaving:
 
     def _question(self, ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
         _, active = ctx._, known.active
-        text = _("From whom do you no longer want to hear?")
+        text = _("Whose notifications do you want to stop?")
         if not buttons.are_shown(ctx):
             how = _("Write /stop and the number, or /stop all.")
             return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")

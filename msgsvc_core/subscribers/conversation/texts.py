@@ -25,7 +25,7 @@ def listed(commands: Iterable[tuple[str, str]]) -> str:
 def stranger(ctx: InboundContext) -> OutgoingMessage:
     """For a person who found a shared bot without a link."""
     _ = ctx._
-    return OutgoingMessage(_("Hello! Open a link from a site that works with this bot to begin."))
+    return OutgoingMessage(_("Hello! To start, open a link from a site that uses this bot."))
 
 
 def hello(
@@ -42,13 +42,13 @@ def hello(
 def welcome_back(ctx: InboundContext) -> str:
     """Over buttons that subscribe again."""
     _ = ctx._
-    return _("Hello! You have unsubscribed. From whom would you like to hear again?")
+    return _("Hello! You are unsubscribed. Whose notifications would you like to get again?")
 
 
 def not_subscribed(ctx: InboundContext) -> OutgoingMessage:
     _ = ctx._
     return OutgoingMessage(
-        _("You are not subscribed to anything here. Write /start to begin again.")
+        _("You are not subscribed to anything here. Write /start to start again.")
     )
 
 

@@ -20,12 +20,12 @@ DESCRIPTION_LENGTH = 256
 Title = Annotated[
     Localized,
     visible(TITLE_LENGTH),
-    Field(description="What people read on the button, or that per language."),
+    Field(description="Button title, or one per language."),
 ]
 Description = Annotated[
     Localized,
     visible(DESCRIPTION_LENGTH),
-    Field(description="What people read beside it, or that per language."),
+    Field(description="Description shown beside it, or one per language."),
 ]
 
 
@@ -50,9 +50,7 @@ class CreatePermissionBody(RequestModel):
     key: PermissionKey
     title: Title
     description: Description | None = None
-    default: bool = Field(
-        False, description="Whether whoever subscribes from now on has granted it."
-    )
+    default: bool = Field(False, description="Whether new subscribers have granted it by default.")
 
 
 class UpdatePermissionBody(RequestModel):

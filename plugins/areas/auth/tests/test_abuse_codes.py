@@ -14,7 +14,7 @@ from msgsvc_core.testing import settled
 from msgsvc_core.testing.fixtures import Tenant
 from plugins.areas.auth.tests.conftest import Person, SignInAs
 
-NO_LINK = "This link is not valid any more. Please ask the site for a new one."
+NO_LINK = "This link is no longer valid. Please ask the site for a new one."
 
 
 async def verify(client: httpx2.AsyncClient, code: str) -> tuple[int, str | None]:

@@ -276,7 +276,7 @@ async def test_a_link_that_is_gone_signs_nobody_in(
     posted = await visitor.post(PATH, json={"init_data": await mini_apps.open("telegram")})
 
     assert page.status_code == posted.status_code == 404
-    assert "This link is not valid any more." in page.text
+    assert "This link is no longer valid." in page.text
     assert "<button" not in page.text
 
 

@@ -33,7 +33,7 @@ async def test_question_names_site_browser_address_and_moment(ask, ann, link):
         "Browser: Firefox on Windows\n"
         "Address: 203.0.113.7\n"
         "Asked: just now\n\n"
-        "If you did not begin this yourself, press Cancel."
+        "If you did not start this yourself, press Cancel."
     )
 
 

@@ -112,7 +112,7 @@ async def test_an_admin_sees_no_billing_by_an_api_key(make_service: ServiceFacto
     assert by_owner == [200] * 4
     assert asked.status_code == 400
     assert ['value="billing"' in text for text in offered] == [False, True]
-    assert "everything that admins may" in offered[1]
+    assert "everything admins may do" in offered[1]
 
 
 async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service: Service) -> None:
@@ -125,7 +125,7 @@ async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service:
     await owner.client.aclose()
 
     assert (refused.status_code, unknown.status_code) == (400, 400)
-    assert "at least one area" in refused.text
+    assert "at least one scope" in refused.text
     assert kept == []
 
 

@@ -156,7 +156,7 @@ async def _add_job(service: Service, name: str, state: str, payload: dict[str, A
     [
         ("channel.call", {}, "en", "docs/guides/scaling-out.md says what to do instead"),
         ("channel.call", {}, "ru", "повторный запуск ничего не даст"),
-        ("message.deliver", {"message_id": "m"}, "en", "its message is not there any more"),
+        ("message.deliver", {"message_id": "m"}, "en", "its message no longer exists"),
         ("message.deliver", {"message_id": "m"}, "ru", "Его сообщения больше нет"),
         ("of_no_plugin", {}, "ru", "Его плагин не загружен"),
     ],
@@ -234,7 +234,7 @@ class DeafKind:
 @pytest.mark.parametrize(
     ("lang", "word", "sentence"),
     [
-        ("en", "Receives nothing", "the bot receives nothing: Conflict: &lt;another&gt; program"),
+        ("en", "Not receiving", "the bot receives nothing: Conflict: &lt;another&gt; program"),
         ("ru", "Ничего не получает", "бот ничего не получает: Conflict: &lt;another&gt; program"),
     ],
 )

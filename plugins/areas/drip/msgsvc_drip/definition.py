@@ -113,7 +113,7 @@ class Step(RequestModel):
     at_local_time: str | None = Field(
         None,
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
-        description="`HH:MM` in the chain's `timezone`: after the delay, it waits for this time.",
+        description="`HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.",
     )
 
 

@@ -112,10 +112,10 @@ class CreateDripBody(RequestModel):
     stop_on: list[EventName] = Field(
         default_factory=list,
         max_length=20,
-        description="Events of a person that end the chain for them. To leave always does.",
+        description="Events that end the campaign for a person. Unsubscribing always does.",
     )
     reentry: Reentry = Field(
-        "never", description="Whether who has been through it may come in again."
+        "never", description="Whether a person may be enrolled again after it ended."
     )
     status: DripStatus = "active"
 
@@ -251,7 +251,7 @@ class EnrollmentAnswer(ResponseModel):
     next_step: int | None
     due_at: str | None = Field(description="When the next step is due; null in a pause.")
     last_message_id: str | None
-    reason: str | None = Field(description="The event that stopped it, or why a step was left out.")
+    reason: str | None = Field(description="The event that stopped it, or why a step was skipped.")
     created_at: str
     finished_at: str | None
 

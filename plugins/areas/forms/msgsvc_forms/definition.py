@@ -77,7 +77,7 @@ class ToSubscriber(RequestModel):
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: which of the subscribers.")
     text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What stands above the answers; the form's title if left out."
+        None, description="Text above the answers (default: the form's title)."
     )
 
     @model_validator(mode="after")
@@ -93,7 +93,7 @@ class ToTag(RequestModel):
     kind: Literal["tag"]
     tag: TagName
     text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What stands above the answers; the form's title if left out."
+        None, description="Text above the answers (default: the form's title)."
     )
 
 
@@ -102,7 +102,7 @@ class ToTicket(RequestModel):
 
     kind: Literal["ticket"]
     subject: Annotated[Localized, visible(200)] | None = Field(
-        None, description="The form's title if left out."
+        None, description="Default: the form's title."
     )
     priority: Priority = "normal"
     tags: list[TagName] = Field(default_factory=list, max_length=20)
@@ -172,23 +172,23 @@ class Definition(RequestModel):
     title: Annotated[Localized, visible(200)]
     description: Annotated[Localized, visible(2000)] | None = None
     thanks: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What who has sent it in is told."
+        None, description="Thank-you text after submitting."
     )
     fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS)
     routes: list[Route] = Field(default_factory=list, description="At most 40.")
     allowed_origins: list[Origin] = Field(
         default_factory=list,
         max_length=50,
-        description='Sites whose pages may send it in, as https://shop.example; "*" is all of them.',
+        description='Origins that may submit it, e.g. https://shop.example; "*" allows all.',
     )
     redirect_url: HttpUrl | None = Field(
-        None, description="Where a browser goes that has sent the form in as HTML."
+        None, description="Redirect after an HTML form submission."
     )
     min_fill_seconds: int = Field(
         3,
         ge=0,
         le=600,
-        description="Who takes less from getting the form to sending it in is spam; 0 asks no time.",
+        description="Minimum seconds between loading and submitting; faster is spam. 0 disables the check.",
     )
 
     @model_validator(mode="after")

@@ -364,4 +364,4 @@ def state_of(dialogue: Dialogue) -> State:
 
 def gone(_: Translate) -> OutgoingMessage:
     """The reply if the form was deleted."""
-    return OutgoingMessage(_("This form is no longer there. Thank you for your time."))
+    return OutgoingMessage(_("This form no longer exists. Thank you for your time."))

@@ -81,7 +81,7 @@ class FormField(RequestModel):
         None, description="The most of the same; of a rating the best, of a file how many."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
-        None, description="Of a text: what all of it must be, as a regular expression of RE2."
+        None, description="Of a text: RE2 regular expression that the whole text must match."
     )
     multiline: bool = Field(False, description="Of a text: several lines.")
 

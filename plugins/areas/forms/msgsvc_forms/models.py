@@ -37,7 +37,8 @@ class CreateFormBody(Definition):
     """A new form."""
 
     slug: str = Field(
-        pattern=r"^[a-z0-9-]{3,48}$", description="Of the link form_<slug>; it stays."
+        pattern=r"^[a-z0-9-]{3,48}$",
+        description="Part of the link form_<slug>; can't be changed later.",
     )
 
     def to_definition(self) -> Definition:
@@ -68,14 +69,14 @@ class UpdateFormBody(RequestModel):
 class SubmissionQuery(PageQuery):
     """Filters and paging. Spam is kept apart, and shown by `spam=true` alone."""
 
-    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    spam: bool = Field(False, description="Only spam, instead of the others.")
     source: Source | None = None
 
 
 class SubmissionFilters(Query):
     """Which submissions are in the file."""
 
-    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    spam: bool = Field(False, description="Only spam, instead of the others.")
     source: Source | None = None
 
 
@@ -179,10 +180,8 @@ class FormAnswer(ResponseModel):
     allowed_origins: list[str]
     redirect_url: str | None
     min_fill_seconds: int
-    url: str = Field(description="The ready page, and where pages of your own send the form to.")
-    honeypot: str = Field(
-        description="A field that people don't see; what fills it in is taken for spam."
-    )
+    url: str = Field(description="The hosted page, and the URL your own pages submit to.")
+    honeypot: str = Field(description="A hidden field; submissions that fill it in are spam.")
     links: dict[str, str] = Field(description="Opens the form in the messenger, per channel.")
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
     created_at: str
@@ -252,7 +251,7 @@ class SubmissionAnswer(ResponseModel):
     source: Source
     subscriber_id: str | None
     lang: str
-    spam: str | None = Field(description="Why it was taken for spam; null if it was not.")
+    spam: str | None = Field(description="Why it was marked as spam; null otherwise.")
     answers: list[GivenAnswer]
     routes: list[LeadAnswer]
     created_at: str

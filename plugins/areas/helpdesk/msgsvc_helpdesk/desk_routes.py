@@ -33,7 +33,7 @@ async def list_canned_answers(
 async def create_canned_answer(
     ctx: Context, body: CreateCannedBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
-    """Keeps an answer that replies name by its key, with variables as templates have them."""
+    """Creates a canned answer, which replies use by its key, with variables as in templates."""
     canned = canned_answers
     return canned.shown(await canned.create(ctx.tx, ctx.project_id, body))
 
@@ -51,7 +51,7 @@ async def get_canned_answer(
 async def update_canned_answer(
     ctx: Context, canned_answer: str, body: UpdateCannedBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
-    """Changes a canned answer; what is left out stays. What was answered with it stays as it is."""
+    """Changes a canned answer; omitted fields and messages already sent stay unchanged."""
     canned = canned_answers
     return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
 
@@ -80,7 +80,7 @@ async def list_blocked_customers(
 async def block_customer(
     ctx: Context, subscriber_id: str, body: BlockBody, all_blocklist: Blocklist
 ) -> BlockedAnswer:
-    """Has a subscriber's messages open no ticket, and go on with none. They are told nothing of it."""
+    """Blocks a subscriber: their messages open or continue no ticket. They are not notified."""
     blocklist = all_blocklist
     return BlockedAnswer.of(await blocklist.add(ctx.tx, ctx.project_id, subscriber_id, body.reason))
 

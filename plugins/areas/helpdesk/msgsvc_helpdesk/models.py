@@ -192,7 +192,7 @@ class OpenTicketBody(RequestModel):
     )
     name: Name | None = Field(None, description="Of a virtual customer.")
     email: Email | None = Field(None, description="Of a virtual customer.")
-    text: MessageText = Field(description="What the customer said.")
+    text: MessageText = Field(description="The customer's message.")
     subject: Subject = Field("", description="Without one, the beginning of the text.")
     priority: Priority = "normal"
     tags: list[TicketTag] = Field(default_factory=list)
@@ -223,9 +223,9 @@ class ReplyBody(RequestModel):
     media: MediaBody | None = None
     file_id: str | None = Field(None, description="A file of the service, in place of media.")
     internal: bool = False
-    member_id: str | None = Field(None, description="Which member says it.")
+    member_id: str | None = Field(None, description="The member who replies.")
     status: Literal["open", "pending", "closed"] = Field(
-        "pending", description="What the ticket is afterwards; a note changes nothing."
+        "pending", description="Status of the ticket afterwards; a note changes nothing."
     )
 
     @model_validator(mode="after")
@@ -261,7 +261,7 @@ class AssignBody(RequestModel):
 
     assignee_id: str | None
     only_if_unassigned: bool = Field(
-        False, description="Refused with 409 where somebody has it already: for who takes it."
+        False, description="Fail with 409 if the ticket is already assigned."
     )
 
 
@@ -299,7 +299,7 @@ class TicketQuery(PageQuery):
     """Filters, all of which a ticket must meet, and paging."""
 
     status: Status | None = None
-    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
     priority: Priority | None = None
     tag: str | None = None
     subscriber_id: str | None = None
@@ -311,7 +311,7 @@ class InboxQuery(PageQuery):
     """Filters of the inbox, all of which a ticket must meet, and paging by what was said last."""
 
     status: Status | None = None
-    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
     priority: Priority | None = None
     tag: str | None = None
 

@@ -105,8 +105,8 @@ class Ratings:
     async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
         project = await self._projects.get(tx, ticket.project_id)
         text = _(
-            "{project} has closed your question #{number}. How well were you helped? 1 is badly, 5"
-            " is very well. If something is left to say, just write it.",
+            "{project} closed your question #{number}. How would you rate the help you got? 1 is "
+            "very poor, 5 is excellent. If you still have a question, just write it here.",
             project=project.name,
             number=ticket.number,
         )
@@ -152,8 +152,8 @@ class Ratings:
             NewJob(END_JOB, payload, project_id=project_id, run_at_ms=rating.ends_at_ms),
         )
         text = _(
-            "You rated {score} of 5, thank you. Would you like to say why? What you write here within"
-            " {minutes} minutes is kept as your comment, and answered by nobody.",
+            "You rated {score} of 5, thank you. Would you like to say why? What you write here "
+            "within {minutes} minutes is saved as your comment; nobody will answer it.",
             score=score,
             minutes=minutes,
         )
@@ -166,7 +166,7 @@ class Ratings:
         now = await store.find(ctx.tx, ticket.project_id, ticket.ticket_id)
         if now is not None and now.csat_score is not None:
             return ctx._("You have rated this already.")
-        return ctx._("This conversation goes on; you will be asked at its end.")
+        return ctx._("This conversation is still open; you can rate it when it is closed.")
 
     async def _skip(self, ctx: InboundContext, ticket: Ticket) -> None:
         rating = await rating_store.delete(ctx.tx, ticket.project_id, ticket.ticket_id)
@@ -195,7 +195,7 @@ class Ratings:
             return False
         await self._emit(ctx.tx, rating, text[:MOST_OF_COMMENT])
         await self._thank(ctx.tx, rating, ctx._)
-        await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is kept.")))
+        await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is saved.")))
         return True
 
     async def _was_reopened(self, tx: Tx, rating: OpenRating) -> bool:

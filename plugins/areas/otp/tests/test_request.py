@@ -17,7 +17,7 @@ from msgsvc_otp import plugin
 
 from .conftest import ann_of, refusal
 
-NOT_VALID = "This link is not valid any more. Please ask the site for a new one."
+NOT_VALID = "This link is no longer valid. Please ask the site for a new one."
 
 
 @pytest.fixture

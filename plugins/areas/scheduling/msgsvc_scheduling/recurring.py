@@ -77,7 +77,7 @@ class RecurringBody(MessageBody):
     starts_at: Moment | None = None
     ends_at: Moment | None = None
     quiet_hours: QuietHours | None = Field(
-        None, description="What falls into them is sent when they end."
+        None, description="Runs due in these hours are sent when they end."
     )
 
 

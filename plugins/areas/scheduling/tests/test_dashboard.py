@@ -48,7 +48,7 @@ async def test_a_message_to_one_person_is_scheduled_changed_and_sent(
     over = await admin.get(here)
     conflict = await admin.post(f"{here}/cancel")
 
-    assert "Make the first one" in empty.text
+    assert "Create the first one" in empty.text
     assert refused.status_code == 400
     assert "in the past" in refused.text
     assert "&lt;script&gt;alert(1)" in refused.text

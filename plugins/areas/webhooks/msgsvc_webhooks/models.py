@@ -115,9 +115,7 @@ class ReplayBody(RequestModel):
     """What is to be delivered again."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
-    include_delivered: bool = Field(
-        False, description="Deliver those again, too, that have arrived."
-    )
+    include_delivered: bool = Field(False, description="Also redeliver those that were delivered.")
 
 
 class DeliveryQuery(PageQuery):

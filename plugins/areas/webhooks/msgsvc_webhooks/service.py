@@ -251,9 +251,9 @@ class Webhooks:
         project_id, delivery_id = job.project_id or "", job.payload["delivery_id"]
         delivery = await journal.find(tx, project_id, delivery_id)
         if delivery is None:
-            raise Conflict("its delivery is not kept any more; discard this job")
+            raise Conflict("its delivery is no longer kept; discard this job")
         if delivery.status == "delivered":
-            raise Conflict("its delivery has arrived meanwhile; discard this job")
+            raise Conflict("its delivery has succeeded in the meantime; discard this job")
         await self._check_receiver(tx, delivery)
         if delivery.status == "pending" and await inspection.has_open_twin(tx, job):
             # By the project's own redelivery.

@@ -28,7 +28,7 @@ class MaxSettings(Section):
     # A token that is refused would otherwise stand in the error's traceback.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    token: SecretStr = Field(description="The bot's token, as the platform for partners shows it.")
+    token: SecretStr = Field(description="The bot's token, from the partner platform.")
     receiving: Literal["poll", "webhook"] = Field(
         "poll",
         description="How updates come: `poll` asks the platform; `webhook` has it call"
@@ -49,10 +49,10 @@ class MaxSettings(Section):
         description="Whether the bot's menu of commands is filled; `false` leaves it as it is.",
     )
     per_bot_s: float | None = Field(
-        PER_BOT_S, gt=0, description="Messages a second of this bot; the platform takes 30."
+        PER_BOT_S, gt=0, description="Messages per second of this bot; the platform allows 30."
     )
     per_chat_s: float | None = Field(
-        PER_CHAT_S, gt=0, description="Messages a second in one chat; the platform takes 2."
+        PER_CHAT_S, gt=0, description="Messages per second per chat; the platform allows 2."
     )
 
     @field_validator("token")

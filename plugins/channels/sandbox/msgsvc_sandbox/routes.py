@@ -66,7 +66,7 @@ def _admitting(admission: Admission, endpoint: Endpoint) -> Endpoint:
 
 @router.get("/sandbox/api/people", **OPEN)
 async def sandbox_people(ctx: Context, messenger: Messenger) -> People:
-    """Lists everybody in the sandbox messenger."""
+    """Lists the people of the sandbox messenger."""
     return People(data=await messenger.people())
 
 

@@ -132,7 +132,7 @@ async def test_what_is_not_there_is_said_on_a_page(web: httpx2.AsyncClient, path
     answer = await web.get(path)
 
     assert answer.status_code == 404
-    assert "Nothing here" in answer.text
+    assert "Not found" in answer.text
 
 
 async def test_pages_run_no_script_but_their_own(

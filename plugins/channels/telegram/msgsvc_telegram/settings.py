@@ -20,11 +20,11 @@ class TelegramSettings(Section):
     # What is refused may be nearly a token, or a proxy with its password.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    token: SecretStr = Field(description="What BotFather gave for the bot.")
+    token: SecretStr = Field(description="The bot's token from BotFather.")
     receiving: Literal["poll", "webhook"] = Field(
         "poll",
-        description="How updates come: we ask for them, or Telegram calls `base_url` of the service,"
-        " which it must reach over HTTPS.",
+        description="How updates are received: by polling, or by webhook at `base_url`, which "
+        "Telegram must reach over HTTPS.",
     )
     username: str | None = Field(
         None,

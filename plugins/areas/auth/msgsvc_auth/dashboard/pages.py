@@ -80,7 +80,9 @@ async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
     link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
     page.note(slug=link.slug)
-    return Redirect(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
+    return Redirect(
+        page.url(f"/sign-in/links/{link.slug}"), page._("Created. Put it on your site.")
+    )
 
 
 @pages.get("/sign-in/links/{slug}", access="project:read")

@@ -76,7 +76,7 @@ async def grant(page: PageContext, billing: Billing) -> Redirect:
     account_id = page.params["account_id"]
     await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)
-    return Redirect(_url(page), notice=page._("The credits are there."))
+    return Redirect(_url(page), notice=page._("Credits added."))
 
 
 @pages.post("/billing/{account_id}/plan", access="installation:operate", form_page=account)
@@ -84,7 +84,7 @@ async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
     await billing.change_plan(page.tx, account_id, plan)
     page.note(account=account_id, plan=plan)
-    return Redirect(_url(page), notice=page._("The plan is changed."))
+    return Redirect(_url(page), notice=page._("Plan changed."))
 
 
 def _url(page: PageContext) -> str:
@@ -94,6 +94,6 @@ def _url(page: PageContext) -> str:
 def _described(page: PageContext, name: str, monthly: int | None) -> str:
     """`basic: 700 credits a month`."""
     if monthly is None:
-        return page._("{plan}: without a limit", plan=name)
-    credits_text = page._.ngettext("{count} credit a month", "{count} credits a month", monthly)
+        return page._("{plan}: unlimited", plan=name)
+    credits_text = page._.ngettext("{count} credit per month", "{count} credits per month", monthly)
     return f"{name}: {credits_text}"

@@ -75,7 +75,7 @@ async def export_ledger(
     page: PageContext, db: Database, clock: Clock, statements: Statements
 ) -> Download | Redirect:
     if page.plan is not None and not page.plan.csv_export:
-        said = page._("Your plan has no CSV export; a larger one has.")
+        said = page._("Your plan has no CSV export; a larger plan does.")
         return Redirect(page.url("/billing/ledger"), notice=said)
     async with db.read() as tx:
         wanted = await _wanted(page, tx, statements)
@@ -97,7 +97,7 @@ async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFi
             begun = datetime.combine(date.fromisoformat(since), time(), page.timezone)
             since_ms = int(begun.timestamp() * 1000)
         except (ValueError, OverflowError):
-            raise ValidationFailed(page._("From the day: must be one, as 2026-01-31")) from None
+            raise ValidationFailed(page._("Since: enter a date, e.g. 2026-01-31")) from None
     return LedgerFilter(account_id, _only(page, account_id), operation, since_ms)
 
 

@@ -104,7 +104,11 @@ async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -
     taken = await broadcasts.start(page.tx, page.project_id, _body(page), job_id)
     page.note(broadcast=taken.job_id, total=taken.total)
     _ = page._
-    told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
+    told = (
+        _("The broadcast is being sent.")
+        if not page.form.text("send_at")
+        else _("The broadcast is scheduled.")
+    )
     return Redirect(here, notice=told)
 
 

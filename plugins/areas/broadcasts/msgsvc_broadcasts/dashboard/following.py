@@ -118,15 +118,15 @@ async def recipients(
 
 
 async def pause(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.pause, page._("It is paused."))
+    return await _change(page, mailings.pause, page._("Paused."))
 
 
 async def resume(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.resume, page._("It goes on."))
+    return await _change(page, mailings.resume, page._("Resumed."))
 
 
 async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.cancel, page._("Nobody else gets it."))
+    return await _change(page, mailings.cancel, page._("The broadcast is cancelled."))
 
 
 async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
@@ -134,7 +134,9 @@ async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     job_id = page.params["job_id"]
     taken = await broadcasts.resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)
-    return Redirect(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+    return Redirect(
+        page.url(f"/broadcasts/{taken.job_id}"), notice=page._("The broadcast is being sent.")
+    )
 
 
 async def _shown(

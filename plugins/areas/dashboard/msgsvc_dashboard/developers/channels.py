@@ -74,7 +74,7 @@ async def create_channel(
     )
     await own_channels.create(page.tx, page.project_id, body)
     page.note(channel=body.name)
-    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
+    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check that it works."))
 
 
 @pages.get("/channels/{name}", access="project:read")
@@ -116,10 +116,10 @@ async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Red
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
     if health.ok and reception is not None and reception.state == "interrupted":
-        said = page._("It sends, but receives nothing: {why}", why=reception.detail or "")
+        said = page._("It sends, but does not receive: {why}", why=reception.detail or "")
     elif health.ok:
         who = health.profile.name if health.profile else name
-        said = page._("It works: the messenger knows it as {bot}.", bot=who)
+        said = page._("Connected as {bot}.", bot=who)
     else:
         said = page._("It does not work: {why}", why=health.detail)
     return Redirect(page.url(f"/channels/{name}"), said)
@@ -135,7 +135,7 @@ async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Re
 def _fields(page: PageContext, all_channels: Channels, plugin: str) -> list[SettingField]:
     kind = all_channels.kinds.for_projects.get(plugin)
     if kind is None:
-        raise NotFound(page._("There is no such kind of messenger any more."))
+        raise NotFound(page._("This type of messenger is no longer available."))
     return fields_of(kind)
 
 
@@ -147,9 +147,9 @@ def _typed(page: PageContext, fields: list[SettingField]) -> dict[str, Any]:
 def _words(page: PageContext) -> dict[str, str]:
     return {
         "working": page._("Working"),
-        "stopped": page._("Stopped by the messenger"),
-        "unavailable": page._("The messenger does not answer"),
+        "stopped": page._("Blocked by the messenger"),
+        "unavailable": page._("The messenger is not responding"),
         "broken": page._("Can't start"),
-        "receiving": page._("Receives"),
-        "interrupted": page._("Receives nothing"),
+        "receiving": page._("Receiving"),
+        "interrupted": page._("Not receiving"),
     }

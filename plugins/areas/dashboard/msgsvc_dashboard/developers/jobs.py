@@ -41,7 +41,7 @@ async def jobs(page: PageContext) -> Render:
 async def job(page: PageContext) -> Render:
     found = await inspection.find(page.tx, page.params["job_id"])
     if found is None:
-        raise NotFound(page._("There is no such job: what is done is not kept."))
+        raise NotFound(page._("Job not found: completed jobs are not kept."))
     payload = json.dumps(found.payload, ensure_ascii=False, indent=2)
     values = {"job": found, "payload": payload, "words": _words(page), "tones": TONES}
     return Render("job.html", values)
@@ -50,7 +50,7 @@ async def job(page: PageContext) -> Render:
 @pages.post("/jobs/{job_id}/retry", access="installation:operate", form_page=job)
 async def retry_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.retry(page.tx, page.params["job_id"])
-    return Redirect(page.url("/operator/jobs"), page._("It runs within a second or two."))
+    return Redirect(page.url("/operator/jobs"), page._("It will run in a second or two."))
 
 
 @pages.post("/jobs/{job_id}/discard", access="installation:operate", form_page=job)

@@ -45,7 +45,7 @@ async def create_key(
         scopes = (EVERYTHING if page.may("project:own") else ALL_BUT_OWNERS,)
     elif not scopes:
         # What opens nothing must not open everything.
-        raise ValidationFailed(page._("Choose at least one area, or everything."))
+        raise ValidationFailed(page._("Choose at least one scope, or all."))
     name = page.form.text("name").strip()
     key, secret = await projects.add_key(page.tx, page.project_id, name, scopes)
     page.note(key_id=key.key_id)
@@ -55,4 +55,4 @@ async def create_key(
 @pages.post("/keys/{key_id}/revoke", access="project:write")
 async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
     await projects.revoke_key_in(page.tx, page.project_id, page.params["key_id"])
-    return Redirect(page.url("/keys"), page._("Revoked: requests with it are refused from now on."))
+    return Redirect(page.url("/keys"), page._("Revoked. Requests with this key are now refused."))

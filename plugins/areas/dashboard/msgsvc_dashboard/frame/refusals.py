@@ -19,7 +19,7 @@ FIELDS = {
     "attributes": _("Attributes"),
     "channel": _("Messenger"),
     "code": _("Code"),
-    "email": _("E-mail"),
+    "email": _("Email"),
     "key": _("Key"),
     "lang": _("Language"),
     "name": _("Name"),

@@ -51,11 +51,11 @@ async def _charts(page: PageContext, counts: Counts, events: Events) -> list[Cha
     wanted = [
         ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
         ("sends", "", "delivery.failed", _("Failed"), "third"),
-        ("sends", "", "delivery.unknown", _("Uncertain"), "fourth"),
+        ("sends", "", "delivery.unknown", _("Unknown"), "fourth"),
         ("logins", _("Sign-ins"), "auth.completed", _("Signed in"), "first"),
         ("broadcasts", _("Broadcasts"), "broadcast.completed", _("Completed"), "second"),
         ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
-        ("people", "", "subscription.deleted", _("Ended"), "fourth"),
+        ("people", "", "subscription.deleted", _("Unsubscribes"), "fourth"),
     ]
     catalogue = {*events.catalogue, "delivery.unknown"}
     known = [one for one in wanted if one[2] in catalogue]

@@ -156,4 +156,4 @@ async def send(page: PageContext, billing: BillingGate, messages: Messages) -> R
         if page.may("project:read")
         else f"/subscribers/{message.subscriber_id}"
     )
-    return Redirect(page.url(place), notice=page._("The message is on its way."))
+    return Redirect(page.url(place), notice=page._("The message is being sent."))

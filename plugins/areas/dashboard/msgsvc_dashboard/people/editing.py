@@ -35,7 +35,7 @@ async def edit(page: PageContext, messages: Messages) -> Redirect:
     body = validate(EditBody, content)
     page.note(message=message_id)
     await messages.changes.edit(page.tx, page.project_id, message_id, body)
-    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The change is on its way."))
+    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The edit is being sent."))
 
 
 @pages.post("/messages/{message_id}/delete", access="project:write", form_page=message)
@@ -43,4 +43,6 @@ async def delete(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     page.note(message=message_id)
     await messages.changes.delete(page.tx, page.project_id, message_id)
-    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("It is being taken back."))
+    return Redirect(
+        page.url(f"/messages/{message_id}"), notice=page._("The message is being deleted.")
+    )

@@ -69,7 +69,7 @@ async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     )
     page.note(permission=body.key)
     await all_permissions.create(page.tx, page.project_id, body)
-    return Redirect(page.url("/permissions"), notice=page._("The permission is there."))
+    return Redirect(page.url("/permissions"), notice=page._("Permission created."))
 
 
 @pages.post("/permissions/{permission_key}", access="project:write", form_page=permission)

@@ -33,7 +33,7 @@ async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
     await subscribers.add_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
-    return _back(page, page._("They carry the tag now."))
+    return _back(page, page._("Tag added."))
 
 
 @pages.post(
@@ -43,7 +43,7 @@ async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
     page.note(tag=tag)
     await subscribers.remove_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
-    return _back(page, page._("The tag is gone from them."))
+    return _back(page, page._("Tag removed."))
 
 
 @pages.post("/subscribers/{subscriber_id}/permission", access="project:write", form_page=subscriber)
@@ -63,13 +63,13 @@ async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.unsubscribe(
         page.tx, page.project_id, page.params["subscriber_id"], reason="api"
     )
-    return _back(page, page._("They get no more messages."))
+    return _back(page, page._("Unsubscribed. No more messages are sent."))
 
 
 @pages.post("/subscribers/{subscriber_id}/subscribe", access="project:write", form_page=subscriber)
 async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.resubscribe(page.tx, page.project_id, page.params["subscriber_id"])
-    return _back(page, page._("They are subscribed again."))
+    return _back(page, page._("Subscribed again."))
 
 
 @pages.post("/subscribers/{subscriber_id}/erase", access="project:write", form_page=subscriber)
@@ -78,7 +78,7 @@ async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
     return Redirect(
         page.url("/subscribers"),
         notice=page._(
-            "The person is erased. What is left in messages and events follows in moments."
+            "Erased. The remaining data in messages and events is deleted within moments."
         ),
     )
 

@@ -75,7 +75,7 @@ async def export(
     page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
 ) -> Download | Redirect:
     if not may_export(page):
-        return Redirect(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
+        return Redirect(page.url("/subscribers"), notice=page._("CSV export needs a larger plan."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
         raise refused

@@ -27,7 +27,7 @@ async def create(page: PageContext, all_tags: Tags) -> Redirect:
     body = validate(TagBody, {"name": page.form.text("name").strip()})
     page.note(tag=body.name)
     await all_tags.create(page.tx, page.project_id, body.name)
-    return Redirect(page.url("/tags"), notice=page._("The tag is there."))
+    return Redirect(page.url("/tags"), notice=page._("Tag created."))
 
 
 @pages.post("/tags/{tag}/rename", access="project:write", form_page=tags)
@@ -36,7 +36,7 @@ async def rename(page: PageContext, all_tags: Tags) -> Redirect:
     body = validate(TagBody, {"name": page.form.text("name").strip()})
     page.note(tag=tag.name, name=body.name)
     await all_tags.rename(page.tx, page.project_id, page.params["tag"], body.name)
-    return Redirect(page.url("/tags"), notice=page._("The tag has its new name."))
+    return Redirect(page.url("/tags"), notice=page._("Tag renamed."))
 
 
 @pages.post("/tags/{tag}/delete", access="project:write", form_page=tags)

@@ -38,7 +38,7 @@ async def create(page: PageContext, templates: Templates) -> Redirect:
     body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
     await templates.create(page.tx, page.project_id, body)
-    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
+    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("Template saved."))
 
 
 @pages.get("/templates/{template}", access="project:read")

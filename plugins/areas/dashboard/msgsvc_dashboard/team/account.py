@@ -69,7 +69,7 @@ async def change_password(
     await owner.check(page)
     new = form.text("new_password")
     if new != form.text("new_password_again"):
-        raise ValidationFailed(page._("The new passwords differ."))
+        raise ValidationFailed(page._("The new passwords don't match."))
     hashed = await sign_in.hashed(new, mine.email)
     async with db.transaction() as tx:
         ended = await sign_in.set_password(tx, mine.account_id, hashed, session_id=page.session_id)
@@ -91,7 +91,7 @@ async def change_password(
 @ACCOUNT.post("/sessions/{session_id}/end", access="account:self", form_page=account)
 async def end_session(page: PageContext, accounts: Accounts) -> Redirect:
     await accounts.end_session(page.tx, page.account.account_id, page.params["session_id"])
-    return Redirect(page.url("/account") + "#sessions", page._("That browser is signed out."))
+    return Redirect(page.url("/account") + "#sessions", page._("The session is signed out."))
 
 
 @ACCOUNT.post("/sessions/end", access="account:self", form_page=account)
@@ -99,6 +99,6 @@ async def end_other_sessions(page: PageContext, accounts: Accounts) -> Redirect:
     ended = await accounts.end_others(page.tx, page.account.account_id, page.session_id)
     page.note(sessions_ended=ended)
     notice = page._.ngettext(
-        "{count} browser is signed out.", "{count} browsers are signed out.", ended
+        "{count} other session is signed out.", "{count} other sessions are signed out.", ended
     )
     return Redirect(page.url("/account") + "#sessions", notice)

@@ -59,13 +59,13 @@ async def make_link(
 async def disable(page: PageContext, all_accounts: Accounts) -> Redirect:
     account_id = _somebody_else(page)
     await all_accounts.set_active(page.tx, account_id, active=False)
-    return Redirect(page.url(ACCOUNTS), page._("They are signed out, and can't sign in."))
+    return Redirect(page.url(ACCOUNTS), page._("Disabled: signed out everywhere."))
 
 
 @OPERATOR.post("/accounts/{account_id}/enable", access="installation:operate", form_page=accounts)
 async def enable(page: PageContext, all_accounts: Accounts) -> Redirect:
     await all_accounts.set_active(page.tx, page.params["account_id"], active=True)
-    return Redirect(page.url(ACCOUNTS), page._("They can sign in again."))
+    return Redirect(page.url(ACCOUNTS), page._("Enabled."))
 
 
 @OPERATOR.post("/accounts/{account_id}/operator", access="installation:operate", form_page=accounts)

@@ -35,7 +35,7 @@ async def audit(
     shown = _shown(query, found)
     cursor = shown.pop("cursor")
     older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
-    options = [("", page._("Everybody")), *sorted(people.items(), key=lambda each: each[1])]
+    options = [("", page._("Everyone")), *sorted(people.items(), key=lambda each: each[1])]
     return Render("audit.html", {**shown, "older": older, "people": options, "person": person})
 
 

@@ -128,7 +128,7 @@ async def invite_again(
 async def remove(page: PageContext, team: Team) -> Redirect:
     removed = await team.remove(page.tx, page.project_id, page.params["member_id"], by=_role(page))
     page.note(role=removed.role)
-    notice = page._("{name} works here no more.", name=removed.name)
+    notice = page._("{name} was removed from the team.", name=removed.name)
     return Redirect(page.url("/members"), notice)
 
 

@@ -35,4 +35,4 @@ async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
     made = await accounts.create_project(page.tx, page.account, name)
     page.note(project_id=made.project_id)
-    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))
+    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Project created."))

@@ -94,7 +94,7 @@ async def remove(
     async with db.transaction() as tx:
         await all_second_factor.remove(tx, account_id)
         await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
-    return Redirect(page.url("/account"), page._("The second factor is removed."))
+    return Redirect(page.url("/account"), page._("Two-factor authentication is off."))
 
 
 async def _shown(

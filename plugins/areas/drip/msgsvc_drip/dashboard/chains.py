@@ -13,7 +13,7 @@ from msgsvc_drip.service import Drips
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    nav = Nav("Chains", icon="chain", group="sending", order=30)
+    nav = Nav("Drip campaigns", icon="chain", group="sending", order=30)
     pages.get("/drips", access="project:read", nav=nav)(listed)
     pages.get("/drips/new", access="project:write")(compose)
     pages.post("/drips", access="project:write", form_page=compose)(create)
@@ -62,7 +62,7 @@ async def create(page: PageContext, drips: Drips) -> Redirect:
     page.note(drip=made.drip_id)
     return Redirect(
         page.url(f"/drips/{made.drip_id}"),
-        notice=page._("The chain has its first step. Add the others now."),
+        notice=page._("The campaign has its first step. Add the others now."),
     )
 
 
@@ -83,26 +83,26 @@ async def change(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     body = validate(UpdateDripBody, _given(page.form))
     await drips.update(page.tx, page.project_id, drip_id, body)
-    return _moved(page, page._("It is changed."))
+    return _moved(page, page._("The campaign is changed."))
 
 
 async def pause(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     await drips.set_status(page.tx, page.project_id, drip_id, "paused")
-    return _moved(page, page._("It is paused."))
+    return _moved(page, page._("Paused."))
 
 
 async def resume(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     await drips.set_status(page.tx, page.project_id, drip_id, "active")
-    return _moved(page, page._("It goes on."))
+    return _moved(page, page._("Resumed."))
 
 
 async def delete(page: PageContext, drips: Drips) -> Redirect:
     found = await get(page, drips)
     await drips.delete(page.tx, page.project_id, found.drip_id)
     page.note(drip=found.drip_id, name=found.name)
-    return Redirect(page.url("/drips"), notice=page._("The chain is removed."))
+    return Redirect(page.url("/drips"), notice=page._("The campaign is deleted."))
 
 
 def _moved(page: PageContext, notice: str) -> Redirect:

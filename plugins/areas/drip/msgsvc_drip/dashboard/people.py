@@ -53,21 +53,19 @@ async def enroll(page: PageContext, drips: Drips) -> Redirect:
     body = validate(EnrollBody, {name: person})
     made = await drips.enroll(page.tx, page.project_id, drip_id, body)
     page.note(drip=drip_id, enrollment=made.enrollment_id)
-    return Redirect(
-        page.url(f"/drips/{drip_id}/people"), notice=page._("They begin the chain now.")
-    )
+    return Redirect(page.url(f"/drips/{drip_id}/people"), notice=page._("Added to the campaign."))
 
 
 async def pause_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.pause, page._("They stay where they are."))
+    return await _change(page, drips.pause, page._("Paused for this person."))
 
 
 async def resume_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.resume, page._("They go on."))
+    return await _change(page, drips.resume, page._("Resumed for this person."))
 
 
 async def cancel_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.cancel, page._("The chain has ended for them."))
+    return await _change(page, drips.cancel, page._("The campaign is ended for this person."))
 
 
 async def _change(

@@ -65,15 +65,15 @@ async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     if draft.version != str(form.version):
         raise Conflict(
             page._(
-                "Somebody has changed the form meanwhile. What you wrote is still here: saving it now"
-                " replaces their version."
+                "Someone else has changed the form since you opened it. Your changes are still "
+                "here: saving now replaces their version."
             )
         )
     if others := other_languages(form.definition):
         raise Conflict(
             page._(
-                "The form has texts in languages that the builder does not know ({languages}), and would lose"
-                " them: change it by the API.",
+                "The form has texts in languages that the editor does not support ({languages}) "
+                "and would lose: change it with the API.",
                 languages=", ".join(others),
             )
         )

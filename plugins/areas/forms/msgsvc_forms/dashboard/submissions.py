@@ -85,7 +85,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     async with db.read() as tx:
         await forms.get(tx, page.project_id, form_id)
     if not _may_export(page):
-        raise Forbidden(page._("Your plan has no export of files; a larger one has."))
+        raise Forbidden(page._("Your plan has no CSV export; a larger plan does."))
     pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
     return Download(pieces, f"submissions-{form_id}.csv")
 
@@ -101,7 +101,7 @@ async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     submission_id = page.params["submission_id"]
     await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
-    notice = page._("It is no spam: it was taken in, and its routes were followed.")
+    notice = page._("Marked as not spam: the submission was accepted and its routes were run.")
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
@@ -122,7 +122,7 @@ async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
     await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
-    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
+    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("Deleted."))
 
 
 async def _form(page: PageContext, forms: Forms) -> Form:

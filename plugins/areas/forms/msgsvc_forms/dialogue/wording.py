@@ -79,10 +79,10 @@ class Wording:
         lines = [label if field.required else f"{label} ({_('optional')})", self._hint(key)]
         if self._is_given(key):
             shown = clipped(self.readable_answer(key, self.state.answers[key].value), MOST_REMARK)
-            lines.append(_("Your answer so far: {answer}", answer=shown))
+            lines.append(_("Current answer: {answer}", answer=shown))
         if field.type == "file" and self.state.draft:
             lines.append(
-                _("Files so far: {files}", files=self.readable_answer(key, list(self.state.draft)))
+                _("Current files: {files}", files=self.readable_answer(key, list(self.state.draft)))
             )
         lines.append(self._listed(key))
         text = "\n\n".join(line for line in lines if line)
@@ -92,7 +92,7 @@ class Wording:
         """Offers alternatives after too many refused answers."""
         _ = self.translate
         label = clipped(one_line(self.script.label(key)), MOST_REMARK)
-        text = _("How shall we go on with “{label}”?", label=label)
+        text = _("What would you like to do with “{label}”?", label=label)
         out = ("later", _("Later")) if self.script[key].required else ("skip", _("Skip"))
         return text, (("again", _("Try again")), out, ("cancel", _("Cancel"))), ()
 
@@ -116,30 +116,30 @@ class Wording:
     def _paused(self) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
-        text = _("“{title}” waits for you, and your answers are kept.", title=title)
-        return text, (("go", _("Go on")), ("cancel", _("Cancel"))), ()
+        text = _("“{title}” is not finished; your answers are saved.", title=title)
+        return text, (("go", _("Continue")), ("cancel", _("Cancel"))), ()
 
     def _leaving(self) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
         text = _("Stop filling in “{title}”? Your answers will be deleted.", title=title)
-        return text, (("cancel", _("Yes, delete")), ("go", _("Go on"))), ()
+        return text, (("cancel", _("Yes, delete")), ("go", _("Continue"))), ()
 
     def _offered(self, offered: str | None) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
-        text = _("You have begun to fill in “{title}”. Go on where you were?", title=title)
-        anew = _("Begin anew")
+        text = _("You started “{title}” earlier. Continue where you left off?", title=title)
+        anew = _("Start over")
         if offered is not None:
             other = clipped(one_line(offered), MOST_TITLE)
-            anew = _("The other form")
+            anew = _("Start the other form")
             loses = _(
-                "“{other}” takes its place, and your answers so far are deleted.", other=other
+                "“{other}” will replace it, and your current answers will be deleted.", other=other
             )
             text = f"{text}\n\n{anew}: {loses}"
         if self.state.at is not None:
             text += "\n\n" + clipped(self.script.label(self.state.at), MOST_LABEL)
-        return text, (("go", _("Go on")), ("anew", anew)), ()
+        return text, (("go", _("Continue")), ("anew", anew)), ()
 
     # ---- parts of a question ---------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Wording:
         if not options or (self.buttons_shown and layout.fit([label for _, label in options])):
             return ""
         if self.script[key].type == "rating":
-            return self.translate("From {least} to {most}", least=1, most=len(options))
+            return self.translate("{least} to {most}", least=1, most=len(options))
         each = MOST_LISTED // len(options)
         return "\n".join(
             clipped(f"{number}. {one_line(label)}{' ✓' if self._is_chosen(value) else ''}", each)

@@ -85,7 +85,7 @@ class FormPages:
         return _retry_later(response, error)
 
     def thanks(self, request: Request, form: Form, lang: str) -> Response:
-        """The confirmation page."""
+        """Thank-you text after submitting."""
         here = self.address(request, form)
         return self._page(
             request,

@@ -62,7 +62,7 @@ class Answering:
         if refused is not None:
             rows: tuple[tuple[Button, ...], ...] = ()
             if ticket.status == "closed":
-                rows = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+                rows = ((button(_("Reopen"), "reopen", ticket.ticket_id),),)
             said = _nobody_got_it(_, refused)
             await ctx.reply(OutgoingMessage(said, buttons=rows))
             return
@@ -97,7 +97,7 @@ class Answering:
             return
         _ = self._texts.into(subscriber.lang, __name__)
         if member is None or not member.is_agent:
-            said = _("You do not answer customers here any more. Nobody has got your message.")
+            said = _("You no longer answer customers here. Your message was not delivered.")
         elif not file.is_ready:
             said = _file_failed(_, file)
         else:
@@ -133,7 +133,7 @@ class Answering:
             seat is None or ticket.assignee_id != seat.member.member_id
         ):
             name = await self._desk.name_of(tx, ticket)
-            return _("#{number}: {agent} has it already.", number=ticket.number, agent=name)
+            return _("#{number} is already assigned to {agent}.", number=ticket.number, agent=name)
         return None
 
     def refusal(self, _: Translate, error: ApiError) -> str:
@@ -141,7 +141,7 @@ class Answering:
         if isinstance(error, BillingBlocked):
             reason = _("The project's credits are used up.")
         else:
-            reason = _("It was refused: {reason}.", reason=explained(error.findings, _))
+            reason = _("Rejected: {reason}.", reason=explained(error.findings, _))
         return _nobody_got_it(_, reason)
 
     async def _claim_if_unassigned(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
@@ -175,7 +175,7 @@ class Answering:
 
 
 def _nobody_got_it(_: Translate, reason: str) -> str:
-    return _("{reason} Nobody has got your message.", reason=reason)
+    return _("{reason} Your message was not delivered.", reason=reason)
 
 
 def _sent(_: Translate, ticket: Ticket) -> str:
@@ -185,5 +185,5 @@ def _sent(_: Translate, ticket: Ticket) -> str:
 
 def _file_failed(_: Translate, file: StoredFile) -> str:
     name = one_line(file.filename)
-    reason = file.reason or _("it did not come")
+    reason = file.reason or _("it did not arrive")
     return _("{file} was not sent to the customer: {reason}.", file=name, reason=reason)

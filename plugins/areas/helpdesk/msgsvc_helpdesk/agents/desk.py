@@ -168,7 +168,7 @@ class AgentDesk:
         for seat in await self.seats(tx, [replace(member, subscriber_ids=tuple(subscriber_ids))]):
             _ = self._into(seat)
             text = _(
-                "Questions of customers come to this chat. /tickets shows those that wait for an answer."
+                "Customers' questions arrive in this chat. /tickets lists those waiting for an answer."
             )
             await self._outbox.send(
                 tx,

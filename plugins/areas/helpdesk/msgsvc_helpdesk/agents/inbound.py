@@ -88,7 +88,7 @@ class AgentBot:
             return False
         found = await self._ticket_of_press(ctx, parts[0])
         if found is None:
-            await ctx.answer_button(ctx._("You do not answer customers here any more."))
+            await ctx.answer_button(ctx._("You no longer answer customers here."))
             return True
         try:
             async with ctx.tx.savepoint():
@@ -116,7 +116,7 @@ class AgentBot:
         member_id = seat.member.member_id
         held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id == member_id:
-            return ctx._("You have it.")
+            return ctx._("Assigned to you.")
         if held.assignee_id is not None or held.status == "closed":
             # Tells the agent who was first, and removes the button.
             await self._desk.refresh(ctx.tx, held)
@@ -124,7 +124,7 @@ class AgentBot:
         await self._tickets.claim(
             ctx.tx, seat.project_id, ticket.ticket_id, member_id, Actor("agent", member_id)
         )
-        return ctx._("#{number} is yours.", number=held.number)
+        return ctx._("#{number} is assigned to you.", number=held.number)
 
     async def _close(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
@@ -181,7 +181,7 @@ class AgentBot:
         await self._tickets.snooze(
             ctx.tx, seat.project_id, ticket.ticket_id, until_ms, _actor(seat)
         )
-        return ctx._("#{number} is put aside.", number=ticket.number)
+        return ctx._("#{number} is snoozed.", number=ticket.number)
 
     # ---- words ----------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class AgentBot:
             return False
         seat = await self._seat(ctx, note.project_id)
         if seat is None:
-            text = ctx._("You do not answer customers here any more. Nobody has got your message.")
+            text = ctx._("You no longer answer customers here. Your message was not delivered.")
             await ctx.reply(OutgoingMessage(text))
             return True
         await self._answering.answer(ctx, seat, note.ticket_id, update.text, update.files)
@@ -232,8 +232,8 @@ class AgentBot:
     ) -> None:
         _ = ctx._
         said = _(
-            "Nobody has got this yet. To answer a customer, reply to a message about their ticket;"
-            " /tickets shows which there are."
+            "This was not sent to anyone. To answer a customer, reply to a message about their "
+            "ticket; /tickets lists the tickets."
         )
         draft_id = new_id("tad")
         rows = []
@@ -245,7 +245,7 @@ class AgentBot:
                 label = _("Send to #{number}", number=ticket.number)
                 rows.append((buttons.button(label, "send", draft_id),))
             rows.append((buttons.button(_("Ask as a customer"), "own", draft_id),))
-            rows.append((buttons.button(_("Leave it"), "drop", draft_id),))
+            rows.append((buttons.button(_("Discard"), "drop", draft_id),))
         await ctx.reply(OutgoingMessage(said, buttons=tuple(rows)))
 
     async def _decided(self, ctx: InboundContext, action: str, parts: Sequence[str]) -> str | None:
@@ -257,7 +257,7 @@ class AgentBot:
             )
             if draft is None:
                 continue
-            text = ctx._("Nobody has got it.")
+            text = ctx._("Not delivered to anyone.")
             if action == "send" and draft.ticket_id is not None:
                 await self._answering.answer(ctx, seat, draft.ticket_id, draft.text, ())
                 text = draft.text
@@ -268,7 +268,7 @@ class AgentBot:
                     seat.subscriber.subscriber_id,
                     CustomerMessage(draft.text),
                 )
-                text = ctx._("It is in your own ticket #{number}.", number=ticket.number)
+                text = ctx._("Added to your own ticket #{number}.", number=ticket.number)
             await ctx.edit(ctx.update.message_ref, OutgoingMessage(text))
             return None
         return ctx._("This button no longer works.")
@@ -297,9 +297,11 @@ class AgentBot:
             label = f"{mark} #{ticket.number} {texts.customer(ticket, _)}"
             rows.append((buttons.button(label[: texts.MOST_OF_LABEL], "show", ticket_id),))
         if not found:
-            text = _("There is nothing to answer.")
+            text = _("There is no ticket to answer.")
         else:
-            hint = _("✓ is yours, • is nobody's. /tickets and a number shows one.")
+            hint = _(
+                "✓ is assigned to you, • is unassigned. Write /tickets and a number to see one."
+            )
             text = "\n".join([*lines, "", hint])
         await ctx.reply(OutgoingMessage(text, buttons=tuple(rows)))
         return True

@@ -27,7 +27,7 @@ SNOOZES = (1, 4, 24, 168)
 def customer(ticket: Ticket, _: Translate) -> str:
     """The customer's name, in one line."""
     name = _short(ticket.customer_name) or _short(ticket.customer_email)
-    return name or _("somebody without a name")
+    return name or _("unnamed customer")
 
 
 def head(ticket: Ticket, _: Translate) -> str:
@@ -42,9 +42,9 @@ def head(ticket: Ticket, _: Translate) -> str:
 def offer(ticket: Ticket, words: str, _: Translate) -> list[OutgoingMessage]:
     """A ticket that nobody has."""
     title = _("New ticket {ticket}", ticket=head(ticket, _))
-    hint = _("Take it, or answer by replying to this message.")
+    hint = _("Assign it to yourself, or reply to this message to answer.")
     row = (
-        button(_("Take"), "take", ticket.ticket_id),
+        button(_("Assign to me"), "take", ticket.ticket_id),
         button(_("Close"), "close", ticket.ticket_id),
     )
     return _messages(title, words, hint, (row,))
@@ -117,18 +117,18 @@ def state(
     """A ticket that is nothing to act on: what has become of it, and whom it belongs to now."""
     kind, _sep, value = shown.partition(":")
     said = {
-        "again": lambda: _("There is a newer message about it below."),
-        "mine": lambda: _("You have it."),
-        "taken": lambda: _("{agent} has it.", agent=who),
-        "closed": lambda: _("It is closed."),
-        "merged": lambda: _("It goes on as part of another ticket."),
-        "snoozed": lambda: _("It is put aside until {time}.", time=to_rfc3339(int(value or 0))),
+        "again": lambda: _("There is a newer message about this ticket below."),
+        "mine": lambda: _("Assigned to you."),
+        "taken": lambda: _("Assigned to {agent}.", agent=who),
+        "closed": lambda: _("Closed."),
+        "merged": lambda: _("Merged into another ticket."),
+        "snoozed": lambda: _("Snoozed until {time}.", time=to_rfc3339(int(value or 0))),
     }[kind]()
     buttons: tuple[tuple[Button, ...], ...] = ()
     if kind == "snoozed":
-        buttons = ((button(_("Take up again"), "reopen", ticket.ticket_id),),)
+        buttons = ((button(_("Resume"), "reopen", ticket.ticket_id),),)
     if kind == "closed":
-        buttons = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+        buttons = ((button(_("Reopen"), "reopen", ticket.ticket_id),),)
     return _messages(head(ticket, _), words, said, buttons)
 
 

@@ -58,7 +58,7 @@ async def reply(
             wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
         )
         await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
-    return _back(page, ticket, page._("Your answer is on its way."))
+    return _back(page, ticket, page._("The answer is being sent."))
 
 
 @pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
@@ -73,7 +73,7 @@ async def note(
     wanted = validate(ReplyBody, {"text": text, "internal": True})
     said = AgentReply(wanted.text or "", internal=True)
     await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
-    return _back(page, ticket, page._("The note is kept."))
+    return _back(page, ticket, page._("The note is saved."))
 
 
 @pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
@@ -88,9 +88,9 @@ async def assign(
     )
     await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
     page.note(assignee_id=wanted.assignee_id)
-    notice = page._("The ticket has another agent now.")
+    notice = page._("The ticket is reassigned.")
     return _back(
-        page, ticket, notice if wanted.assignee_id else page._("Nobody has the ticket now.")
+        page, ticket, notice if wanted.assignee_id else page._("The ticket is unassigned.")
     )
 
 
@@ -116,7 +116,7 @@ async def snooze(
     until = _until(page, clock)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
     await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
-    return _back(page, ticket, page._("The ticket is put aside."))
+    return _back(page, ticket, page._("The ticket is snoozed."))
 
 
 @pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
@@ -151,7 +151,7 @@ async def merge(
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
     merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
-    return _back(page, merged, page._("The tickets are one now."))
+    return _back(page, merged, page._("The tickets are merged."))
 
 
 @pages.post("/tickets/{ticket_id}/delete", access="project:write", form_page=ticket_page)
@@ -208,4 +208,4 @@ def _until(page: PageContext, clock: Clock) -> datetime:
     try:
         return datetime.fromisoformat(page.form.text("until")).replace(tzinfo=page.timezone)
     except ValueError:
-        raise ValidationFailed(page._("Choose until when the ticket is put aside.")) from None
+        raise ValidationFailed(page._("Choose how long to snooze the ticket.")) from None

@@ -95,7 +95,7 @@ async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
 
 def customer_name(page: PageContext, ticket: Ticket) -> str:
     """What a customer is called, also one who gave no name."""
-    return ticket.customer_name or ticket.customer_email or page._("Somebody without a name")
+    return ticket.customer_name or ticket.customer_email or page._("Unnamed customer")
 
 
 def _asked(filters: dict[str, str], member_id: str | None) -> dict[str, str | None]:

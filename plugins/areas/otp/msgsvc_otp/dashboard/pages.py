@@ -57,7 +57,7 @@ async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect
     asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
     code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
-    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
+    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is being sent."))
 
 
 @pages.get("/codes/{otp_id}", access="project:read")
@@ -88,4 +88,7 @@ async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redire
     if isinstance(verdict, ApiError):
         # The wrong guess is counted all the same.
         raise verdict
-    return Redirect(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))
+    return Redirect(
+        page.url(f"/codes/{otp_id}"),
+        page._("Correct. The code is used and can't be verified again."),
+    )

@@ -70,7 +70,7 @@ async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
         wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("Scheduled."))
 
 
 async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
@@ -87,7 +87,7 @@ async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
         wanted_once = validate(UpdateScheduledBody, body, languages=page.languages)
         await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("Saved."))
 
 
 async def _form(

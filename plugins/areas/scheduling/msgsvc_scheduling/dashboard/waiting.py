@@ -18,7 +18,7 @@ RUNS = 5
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    nav = Nav("Schedules", icon="clock", group="sending", order=20)
+    nav = Nav("Scheduled messages", icon="clock", group="sending", order=20)
     pages.get("/schedules", access="project:read", nav=nav)(listed)
     pages.get("/schedules/{record_id}", access="project:read")(schedule)
     pages.post("/schedules/{record_id}/pause", access="project:write", form_page=schedule)(pause)
@@ -89,20 +89,20 @@ async def schedule(
 async def pause(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.pause(page.tx, page.project_id, record_id)
-    return _moved(page, page._("It is paused."))
+    return _moved(page, page._("Paused."))
 
 
 async def resume(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.resume(page.tx, page.project_id, record_id)
-    return _moved(page, page._("It goes on."))
+    return _moved(page, page._("Resumed."))
 
 
 async def cancel(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     kind = kind_of(record_id)
     await scheduling.cancel(page.tx, page.project_id, record_id, kind)
-    return _moved(page, page._("It is never sent any more."))
+    return _moved(page, page._("Deleted. No more messages are sent."))
 
 
 def _moved(page: PageContext, notice: str) -> Redirect:

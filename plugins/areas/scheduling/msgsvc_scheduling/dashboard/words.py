@@ -20,7 +20,7 @@ def in_words(rule: Rule, _: Translate) -> str:
     if rule.days is not None:
         return _.ngettext("Every {count} day", "Every {count} days", rule.days)
     assert rule.cron is not None, "a rule has one way of coming again"
-    return _cron(rule.cron, _) or _("By cron: {cron}", cron=rule.cron)
+    return _cron(rule.cron, _) or _("Cron: {cron}", cron=rule.cron)
 
 
 def _cron(cron: str, _: Translate) -> str | None:

@@ -100,7 +100,7 @@ async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redir
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
     return await _changed(
-        page, all_webhooks, body, page._("Switched on.") if on else page._("Switched off.")
+        page, all_webhooks, body, page._("Enabled.") if on else page._("Disabled.")
     )
 
 
@@ -127,8 +127,8 @@ async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> R
     body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
     answer = await replays.start(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
-        "{count} event is looked at; what did not arrive is delivered again.",
-        "{count} events are looked at; what did not arrive is delivered again.",
+        "Replaying: {count} event is checked, and delivered again if it did not arrive.",
+        "Replaying: {count} events are checked, and delivered again if they did not arrive.",
         answer.events,
     )
     return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
@@ -162,7 +162,7 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
 async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
     await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
-    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("Redelivering."))
 
 
 async def _changed(
