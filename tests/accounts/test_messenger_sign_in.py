@@ -15,7 +15,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from tests.accounts.people import browser, new_account
 
 ANN = ChannelUser("1001", "Ann", "ann_k", "en")

@@ -11,7 +11,7 @@ from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Role, UpdateMemberBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.accounts.people import new_account
 
 

@@ -20,9 +20,9 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.work import PATIENCE_S
 from tests.api.subscribing import Subscribe
 
 ANN = ChannelUser("user-ann", "Ann", "ann", "en")

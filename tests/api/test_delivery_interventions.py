@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 
 ANN = ChannelUser("ann", "Ann", None, "en")
 

@@ -12,8 +12,8 @@ import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers import export
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 PATH = "/v1/subscribers/export"

@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Media
 from msgsvc_core.files import purging
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send
 from tests.api.file_host import MP4, PDF, PNG
 

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.copies import AGAIN_AFTER_S
 from msgsvc_forms.models import NewSubmission

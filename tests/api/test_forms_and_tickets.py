@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms
 from msgsvc_helpdesk import plugin as helpdesk
 from tests.api.conversation.people import Talker, events_of

@@ -11,8 +11,8 @@ from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_drip import plugin as drip_plugin
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.models import NewSubmission

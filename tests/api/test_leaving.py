@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.kernel.errors import SubscriberNotFound
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.test_subscribers import events_of
 

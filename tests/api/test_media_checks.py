@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError
 from msgsvc_core.channels import Media as OutgoingMedia
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.conftest import Send
 from tests.api.file_host import MP4, PDF, PNG, File, FileHost, serving
 from tests.api.reading import events_named, message_of

@@ -13,8 +13,8 @@ from msgsvc_core.files import media_checks
 from msgsvc_core.files.media_checks import FIT_S, MOST_OPEN_OF_HOST, UNFIT_S
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.file_host import File, FileHost, serving
 from tests.api.reading import events_named, message_of

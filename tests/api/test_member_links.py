@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 

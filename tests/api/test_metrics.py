@@ -14,8 +14,8 @@ from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.database_metrics import FRESH_S, DatabaseMetrics
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 TOKEN = "a-token-of-some-length-for-tests"
 

@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.channels import Blocked, ChannelUser, Started
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.reading import events_named
 

@@ -7,8 +7,8 @@ import httpx2
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 
 ANN, EVE = (ChannelUser(name, name, name.lower(), "en") for name in ("Ann", "Eve"))
 

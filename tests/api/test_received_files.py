@@ -21,8 +21,8 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.file_host import MP4, PDF, PNG
 from tests.api.subscribing import Subscribe
 

@@ -5,7 +5,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 
 PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")

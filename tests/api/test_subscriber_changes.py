@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.test_permissions import MakeTenant
 

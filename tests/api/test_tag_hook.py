@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.subscribing import Subscribe
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from msgsvc_core.security import dns
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.webhooks import WebhookReceiver
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.webhooks import WebhookReceiver
 from msgsvc_webhooks.service import Webhooks
 from tests.api.address_forms import ANSWERS, FORMS
 

@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import SECRET_KEY, tenant_of
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.channel import RecordingPlugin
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import SECRET_KEY, tenant_of
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin

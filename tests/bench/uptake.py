@@ -24,9 +24,9 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.channel import RecordingPlugin
+from msgsvc_devkit.fixtures import SECRET_KEY
 from msgsvc_drip.step_runner import StepRunner
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running

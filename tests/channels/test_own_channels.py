@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot
 from tests.channels.messenger import FakeChannel, Platform
 

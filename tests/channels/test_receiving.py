@@ -10,9 +10,9 @@ import pytest
 from msgsvc_core.channels import InboundContext, InboundRule
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import FakeClock, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.runners import TestRunner
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, Platform, started
 

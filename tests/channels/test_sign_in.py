@@ -10,8 +10,8 @@ import pytest
 from msgsvc_auth import plugin as auth
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import knows_bot
 from tests.channels.phones import MESSENGERS, Messenger, Phone, Seen, seen
 

@@ -18,8 +18,8 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.cli.live_checks import check_channels
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms
 from msgsvc_helpdesk import plugin as helpdesk
 

@@ -42,7 +42,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.content.markup import to_spans
-from msgsvc_core.testing import Fault, Messenger, Shown
+from msgsvc_devkit import Fault, Messenger, Shown
 from tests.contracts.pigeons import HEADER, MAX_CAPTION, MAX_TEXT, PERSON, TOKEN, Pigeons
 
 log = structlog.get_logger(__name__)

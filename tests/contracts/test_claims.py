@@ -9,8 +9,8 @@ from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.lease_clock import LeaseClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 
 LANES = [f"lane-{number}" for number in range(5)]
 

@@ -15,8 +15,8 @@ from msgsvc_core.db import (
     WriteBatch,
 )
 from msgsvc_core.db.writer import UNITS_PER_BATCH
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S
 
 Backend = SQLiteDatabases | PostgresDatabases
 

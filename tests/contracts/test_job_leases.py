@@ -21,8 +21,8 @@ from msgsvc_core.jobs import (
 )
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 
 LEASE_S = 10
 

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgsvc_core.jobs import Job, JobContext, Retry, exponential
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.work import (
     Work,
     change,

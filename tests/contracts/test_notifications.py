@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.db import Database, postgres_notices
 from msgsvc_core.db.notifications import MAX_BYTES
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 
 Backend = SQLiteDatabases | PostgresDatabases
 

@@ -11,9 +11,9 @@ import pytest
 from msgsvc_core.db import Database, DatabaseUnavailable, WriteBatch, postgres_batches, tx
 from msgsvc_core.db import postgres_notices as notices
 from msgsvc_core.db import postgres_pool as pool
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.work import PATIENCE_S
 from tests.contracts.proxy import Proxy
 from tests.contracts.things import TABLES, add, names
 from tests.expectations import failing

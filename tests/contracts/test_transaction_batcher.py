@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.db import Database, TransactionBatcher, Tx
 from msgsvc_core.db.errors import Deadlock
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.work import PATIENCE_S, until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S, until
 
 Backend = SQLiteDatabases | PostgresDatabases
 

@@ -5,7 +5,7 @@ import pytest
 from msgsvc_core.dashboard import PageContext, Pages, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.providers import NotProvided, Providers
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 
 
 def sample() -> Pages:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.dashboard.sample.pages import Kept, SamplePlugin
 
 BY_HTMX = {"HX-Request": "true", "HX-Target": "part", "HX-Current-URL": "http://msgsvc.test/x?y=1"}

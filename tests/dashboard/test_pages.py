@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard.frame.navigation import GROUPS
 from msgsvc_dashboard.frame.rendering import TEMPLATES
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of

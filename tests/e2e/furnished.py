@@ -14,10 +14,10 @@ from msgsvc_core.dashboard.browser import SESSION_COOKIE
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingPlugin
-from msgsvc_core.testing.clock import START
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import SECRET_KEY, Tenant
+from msgsvc_devkit import RecordingPlugin
+from msgsvc_devkit.clock import START
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import SECRET_KEY, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
 from tests.api.resources import HOOK, LATER

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from msgsvc_core.testing.webhooks import WebhookReceiver
+from msgsvc_devkit.webhooks import WebhookReceiver
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture, someone_new
 from tests.ports import free_ports

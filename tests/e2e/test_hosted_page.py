@@ -16,8 +16,8 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Page, expect
 
-from msgsvc_core.cli.demo.command import SITE
-from msgsvc_core.cli.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.command import SITE
+from msgsvc_devkit.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
     Scheme,

@@ -6,7 +6,7 @@ Pictures of what is seen are left in build/screens.
 import pytest
 from playwright.async_api import expect
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture
 

@@ -15,8 +15,8 @@ from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.sqlite import READERS
 from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.held_shop import STEPS, Call, HeldPlugin, HeldShop, cancel_soon
 

@@ -17,8 +17,8 @@ from msgsvc_core.events import NewEvent
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.security.signing import verify
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_webhooks import plugin
 from msgsvc_webhooks.models import CreateWebhookBody
 from msgsvc_webhooks.service import Webhooks

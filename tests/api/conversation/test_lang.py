@@ -3,7 +3,7 @@
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, shown_of
 
 RUSSIAN = "Теперь сообщения будут приходить на русском."

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Capabilities
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 Offer = Callable[..., Awaitable[None]]

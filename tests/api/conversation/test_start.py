@@ -2,8 +2,8 @@
 
 from msgsvc_core.channels import Blocked, ChannelUser, Unblocked
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 SUBSCRIBED = "You are subscribed to notifications from Shop."

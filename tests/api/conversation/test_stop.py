@@ -2,8 +2,8 @@
 
 import pytest
 
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 FAREWELL = "You are unsubscribed from Shop. Write /start to subscribe again."

@@ -9,7 +9,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.jobs import inspection
 from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import store as submissions
 from tests.api.lists.asking import Asked, lists
 from tests.api.lists.filling import START_MS, Sizes, fill, id_of

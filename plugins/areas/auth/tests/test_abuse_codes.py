@@ -10,8 +10,8 @@ import pytest
 
 from msgsvc_core.channels import Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from plugins.areas.auth.tests.conftest import Person, SignInAs
 
 NO_LINK = "This link is no longer valid. Please ask the site for a new one."

@@ -17,8 +17,8 @@ from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import hide_secrets
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.conftest import CALLBACK, Person
 from plugins.areas.auth.tests.hosted import browsing
 

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_auth import changes
 from msgsvc_auth.changes import Changes, Key
-from msgsvc_core.testing import until
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.work import PATIENCE_S
 
 SESSIONS: list[Key] = [("prj_1", f"ses_{number}") for number in range(100)]
 

@@ -11,8 +11,8 @@ from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 
 #: Seconds, far beyond what a busy machine takes.
 PATIENCE_S = 30

@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_auth import changes, plugin
 from msgsvc_auth.service import SignIn
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
 
 
 @pytest.fixture

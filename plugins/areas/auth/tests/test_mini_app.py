@@ -10,7 +10,7 @@ import pytest
 
 from msgsvc_auth.mini_app import store
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.mini_apps import MESSENGERS, PAYLOAD, MiniApps, mini_apps_of
 from plugins.areas.auth.tests.test_charging import Ledger
 

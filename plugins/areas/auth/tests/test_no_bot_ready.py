@@ -6,7 +6,7 @@ import pytest
 from msgsvc_core.channels import Channel
 from msgsvc_core.channels.failures import ChannelNotReady
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 
 @pytest.fixture

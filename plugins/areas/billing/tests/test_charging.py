@@ -9,8 +9,8 @@ from msgsvc_billing import ledger, store
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import Charge
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
 
 PRICED: dict[str, Any] = {"billing": {"prices": {"broadcast.message": 2, "ticket.reply": 3}}}

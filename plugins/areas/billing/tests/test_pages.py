@@ -5,10 +5,10 @@ import pytest
 from msgsvc_billing import plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, Payer
 
 HOSTILE = '"><img src=x onerror=alert(1)>{{7*7}}'

@@ -8,9 +8,9 @@ import pytest
 from msgsvc_broadcasts import plugin
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing.channel import RecordingChannel
-from msgsvc_core.testing.dashboard import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_sandbox import plugin as sandbox
 
 from .conftest import AddPeople, ended, give, take

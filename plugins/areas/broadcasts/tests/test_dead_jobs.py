@@ -10,8 +10,8 @@ from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, recipients, shown, take
 from .gate import Gate, gate_of, gated, post, under_way

@@ -7,10 +7,10 @@ import pytest
 
 from msgsvc_core.accounts import totp
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.dashboard import Visitor, stranger
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import Visitor, stranger
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 from plugins.areas.dashboard.tests.test_team import link_in
 

@@ -11,9 +11,9 @@ from msgsvc_billing import plugin as billing
 from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 @pytest.fixture

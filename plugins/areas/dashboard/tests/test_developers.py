@@ -19,10 +19,10 @@ from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, until
-from msgsvc_core.testing.dashboard import stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import RecordingChannel, until
+from msgsvc_devkit.dashboard import stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 

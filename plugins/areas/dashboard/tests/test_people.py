@@ -7,10 +7,10 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.dashboard import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import settled
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 

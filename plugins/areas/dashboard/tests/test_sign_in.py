@@ -6,9 +6,9 @@ import pytest
 
 from msgsvc_core.accounts import totp
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{7*7}}'

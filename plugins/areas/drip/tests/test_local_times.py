@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 from msgsvc_drip.definition import DripDefinition
 from msgsvc_drip.schedule import due_after, is_time
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, Started
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 from .conftest import HOUR, Shop, refusal
 

@@ -2,7 +2,7 @@
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 from .orders import ORDER, events, made, values
 from .talker import Talker

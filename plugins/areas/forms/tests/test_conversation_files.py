@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 
 from .conftest import Desk
 from .talker import Talker

@@ -7,8 +7,8 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin
 
 from .orders import ORDER, events, made, values

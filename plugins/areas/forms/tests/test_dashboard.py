@@ -9,10 +9,10 @@ import pytest
 
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.dashboard import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import jobs, plugin
 from msgsvc_forms.service import Forms
 

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting

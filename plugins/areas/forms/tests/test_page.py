@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_forms.definition import read_definition
 from tests.payloads import NAMES, PAYLOADS
 

@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
+from msgsvc_devkit import FakeClock, settled, until
 from msgsvc_forms import jobs
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
 from msgsvc_helpdesk import jobs
 from msgsvc_helpdesk.agents import store
 from msgsvc_helpdesk.agents.desk import AgentDesk

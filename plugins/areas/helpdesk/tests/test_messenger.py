@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ReceivedFile
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import (
     DAY_S,

@@ -12,7 +12,7 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 from msgsvc_otp import plugin
 
 from .conftest import ann_of, refusal

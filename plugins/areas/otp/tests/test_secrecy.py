@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.conformance.tables import all_tables
+from msgsvc_devkit import settled
+from msgsvc_devkit.conformance.tables import all_tables
 from msgsvc_otp import plugin
 from msgsvc_otp.codes import CodeHashes
 

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_devkit import settled
+from msgsvc_devkit.dashboard import visitor
 
 WITH_DASHBOARD = {"core": {"plugins": ("dashboard",)}}
 

@@ -15,8 +15,8 @@ import pytest
 from msgsvc_core.security import dns
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.signing import new_secret, verify
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_webhooks.models import Attempt, Delivery
 from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings

@@ -4,11 +4,11 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.sandbox import SandboxPerson
 from msgsvc_sandbox import plugin
 from msgsvc_sandbox.service import Messenger
-from msgsvc_sandbox.testing import SandboxPerson
 
 
 async def test_people_are_made_listed_changed_and_deleted_without_a_key(

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from playwright.async_api import Page, async_playwright, expect
 
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import chromium
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_sandbox.service import Messenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 pytestmark = pytest.mark.browser
 

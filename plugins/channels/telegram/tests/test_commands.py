@@ -4,9 +4,9 @@ import pytest
 import structlog
 
 from msgsvc_core.channels import BotCommand, DeliveryError, Reason
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_telegram.channel import TelegramChannel
-from msgsvc_telegram.testing import FakeTelegram, Person
 from plugins.channels.telegram.tests.conftest import Site, SiteFactory
 from plugins.channels.telegram.tests.test_service import every_way
 
