@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgsvc_core.api.envelope import envelope
 from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
@@ -55,6 +56,11 @@ class StoredAnswer:
     replayed: bool = False
     #: Whether the body must not be readable in the database.
     is_secret: bool = True
+
+
+def retention_rule(*, hours: int) -> RetentionRule:
+    """Answers are kept for so long."""
+    return RetentionRule("core_idempotency", "created_at_ms", hours * HOUR_MS)
 
 
 T = TypeVar("T", Tx, WriteBatch)

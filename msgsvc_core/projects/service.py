@@ -1,6 +1,6 @@
 """The rules of projects and API keys."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
@@ -79,6 +79,16 @@ class Projects:
         if project is None:
             raise NotFound("there is no project {project_id!r}", project_id=project_id)
         return project
+
+    async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
+        """Existing projects by id."""
+        return await store.get_many(tx, sorted(set(project_ids))) if project_ids else {}
+
+    async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
+        """Ids of the projects that are disabled, of all or of `project_ids`."""
+        return await store.find_disabled(
+            tx, None if project_ids is None else sorted(set(project_ids))
+        )
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
         """What the project has its bots say."""

@@ -20,7 +20,6 @@ from msgsvc_core.kernel.ids import ID_WIDTH
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers import store
-from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import lock_external_id
@@ -115,8 +114,8 @@ class Consents:
         if match is None:
             return False
         choice, asker, minute, seal = match.groups()
-        mine = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
-        keys = [(each.project_id, each.subscriber_id) for each in mine.all]
+        mine = await store.list_by_user(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        keys = [(each.project_id, each.subscriber_id) for each in mine]
         for holder in (await store.get_many(ctx.tx, keys)).values():
             if holder.external_id is None:
                 continue

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_auth import store
-from msgsvc_auth.mini_app import store as mini_app_store
+from msgsvc_auth.mini_app.service import purge_uses
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_core.kernel.clock import DAY_MS, MINUTE_MS, Clock
 
@@ -30,7 +30,5 @@ class SessionPurge:
         used_before_ms = now_ms - MINUTE_MS
         await in_parts(
             lambda: in_steps(ctx, lambda tx, most: store.purge_sessions(tx, before_ms, most)),
-            lambda: in_steps(
-                ctx, lambda tx, most: mini_app_store.purge_uses(tx, used_before_ms, most)
-            ),
+            lambda: in_steps(ctx, lambda tx, most: purge_uses(tx, used_before_ms, most)),
         )
