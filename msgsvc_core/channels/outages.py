@@ -13,6 +13,7 @@ import structlog
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Tx
@@ -178,7 +179,7 @@ class ChannelOutages:
             found = await tx.fetch_val(
                 "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state <> 'dead'"
                 " AND run_at_ms <= :soon_ms LIMIT 1",
-                {"lane": f"channel:{channel_key}", "soon_ms": soon_ms},
+                {"lane": lane_of(channel_key), "soon_ms": soon_ms},
             )
         return found is not None
 

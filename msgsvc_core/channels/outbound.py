@@ -15,7 +15,8 @@ import structlog
 from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
-from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.lanes import channel_of, lane_of
 from msgsvc_core.channels.ordering import RetryOrder
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
@@ -54,9 +55,6 @@ MOST_IN_FLIGHT = 300
 #: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
 CHANGED_MS = 50
 
-#: Seconds that a job may wait for its chat's turn with a batch; for longer it goes back.
-PATIENCE_S = 1.1
-
 #: Seconds between an owner's looks whether somebody stopped or resumed the channel.
 LOOK_S = 1.0
 
@@ -75,11 +73,6 @@ UNPACED = Pace()
 ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE_LIMITED})
 
 log = structlog.get_logger(__name__)
-
-
-class ChannelPaused(Exception):
-    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
-    was not made, or refused for that reason."""
 
 
 class OutboundGate:
@@ -146,7 +139,7 @@ class OutboundGate:
         """Whether a chat may have to wait for its turn."""
         return self._paced() is not None or bool(self._chat_pauses)
 
-    def too_early_s(self, chat_id: str, patience_s: float) -> float | None:
+    def chat_delay_s(self, chat_id: str, patience_s: float) -> float | None:
         """Seconds after which a call in the chat is to be tried again; None if it may wait here.
 
         For the chat's turn it may for `patience_s`; what the platform asked for is always too long.
@@ -206,7 +199,7 @@ class OutboundGate:
             await self._end_outage(channel)
         return made
 
-    async def in_order(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+    async def defer_overtaking(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
         """Puts back those of a batch's jobs that would overtake others; returns the rest."""
         if not self.order:
             return list(jobs)
@@ -218,13 +211,13 @@ class OutboundGate:
                 left.append(job)
             else:
                 # Later than they are: due with them, it would be taken for the next after them.
-                back += self.later([job], until_ms + max(1, self._chat_step_ms()))
+                back += self.reschedule([job], until_ms + max(1, self._chat_step_ms()))
         if back:
             async with ctx.putting_back(back):
                 pass
         return left
 
-    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
+    def reschedule(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
         """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
 
         `counts` is whether the first was tried. Later ones of the receiver wait for them.
@@ -237,14 +230,14 @@ class OutboundGate:
             back.append(Reschedule(job, until_ms, counts and number == 0))
         return back
 
-    def failed(self, jobs: Sequence[Job]) -> None:
+    def on_failed(self, jobs: Sequence[Job]) -> None:
         """Says before the next of their receivers has its turn that jobs failed and come again: the lane
         says so too, when it has written until when."""
         until_ms = self._clock.now_ms() + FAILED_MS
         for job in jobs:
             self.order.note(job, until_ms)
 
-    def again(self, jobs: Sequence[Job]) -> list[Reschedule]:
+    def release(self, jobs: Sequence[Job]) -> list[Reschedule]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
@@ -272,7 +265,7 @@ class OutboundGate:
             self._until_ms = max(self._until_ms, state.paused_until_ms)
             self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
-        for job in await store.put_off(tx, f"channel:{self.key}"):
+        for job in await store.put_off(tx, lane_of(self.key)):
             self.order.note(job, job.run_at_ms)
         self._looked_at_s = -math.inf
 
@@ -589,13 +582,13 @@ class OutboundGates:
     def changed(self, key: str, *, stopped: bool) -> None:
         """Tells the line, and the runner, of a change that was committed here."""
         self[key].changed(stopped=stopped)
-        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+        self._jobs.wake(lane_of(key), self._clock.now_ms())
 
     def outage_changed(self, key: str) -> None:
         """The same of an outage of the channel's platform."""
         self[key].outage_changed()
-        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+        self._jobs.wake(lane_of(key), self._clock.now_ms())
 
     def gate_of(self, lane: str) -> OutboundGate:
         """The gate of a lane `channel:<key>`."""
-        return self[lane.partition(":")[2]]
+        return self[channel_of(lane)]

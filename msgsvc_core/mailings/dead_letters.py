@@ -1,7 +1,7 @@
 """What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
 
 from msgsvc_core.channels.outbound import OutboundGates
-from msgsvc_core.channels.outbox import channel_of
+from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock

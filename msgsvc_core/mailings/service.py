@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NewJob

@@ -1,7 +1,7 @@
 """A press on a button of a project's own message becomes `button.clicked`."""
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button
 from msgsvc_core.events import Events

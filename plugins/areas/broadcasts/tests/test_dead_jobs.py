@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
