@@ -11,7 +11,7 @@ async def find(tx: Tx, account_id: str) -> Secrets | None:
     return await _find(tx, account_id, "")
 
 
-async def hold(tx: Tx, account_id: str) -> Secrets | None:
+async def lock(tx: Tx, account_id: str) -> Secrets | None:
     """The same, and nobody else changes it until the transaction ends."""
     return await _find(tx, account_id, for_update(tx.dialect))
 

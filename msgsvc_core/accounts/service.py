@@ -75,14 +75,16 @@ class Accounts:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, account):
-            raise Conflict(f"email: there is an account {account.email!r} already")
+            raise Conflict(
+                "there is an account {email!r} already", field="email", email=account.email
+            )
         return account
 
     async def find(self, tx: Tx, account_id: str) -> Account:
         """Raises `NotFound`."""
         account = await store.find(tx, account_id)
         if account is None:
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         return account
 
     async def speak(self, tx: Tx, account_id: str, lang: str) -> None:
@@ -93,7 +95,7 @@ class Accounts:
         """Raises `NotFound`."""
         account = await store.find_by_email(tx, _address(email))
         if account is None:
-            raise NotFound(f"there is no account {email!r}")
+            raise NotFound("there is no account {email!r}", email=email)
         return account
 
     async def page(self, tx: Tx, after: str | None, most: int) -> list[Account]:
@@ -106,13 +108,13 @@ class Accounts:
         if "name" in changes:
             changes["name"] = _name(str(changes["name"]))
         if not await store.update(tx, account_id, changes):
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
 
     async def set_active(self, tx: Tx, account_id: str, active: bool) -> None:
         """Lets somebody in or not; who is disabled is out everywhere at once. Raises `NotFound`."""
         status = "active" if active else "disabled"
         if not await store.update(tx, account_id, {"status": status}):
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         if not active:
             await session_store.end_all(tx, account_id)
             for end in self.on_disabled:
@@ -187,8 +189,10 @@ class Accounts:
         owned = await store.count_owned(tx, account.account_id)
         if plan is not None and plan.max_projects is not None and owned >= plan.max_projects:
             raise Conflict(
-                f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has"
-                " more, and the operator of the service changes it"
+                "your plan {name!r} has {limit} project(s); another plan has more, and the"
+                " operator of the service changes it",
+                name=plan.name,
+                limit=plan.max_projects,
             )
         project = await self._projects.add(tx, name)
         await self.give_project(tx, project.project_id, account.account_id)
@@ -215,13 +219,13 @@ class Accounts:
         if account_id is not None:
             await self.find(tx, account_id)
         if not await store.set_owner(tx, project_id, account_id):
-            raise NotFound(f"there is no project {project_id!r}")
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
 
     async def make_member(self, tx: Tx, project_id: str, member_id: str, account_id: str) -> None:
         """Says that a member of a project is this account. Raises `NotFound`, and `Conflict` where the
         account is another member there."""
         if not await store.set_member(tx, project_id, member_id, account_id):
-            raise NotFound(f"there is no active member {member_id!r}")
+            raise NotFound("there is no active member {member_id!r}", member_id=member_id)
 
 
 def digest_of(token: str) -> str:
@@ -233,11 +237,11 @@ def _address(email: str) -> str:
     try:
         return normalized(email)
     except ValueError as error:
-        raise ValidationFailed(f"email: {error}") from None
+        raise ValidationFailed.because(error, field="email") from None
 
 
 def _name(name: str) -> str:
     text = " ".join(name.split())
     if not 0 < len(text) <= NAME_LENGTH or not text.isprintable():
-        raise ValidationFailed(f"name: must have 1-{NAME_LENGTH} characters")
+        raise ValidationFailed("must have 1-{limit} characters", field="name", limit=NAME_LENGTH)
     return text

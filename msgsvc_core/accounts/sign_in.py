@@ -87,7 +87,7 @@ class SignIn:
         await self._rehash(account.account_id, kept.password_hash or "", password)
         async with self._db.transaction() as tx:
             # Comparing took a while, in which the password may have been changed, and sessions ended.
-            now = await credential_store.hold(tx, account.account_id)
+            now = await credential_store.lock(tx, account.account_id)
             present = await store.find(tx, account.account_id)
             if now is None or present is None or now.password_set_at_ms != kept.password_set_at_ms:
                 return Refused()
@@ -116,7 +116,7 @@ class SignIn:
         if waits is not None:
             return waits
         async with self._db.transaction() as tx:
-            kept = await credential_store.hold(tx, account_id)
+            kept = await credential_store.lock(tx, account_id)
             account = await store.find(tx, account_id)
             # Who changes the password ends what was begun with the old one.
             if account is None or kept is None or kept.password_set_at_ms != set_at_ms:
@@ -147,7 +147,7 @@ class SignIn:
         if waits is not None:
             return waits
         async with self._db.transaction() as tx:
-            await credential_store.hold(tx, account_id)
+            await credential_store.lock(tx, account_id)
             return await self._second_factor.take(tx, account_id, code) is not None
 
     async def hashed(self, password: str, email: str) -> str:

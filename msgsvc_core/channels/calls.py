@@ -1,6 +1,6 @@
-"""Sends system messages: questions, edits and answers to buttons, as jobs of the channel's lane.
+"""System messages of bots: questions, edits, answers to buttons, as jobs of the channel's lane.
 
-Handlers queue them in their transaction; no platform is called from inside one.
+Handlers enqueue them in their transaction; no platform is called from inside one.
 """
 
 from collections import defaultdict
@@ -43,7 +43,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import DecryptionError
 
 #: Seconds to wait after the n-th failed try, and how many tries there are.
-BACKOFF = exponential(first_s=1, most_s=60)
+BACKOFF = exponential(first_s=1, max_s=60)
 MAX_ATTEMPTS = 6
 
 
@@ -106,7 +106,7 @@ class BotCalls:
         """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
         key = channel_of(jobs[0].lane)
         channels, gate = self._channels, self._gates[key]
-        async with channels.use(key) as channel:
+        async with channels.borrow(key) as channel:
             if channel is None:
                 log.warning("channel_gone", channel=key, calls=len(jobs))
                 async with ctx.completing(*jobs) as tx:
@@ -142,7 +142,7 @@ class BotCalls:
 
     def _has_expired(self, job: Job) -> bool:
         too_late_ms = job.created_at_ms + MAX_AGE_S * 1000
-        expires_at_ms = job.payload.get("expires_at_ms", too_late_ms)
+        expires_at_ms: int = job.payload.get("expires_at_ms", too_late_ms)
         return self._clock.now_ms() >= min(too_late_ms, expires_at_ms)
 
     async def _notify(self, tx: Tx, job: Job, result: Result) -> None:

@@ -50,19 +50,19 @@ SLOW_BATCHES = 4
 
 #: The most that may be in flight on a channel: what mailings have, and a batch beside them. With half as
 #: many more a broadcast was no quicker.
-MOST_IN_FLIGHT = 300
+MAX_IN_FLIGHT = 300
 
 #: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
 CHANGED_MS = 50
 
 #: Seconds between an owner's looks whether somebody stopped or resumed the channel.
-LOOK_S = 1.0
+REFRESH_S = 1.0
 
 #: Milliseconds for which what failed in our own hands is not overtaken, until the lane has put it back.
 FAILED_MS = 1000
 
 #: Seconds to wait after the n-th 429 in a row that does not say for how long.
-REFUSED_BACKOFF = exponential(first_s=1, factor=2, most_s=60)
+REFUSED_BACKOFF = exponential(first_s=1, factor=2, max_s=60)
 
 #: By how much a wait that we choose may be longer or shorter, so that not all come back at once.
 SPREAD = 0.2
@@ -108,7 +108,7 @@ class OutboundGate:
             failures=settings.outage_failures, trial_calls=settings.trial_calls
         )
         self.concurrency = ConcurrencyLimit(
-            least=settings.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
+            least=settings.min_in_flight, most=MAX_IN_FLIGHT, now_s=time.monotonic
         )
         #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
         #: what the database knows of it.
@@ -118,7 +118,7 @@ class OutboundGate:
         self._refusals = 0
         #: The same for single chats.
         self._chat_pauses: dict[str, int] = {}
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
         #: Changes by us that are being written: what the database says is older than what we know.
         self._writing = 0
 
@@ -159,7 +159,7 @@ class OutboundGate:
         """
         await self.concurrency.until_available()
         with self.concurrency.slots() as slots:
-            slots.take([job.job_id])
+            slots.acquire([job.job_id])
             return await self.call_in_flight(channel, job, chat_id, make)
 
     async def call_in_flight(
@@ -217,7 +217,9 @@ class OutboundGate:
                 pass
         return left
 
-    def reschedule(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
+    def reschedule(
+        self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False
+    ) -> list[Reschedule]:
         """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
 
         `counts` is whether the first was tried. Later ones of the receiver wait for them.
@@ -226,7 +228,7 @@ class OutboundGate:
         back: list[Reschedule] = []
         for number, job in enumerate(jobs):
             until_ms = at_ms + number * step_ms
-            self.order.note(job, until_ms)
+            self.order.record(job, until_ms)
             back.append(Reschedule(job, until_ms, counts and number == 0))
         return back
 
@@ -235,14 +237,14 @@ class OutboundGate:
         says so too, when it has written until when."""
         until_ms = self._clock.now_ms() + FAILED_MS
         for job in jobs:
-            self.order.note(job, until_ms)
+            self.order.record(job, until_ms)
 
     def release(self, jobs: Sequence[Job]) -> list[Reschedule]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
-            # The bot may work again before later ones of the receiver, already claimed, hear of it.
-            self.order.note(job, max(now_ms, job.run_at_ms))
+            # The bot may work again before the recipient's later jobs, already claimed, are paused.
+            self.order.record(job, max(now_ms, job.run_at_ms))
         return [Reschedule(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
@@ -255,7 +257,7 @@ class OutboundGate:
 
     # ---- the lane's gate ------------------------------------------------------------------------
 
-    async def taken_over(self, tx: Tx) -> None:
+    async def on_acquired(self, tx: Tx) -> None:
         """Begins with empty buckets, the pause that was told to the owner before, and its order."""
         self._pacer, self._pace = None, UNPACED
         state = await self._states.find(tx, self.key)
@@ -265,17 +267,17 @@ class OutboundGate:
             self._until_ms = max(self._until_ms, state.paused_until_ms)
             self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
-        for job in await store.put_off(tx, lane_of(self.key)):
-            self.order.note(job, job.run_at_ms)
-        self._looked_at_s = -math.inf
+        for job in await store.list_postponed(tx, lane_of(self.key)):
+            self.order.record(job, job.run_at_ms)
+        self._refreshed_at_s = -math.inf
 
     @property
-    def stale(self) -> bool:
-        return time.monotonic() - self._looked_at_s >= LOOK_S
+    def needs_refresh(self) -> bool:
+        return time.monotonic() - self._refreshed_at_s >= REFRESH_S
 
-    async def look(self, tx: Tx) -> None:
-        if self.stale and not self._writing:
-            self._looked_at_s = time.monotonic()
+    async def refresh(self, tx: Tx) -> None:
+        if self.needs_refresh and not self._writing:
+            self._refreshed_at_s = time.monotonic()
             noted_ms = self._noted_ms
             state = await self._states.find(tx, self.key)
             if not self._writing:
@@ -289,8 +291,8 @@ class OutboundGate:
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
-    def room(self) -> Capacity:
-        paced, limit = self.paced_room(), self.concurrency
+    def capacity(self) -> Capacity:
+        paced, limit = self.paced_capacity(), self.concurrency
         free, now_ms = limit.claimable, self._clock.now_ms()
         if paced is not None and paced.jobs <= 0:
             return paced
@@ -303,20 +305,20 @@ class OutboundGate:
             return replace(paced, jobs=min(paced.jobs, free), batch=batch)
         return Capacity(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
 
-    def paced_room(self) -> Capacity | None:
+    def paced_capacity(self) -> Capacity | None:
         """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
         anything."""
         now_ms = self._clock.now_ms()
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
-            most_ms = round(LOOK_S * 1000)
+            most_ms = round(REFRESH_S * 1000)
             waits = self._stopped or self._circuit.blocks
             wait_ms = most_ms if waits else min(left_ms, most_ms)
             return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
         if self._circuit.left is not None:
             # A trial: a few calls.
             left = max(0, self._circuit.left - len(self._ahead))
-            return Capacity(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
+            return Capacity(left, PACED_BATCHES, now_ms + round(REFRESH_S * 1000))
         pacer = self._paced()
         if pacer is None or pacer.bot is None:
             return None
@@ -330,15 +332,15 @@ class OutboundGate:
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         self.concurrency.claimed([job.job_id for job in jobs])
-        self.expect(jobs)
+        self.reserve_turns(jobs)
 
-    def expect(self, jobs: Sequence[Job]) -> None:
+    def reserve_turns(self, jobs: Sequence[Job]) -> None:
         """Their calls are to begin when the bot's turn comes."""
         if self._pacer is not None or self._circuit.left is not None:
             self._ahead.update(job.job_id for job in jobs)
 
     def put_back(self, job: Job, until_ms: int) -> None:
-        self.order.note(job, until_ms)
+        self.order.record(job, until_ms)
 
     def ended(self, jobs: Sequence[Job]) -> None:
         self.concurrency.dropped([job.job_id for job in jobs])
@@ -350,11 +352,11 @@ class OutboundGate:
     def changed(self, *, stopped: bool) -> None:
         """Somebody here stopped or resumed the channel, or made it another bot's."""
         self._stopped = stopped
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
 
     def outage_changed(self) -> None:
         """Somebody here noted that the platform's outage is over, or is on trial."""
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
 
     async def _learn(
         self, channel: Channel, chat_id: str | None, error: DeliveryError, permit: Permit
@@ -406,11 +408,11 @@ class OutboundGate:
             if permit.trial is None or not await outages.trial_failed(
                 tx, channel, permit.trial, error.text
             ):
-                await outages.begin(tx, channel, error.text)
+                await outages.start(tx, channel, error.text)
 
     async def _end_outage(self, channel: Channel) -> None:
         async with self._writing_state("recovery_not_written") as tx:
-            await self._outages.end(tx, channel)
+            await self._outages.finish(tx, channel)
 
     @asynccontextmanager
     async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:
@@ -545,7 +547,7 @@ class OutboundGate:
 
 
 class OutboundGates:
-    """`service.lines`, by channel key."""
+    """The gates of all channels, by channel key."""
 
     def __init__(
         self,
@@ -561,7 +563,7 @@ class OutboundGates:
     ) -> None:
         self._clock = clock
         self._jobs = jobs
-        self._new_line = partial(
+        self._new_gate = partial(
             OutboundGate,
             clock=clock,
             db=db,
@@ -571,16 +573,16 @@ class OutboundGates:
             metrics=metrics,
             settings=settings,
         )
-        self._lines: dict[str, OutboundGate] = {}
+        self._gates: dict[str, OutboundGate] = {}
 
     def __getitem__(self, key: str) -> OutboundGate:
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = self._new_line(key)
-        return line
+        gate = self._gates.get(key)
+        if gate is None:
+            gate = self._gates[key] = self._new_gate(key)
+        return gate
 
     def changed(self, key: str, *, stopped: bool) -> None:
-        """Tells the line, and the runner, of a change that was committed here."""
+        """Tells the gate, and the runner, of a change that was committed here."""
         self[key].changed(stopped=stopped)
         self._jobs.wake(lane_of(key), self._clock.now_ms())
 

@@ -62,9 +62,9 @@ class AttemptGate(Protocol):
 class Outcome:
     """What follows from an attempt.
 
-    Of one that is not final, `retry_at_ms` is when to try again, in Unix milliseconds; None: as soon as the
-    channel may make calls. `counts` is whether it took up an attempt, `rate_limited` whether the platform asked
-    to wait, or answers nobody.
+    Of one that is not final, `retry_at_ms` is when to try again, in Unix milliseconds; None means as soon as
+    the channel may make calls. `counts` is whether it took up an attempt, `rate_limited` whether the platform
+    asked to wait, or answers nobody.
     """
 
     status: Status
@@ -94,8 +94,8 @@ HELD = Outcome("held")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long something is tried. `max_wait_ms` ends what a platform only asks to wait with, counted from its first
-    refusal; None where something else ends it."""
+    """How long something is tried. `max_wait_ms` limits how long a platform may ask to wait, counted from its
+    first refusal; None where something else ends it."""
 
     backoff: Backoff
     max_attempts: int
@@ -105,9 +105,9 @@ class RetryPolicy:
 class SendAttempt:
     """An attempt: `make` calls the platform, `outcome` says what follows.
 
-    `job` stands for the call in the gate's reckoning. `attempts` counts this one, from 1, and leaves out those in which
-    the platform asked to wait; `calls` has those too. `rate_limited_since_ms` is since when it has asked, in
-    Unix milliseconds. `was_in_doubt` is whether an earlier attempt may have shown it to the person.
+    `job` identifies the call to the gate. `attempts` counts this one, from 1, and leaves out those that the
+    platform asked to repeat later; `calls` has those too. `rate_limited_since_ms` is since when it has asked,
+    in Unix milliseconds. `was_in_doubt` is whether an earlier attempt may have reached the person.
     """
 
     __slots__ = (
@@ -162,10 +162,10 @@ class SendAttempt:
         in_flight: bool = False,
         patience_s: float | None = PATIENCE_S,
     ) -> None:
-        """Makes the call when the bot's and the chat's turn has come; never raises what it does.
+        """Makes the call when the bot's and the chat's turn has come; records what it raises.
 
-        `in_flight` says that the caller has a slot for it. `patience_s` is for how long the chat's turn is waited
-        for; None where the caller has looked.
+        `in_flight` says that the caller has a slot for it. `patience_s` is how long to wait for the chat's
+        turn; None where the caller has checked.
         """
         if patience_s is not None and chat_id is not None:
             delay_s = gate.chat_delay_s(chat_id, patience_s)
@@ -187,10 +187,10 @@ class SendAttempt:
     def outcome(
         self, gate: AttemptGate, policy: RetryPolicy, now_ms: int, *, repeatable: bool
     ) -> Outcome:
-        """What follows, as things are now: all that was refused goes back to its place if the gate has closed since.
+        """What follows, as the gate is now: if it has closed since, what was refused goes back to its place.
 
-        What may have arrived is tried again only where that is `repeatable`: the platform drops what it has seen, or
-        a second time does no harm (docs/decisions/0057-exactly-once.md).
+        What may have arrived is tried again only where that is `repeatable`: the platform drops repeats, or a
+        second time does no harm (docs/decisions/0057-exactly-once.md).
         """
         if self.delay_ms is not None:
             return HELD if self.delay_ms == 0 else Outcome("held", now_ms + self.delay_ms)
@@ -229,7 +229,8 @@ async def run_by_chat(
 
     `run_first` does the first of a chat's jobs; what it returns puts that one and those after it back.
     """
-    # All chats are awaited even if one fails: a call that went on beside the retry of its own job would be made twice.
+    # All chats are awaited even if one fails: a call that went on beside the retry of its own job would be
+    # made twice.
     results = await asyncio.gather(
         *(_run_chat(ctx, jobs, run_first) for jobs in chats), return_exceptions=True
     )

@@ -15,20 +15,22 @@ Reseal = Callable[[Tx], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Rows of a table that are removed `kept_ms` milliseconds after the time in `column`."""
+class RetentionRule:
+    """Rows of a table that are removed `retention_ms` milliseconds after the time in `column`."""
 
     table: str
     column: str
-    kept_ms: int = 0
+    retention_ms: int = 0
 
 
 class Retention:
     """The job that removes old rows. Each owner of tables names what it keeps for how long."""
 
-    def __init__(self, *, clock: Clock, kept: Sequence[Kept], reseal: Sequence[Reseal]) -> None:
+    def __init__(
+        self, *, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
+    ) -> None:
         self._clock = clock
-        self._kept = kept
+        self._rules = rules
         self._reseal = reseal
 
     @property
@@ -38,7 +40,7 @@ class Retention:
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Removes each table's old rows in steps; one that fails keeps no other from its turn."""
         now_ms = self._clock.now_ms()
-        removing = [partial(_remove, ctx, each, now_ms - each.kept_ms) for each in self._kept]
+        removing = [partial(_remove, ctx, each, now_ms - each.retention_ms) for each in self._rules]
         await in_parts(partial(self._reseal_all, ctx), *removing)
 
     async def _reseal_all(self, ctx: JobContext) -> None:
@@ -47,10 +49,10 @@ class Retention:
                 await reseal(tx)
 
 
-async def _remove(ctx: JobContext, kept: Kept, before_ms: int) -> None:
+async def _remove(ctx: JobContext, rule: RetentionRule, before_ms: int) -> None:
     async def some(tx: Tx, most: int) -> int:
-        old = limited_delete(kept.table, f"{kept.column} < :before_ms", tx.dialect)
+        old = limited_delete(rule.table, f"{rule.column} < :before_ms", tx.dialect)
         params = {"before_ms": before_ms, "most": most}
-        return await tx.execute(f"DELETE FROM {kept.table} WHERE {old}", params)
+        return await tx.execute(f"DELETE FROM {rule.table} WHERE {old}", params)
 
     await in_steps(ctx, some)

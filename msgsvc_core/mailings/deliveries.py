@@ -128,7 +128,7 @@ class RecipientSender:
         for (delivery, _), check in zip(with_file, checks, strict=False):
             delivery.failure = check.failure
             if not check.done:
-                delivery.delay_ms = ceil(check.look_again_s * 1000)
+                delivery.delay_ms = ceil(check.retry_in_s * 1000)
 
     async def send(self, context: SendContext, delivery: RecipientDelivery) -> None:
         """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""

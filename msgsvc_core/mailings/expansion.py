@@ -51,7 +51,7 @@ class MailingExpansion:
             asked = Audience.model_validate(mailing.audience)
             # Without its tags, a mailing to all but some would go to all.
             if missing := await missing_name(tx, project_id, asked):
-                await self._cancel(tx, mailing, f"when it was to begin: {missing}")
+                await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
             end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
             if end is None:
@@ -91,10 +91,10 @@ class MailingExpansion:
         now_ms = self._clock.now_ms()
         before: tuple[MailingStatus, ...] = ("running", "paused")
         await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
-        await self._mailings.end(tx, *mailing.key, "cancelled")
+        await self._mailings.finish(tx, *mailing.key, "cancelled")
 
     async def _begin_sending(self, ctx: JobContext, job: Job) -> None:
-        """Makes the ways out, one for each bot; without any the mailing is completed."""
+        """Makes the shards, one for each bot; without any the mailing is completed."""
         project_id = job.project_id or ""
         now_ms = self._clock.now_ms()
         mailing_id = job.payload["job_id"]
@@ -113,14 +113,14 @@ class MailingExpansion:
                 missing = len(set(asked.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
             bots = await audience.bots_of(tx, *mailing.key)
-            await store.add_ways(tx, *mailing.key, bots)
+            await store.add_shards(tx, *mailing.key, bots)
             if mailing.status == "running":
                 await self._send(tx, mailing, bots)
 
     async def _send(self, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
         await self._jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
         if not bots:
-            await self._mailings.end(tx, *mailing.key, "completed")
+            await self._mailings.finish(tx, *mailing.key, "completed")
 
 
 def _goes_on(mailing: Mailing) -> bool:

@@ -48,7 +48,9 @@ class DueRecipient:
     in_doubt: bool = False
 
 
-async def due_retries(tx: Tx, mailing: Mailing, bot: str, now_ms: int, limit: int) -> list[DueRecipient]:
+async def due_retries(
+    tx: Tx, mailing: Mailing, bot: str, now_ms: int, limit: int
+) -> list[DueRecipient]:
     """Recipients who are to be tried again now."""
     rows = await tx.fetch_all(
         "SELECT subscriber_id, attempts, refused_from_ms, reason FROM core_recipients"
@@ -148,7 +150,9 @@ async def _record_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOut
     return [row["subscriber_id"] for row in await tx.fetch_all(statement, params)]
 
 
-async def _record_others(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]) -> list[str]:
+async def _record_others(
+    tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]
+) -> list[str]:
     if not outcomes:
         return []
     columns = (
@@ -184,7 +188,7 @@ def _range_params(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, 
 
 
 def _open_rows(dialect: Dialect) -> str:
-    """The rows `r` of `keys` that have no outcome yet; PostgreSQL needs the parameters of `_range_params` too.
+    """The rows `r` of `keys` without an outcome; PostgreSQL needs the parameters of `_range_params` too.
 
     All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
     """

@@ -1,4 +1,4 @@
-"""Records what became of recipients: the ledger, the counts, their messages and events, in one transaction."""
+"""Records recipients' outcomes: the ledger, the counts, their messages and events, in one transaction."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class MailingOutcomes:
                 outcomes.append(_waiting(delivery, outcome, now_ms))
         # People before their rows, as an erasure has them: two that go the other way would deadlock.
         lost = [each.subscriber.user_id for each in _lost(deliveries)]
-        await self._subscribers.hold(tx, deliveries[0].subscriber.bot, lost)
+        await self._subscribers.lock(tx, deliveries[0].subscriber.bot, lost)
         # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
         recorded = await ledger.record(tx, context.mailing, outcomes)
         ended = [end for subscriber_id, end in final.items() if subscriber_id in recorded]
@@ -90,14 +90,18 @@ class MailingOutcomes:
             recorded = await ledger.record(tx, context.mailing, outcomes)
             await store.count(tx, context.mailing, skipped=len(recorded))
 
-    async def retry_in_doubt(self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]) -> None:
-        """Has those sent to again who were in flight when a process died: the platform drops what they got."""
+    async def retry_in_doubt(
+        self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
+    ) -> None:
+        """Sends again to those in flight when a process died: the platform drops what they got."""
         now_ms = self._clock.now_ms()
         await ledger.record(
             tx,
             context.mailing,
             [
-                RecipientOutcome(each.subscriber_id, "queued", reason=DOUBT, error=DIED, run_at_ms=now_ms)
+                RecipientOutcome(
+                    each.subscriber_id, "queued", reason=DOUBT, error=DIED, run_at_ms=now_ms
+                )
                 for each in deliveries
             ],
         )
@@ -115,13 +119,13 @@ class MailingOutcomes:
         await self.settle(context, tx, deliveries)
 
     async def settle_left(self, context: SendContext, tx: Tx, job: Job) -> None:
-        """Settles those whom a process that died had in flight: nobody knows whether they got it. On a platform
-        that drops repeats they are sent to again."""
+        """Settles the recipients in flight when a process died: nobody knows whether they got it. On a
+        platform that drops repeats they are sent to again."""
         mailing = context.mailing
         shard = await store.find_shard(tx, *mailing.key, context.gate.key)
         if shard is None or not shard.in_flight:
             return
-        found = await self._subscribers.find_many(
+        found = await self._subscribers.get_many(
             tx, [(mailing.project_id, subscriber_id) for subscriber_id in shard.in_flight]
         )
         deliveries = [RecipientDelivery(job, subscriber) for subscriber in found.values()]
@@ -212,8 +216,8 @@ def _ended(delivery: RecipientDelivery, status: FinalStatus) -> RecipientOutcome
 
 
 def _waiting(delivery: RecipientDelivery, outcome: Outcome, now_ms: int) -> RecipientOutcome:
-    """Someone who is to be tried again. How long a platform may ask to wait is counted from its first refusal: a
-    mailing may well take longer, by its pace or a pause."""
+    """Someone who is to be tried again. How long a platform may ask to wait is counted from its first
+    refusal: a mailing may well take longer, by its pace or a pause."""
     refused_from_ms = delivery.rate_limited_since_ms
     error = None
     if outcome.status == "retry":

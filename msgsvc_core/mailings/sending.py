@@ -1,7 +1,7 @@
-"""Sends a mailing by one bot: a job that claims recipients, calls the platform, and records the outcomes.
+"""Sends a mailing by one bot: a job that claims recipients and records their outcomes.
 
-Who is in flight stands in the row of the mailing's shard, written before their calls begin. If the process dies,
-exactly they are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
+The recipients in flight are stored in one row before their calls start. If the process dies, exactly they
+are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
 """
 
 import asyncio
@@ -17,17 +17,22 @@ import structlog
 from msgsvc_core.channels.concurrency import BULK
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError
-from msgsvc_core.channels.outbound import MAX_IN_FLIGHT, OutboundGate, OutboundGates
 from msgsvc_core.channels.lanes import channel_of
+from msgsvc_core.channels.outbound import MAX_IN_FLIGHT, OutboundGate, OutboundGates
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt
 from msgsvc_core.db import Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, OnDead
-from msgsvc_core.kernel.aio import A_TURN, yield_every
+from msgsvc_core.kernel.aio import BATCH, yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import ledger, pace, store
 from msgsvc_core.mailings.content import read_column
-from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext, obstacle
+from msgsvc_core.mailings.deliveries import (
+    RecipientDelivery,
+    RecipientSender,
+    SendContext,
+    obstacle,
+)
 from msgsvc_core.mailings.ledger import DueRecipient
 from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
@@ -48,7 +53,7 @@ GROUP_SHARE = 0.5
 #: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
 #: a hundred that begin together all answers come together: the answer to a statement waits behind them,
 #: and while the next statement's is awaited no call is left to be made. Lanes, whose batches make fewer
-#: statements, lose nothing with `A_TURN` there.
+#: statements, lose nothing with `BATCH` there.
 SHARED_LOOP_BATCH = 5
 
 #: Seconds after which a shard gives its place in the lane back: others may wait for it, or be due.
@@ -86,7 +91,7 @@ class MailingSender:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, few=True)
+        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True)
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Goes on with the mailings of a batch, side by side; they share what may be in flight."""
@@ -95,7 +100,7 @@ class MailingSender:
         # Their calls are reckoned one by one.
         gate.ended(jobs)
         limit = max(1, MAX_RECIPIENTS_IN_FLIGHT // len(jobs))
-        async with self._channels.use(key) as channel:
+        async with self._channels.borrow(key) as channel:
             runs = [ShardRun(self, ctx, job, channel, gate, limit) for job in jobs]
             ended = await asyncio.gather(*(run.run() for run in runs), return_exceptions=True)
         for failure in ended:
@@ -125,8 +130,8 @@ class ShardRun:
         self._bot = gate.key
         #: The mailing's.
         self._key = job.project_id or "", str(job.payload["job_id"])
-        #: How many may be in flight, of this mailing alone and as far as the platform is quick enough, and how
-        #: many are claimed together.
+        #: How many may be in flight, of this mailing alone and as far as the platform is quick enough, and
+        #: how many are claimed together.
         self._max_limit = limit
         self._limit = self._group_size = 1
         self._slots = gate.concurrency.slots(bulk=True)
@@ -215,7 +220,9 @@ class ShardRun:
             return not self._calls
         if self._next_due_ms is not None:
             return False
-        has_room = self._claimed_full_group and len(self._in_flight) + self._group_size <= self._limit
+        has_room = (
+            self._claimed_full_group and len(self._in_flight) + self._group_size <= self._limit
+        )
         return has_room or not self._calls or len(self._ended) >= self._group_size
 
     def _wait_s(self) -> float:
@@ -225,7 +232,11 @@ class ShardRun:
         if self._next_due_ms is not None:
             wait_s = max(0.0, (self._next_due_ms - now_ms) / 1000)
         capacity = self._gate.paced_capacity()
-        return wait_s if capacity is None else min(wait_s, max(0.02, (capacity.next_check_ms - now_ms) / 1000))
+        return (
+            wait_s
+            if capacity is None
+            else min(wait_s, max(0.02, (capacity.next_check_ms - now_ms) / 1000))
+        )
 
     async def _step(self) -> None:
         """Records what has ended, and claims more people, in one transaction."""
@@ -280,7 +291,9 @@ class ShardRun:
         await store.pause_if_disabled(tx, *self._key, self._clock.now_ms())
         return await store.lock_shard(tx, *self._key, self._bot)
 
-    async def _settle(self, context: SendContext, tx: Tx, ended: Sequence[RecipientDelivery]) -> None:
+    async def _settle(
+        self, context: SendContext, tx: Tx, ended: Sequence[RecipientDelivery]
+    ) -> None:
         if await self._outcomes.settle(context, tx, ended):
             self._has_retries = True
         if ended and not self._has_progressed:
@@ -319,7 +332,9 @@ class ShardRun:
             self._is_stopping = True
         return deliveries, new[-1] if new else shard.walked_to
 
-    async def _due_retries(self, tx: Tx, mailing: Mailing, now_ms: int, limit: int) -> list[DueRecipient]:
+    async def _due_retries(
+        self, tx: Tx, mailing: Mailing, now_ms: int, limit: int
+    ) -> list[DueRecipient]:
         """Those who are to be tried again now, and are taken out of those who wait for that."""
         if not self._has_retries:
             return []
@@ -364,7 +379,7 @@ class ShardRun:
     ) -> list[RecipientDelivery]:
         """Deliveries to those of `claimed` who get one; the others are skipped."""
         project_id = context.mailing.project_id
-        found = await self._sender.subscribers.find_many(
+        found = await self._sender.subscribers.get_many(
             tx, [(project_id, each.subscriber_id) for each in claimed]
         )
         now_ms = self._clock.now_ms()
@@ -378,7 +393,9 @@ class ShardRun:
             subscriber = found.get((project_id, subscriber_id))
             if (why := obstacle(context, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
-                    doubtful.append(RecipientDelivery(self._job, subscriber, attempts=each.attempts + 1))
+                    doubtful.append(
+                        RecipientDelivery(self._job, subscriber, attempts=each.attempts + 1)
+                    )
                 else:
                     skipped.append((subscriber_id, why))
                 continue
@@ -401,7 +418,9 @@ class ShardRun:
 
     # ---- their calls ----------------------------------------------------------------------------
 
-    async def _start_calls(self, context: SendContext, claimed: Sequence[RecipientDelivery]) -> None:
+    async def _start_calls(
+        self, context: SendContext, claimed: Sequence[RecipientDelivery]
+    ) -> None:
         """Begins the calls of those who were just claimed in flight."""
         try:
             sendable = await self._sender.recipients.prepare(context, claimed)
@@ -426,7 +445,7 @@ class ShardRun:
     async def _send_all(
         self, context: SendContext, deliveries: Sequence[RecipientDelivery], step_s: float
     ) -> None:
-        batch = SHARED_LOOP_BATCH if self._shares_loop else A_TURN
+        batch = SHARED_LOOP_BATCH if self._shares_loop else BATCH
         async for number, delivery in yield_every(enumerate(deliveries), batch):
             self._spawn(self._send(context, delivery, number * step_s))
 
@@ -435,7 +454,9 @@ class ShardRun:
         self._calls.add(task)
         task.add_done_callback(self._call_ended)
 
-    async def _send(self, context: SendContext, delivery: RecipientDelivery, after_s: float) -> None:
+    async def _send(
+        self, context: SendContext, delivery: RecipientDelivery, after_s: float
+    ) -> None:
         try:
             if after_s > 0:
                 await asyncio.sleep(after_s)
@@ -463,7 +484,7 @@ class ShardRun:
             return
         now_ms = self._clock.now_ms()
         if check.failure is None:
-            self._stop_until(now_ms + round(check.look_again_s * 1000))
+            self._stop_until(now_ms + round(check.retry_in_s * 1000))
             return
         self._tries = job.payload["tries"] + 1
         attempt = SendAttempt(job, attempts=self._tries)

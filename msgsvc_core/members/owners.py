@@ -1,4 +1,4 @@
-"""What protects owners from whoever holds an API key; implemented by whoever knows how owners sign in."""
+"""Protects owners from holders of an API key; implemented by the plugin that signs owners in."""
 
 from typing import Protocol
 
@@ -16,5 +16,5 @@ class OwnerProtection(Protocol):
         ...
 
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Raises `Conflict` where an API key may not change who a member is, or who speaks as them."""
+        """Raises `Conflict` where an API key may not change a member's identity or messenger accounts."""
         ...

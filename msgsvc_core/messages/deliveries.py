@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes, a little more
 #: or less.
-BACKOFF = exponential(first_s=1, factor=2, most_s=300)
+BACKOFF = exponential(first_s=1, factor=2, max_s=300)
 
 
 def delivery_retries(limits: LimitSettings) -> RetryPolicy:

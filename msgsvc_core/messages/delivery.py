@@ -19,9 +19,9 @@ import structlog
 
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.ordering import receiver_of
 from msgsvc_core.channels.outbound import AHEAD_S, OutboundGates
-from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import PATIENCE_S, Outcome, RetryPolicy
 from msgsvc_core.channels.words import ChannelSender
@@ -83,7 +83,7 @@ class MessageDelivery:
             self.deliver,
             on_dead=self._outcomes.settle_dead,
             on_retry=refuse_ended,
-            few=True,
+            inline=True,
         )
 
     async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
@@ -95,7 +95,7 @@ class MessageDelivery:
         """
         key = channel_of(jobs[0].lane)
         channels, gate = self._channels, self._gates[key]
-        async with channels.use(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
+        async with channels.borrow(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
             try:
                 batch = DeliveryBatch(ctx, channel, gate)
                 await self._run_rounds(batch, await gate.defer_overtaking(ctx, jobs))
@@ -126,10 +126,10 @@ class MessageDelivery:
     async def _load(self, jobs: Sequence[Job]) -> list[Delivery]:
         """What the jobs are about; what is gone is left out."""
         keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
-        messages = await self._db.ask_few(lambda tx: store.find_many(tx, list(keys)))
+        messages = await self._db.read_inline(lambda tx: store.find_many(tx, list(keys)))
         receivers = {(message.project_id, message.subscriber_id) for message in messages}
-        subscribers = await self._db.ask_few(
-            lambda tx: self._subscribers.find_many(tx, list(receivers))
+        subscribers = await self._db.read_inline(
+            lambda tx: self._subscribers.get_many(tx, list(receivers))
         )
         loaded = {message.key: message for message in messages}
         return [
@@ -219,7 +219,9 @@ class MessageDelivery:
         outcomes = self._outcomes
         # A refusal says little where the other runner calls again, with the same key.
         known = [
-            each for each in final if each.failure is None or not (each.in_doubt or batch.repeatable)
+            each
+            for each in final
+            if each.failure is None or not (each.in_doubt or batch.repeatable)
         ]
         async with batch.ctx.transaction() as tx:
             ended = await outcomes.settle(tx, known)
@@ -330,8 +332,8 @@ async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
 
 
 def _apply_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
-    """Uses the edited content. If the file changed, delivery starts again, so that the new one is checked
-    first."""
+    """Uses the edited content. If the attachment changed, reschedules the delivery so that the new file is
+    checked first."""
     message = delivery.message
     if edited is not None and edited != message.content:
         if edited.media != message.content.media:

@@ -12,9 +12,9 @@ from math import ceil
 
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.ordering import receiver_of
 from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
-from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
 from msgsvc_core.channels.words import ChannelSender
@@ -73,7 +73,7 @@ class MessageEditor:
         """Makes the changes of a batch: recipients side by side, those of one in their order."""
         key = channel_of(jobs[0].lane)
         channels, gate = self._channels, self._gates[key]
-        async with channels.use(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
+        async with channels.borrow(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
             by_recipient: dict[Hashable, list[Job]] = defaultdict(list)
             for job in await gate.defer_overtaking(ctx, jobs):
                 by_recipient[receiver_of(job)].append(job)
@@ -103,7 +103,7 @@ class MessageEditor:
         receiver = project_id, job.payload["subscriber_id"]
         async with ctx.reading() as tx:
             message = await store.find(tx, project_id, job.payload["message_id"])
-            return message, (await self._subscribers.find_many(tx, [receiver])).get(receiver)
+            return message, (await self._subscribers.get_many(tx, [receiver])).get(receiver)
 
     async def _is_due(self, ctx: JobContext, attempt: SendAttempt, message: Message) -> bool:
         """Whether the platform is to be called; with `attempt.delay_ms`, later."""
@@ -168,7 +168,7 @@ class MessageEditor:
             return
         attempt.failure = check.failure
         if not check.done:
-            attempt.delay_ms = ceil(check.look_again_s * 1000)
+            attempt.delay_ms = ceil(check.retry_in_s * 1000)
 
     async def _settle(
         self,
@@ -182,15 +182,15 @@ class MessageEditor:
         kind, now_ms = job.payload["change"], self._clock.now_ms()
         if failure is not None:
             error = f"{kind}: {failure.text}"
-            await edit_store.note_refusal(tx, message, error, edit=kind == "edit")
+            await edit_store.record_refusal(tx, message, error, edit=kind == "edit")
             if failure.reason.should_unsubscribe and subscriber is not None:
                 await self._subscribers.block(
                     tx, message.bot, subscriber.user_id, reason=str(failure.reason)
                 )
         elif kind == "edit":
-            await edit_store.note_edited(tx, message, now_ms)
+            await edit_store.record_edited(tx, message, now_ms)
         else:
-            await edit_store.note_deleted(tx, message, now_ms)
+            await edit_store.record_deleted(tx, message, now_ms)
 
     async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Says on the message that a change of it could not be made."""

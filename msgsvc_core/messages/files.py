@@ -45,7 +45,7 @@ class MessageFiles:
         if not files or not self._enabled:
             return []
         checks = self._checks()
-        found = checks.known(files)
+        found = checks.get(files)
         await checks.wait(found)
         return found
 
@@ -60,7 +60,7 @@ class MessageFiles:
         if not with_file or not self._enabled:
             return
         checks = self._checks()
-        found = checks.known([media for _, media in with_file])
+        found = checks.get([media for _, media in with_file])
         if len(found) == len(deliveries) and all(check.may_wait for check in found):
             await checks.wait(found)
         for (delivery, _), check in zip(with_file, found, strict=True):
@@ -95,7 +95,7 @@ def remove_waiting(
             waiting.patient += jobs
             continue
         else:
-            first.delay_ms = ceil(check.look_again_s * 1000)
+            first.delay_ms = ceil(check.retry_in_s * 1000)
         waiting.back += outcome_of(first).reschedule(gate, jobs)
     # The bot's turns are for others meanwhile.
     gate.ended(waiting.patient)

@@ -1,9 +1,9 @@
 """The audit log: kept as long as the setting says, and what else ends by itself."""
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.work import until
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.work import until
 from tests.accounts.people import browser, new_account
 
 

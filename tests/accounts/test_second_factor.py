@@ -8,8 +8,8 @@ from msgsvc_core.accounts import totp
 from msgsvc_core.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 from tests.accounts.people import PASSWORD, browser, new_account
 
 NEW_KEY = "another-key-for-tests-only-another-key"

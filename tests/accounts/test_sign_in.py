@@ -9,8 +9,8 @@ from msgsvc_core.accounts import credential_store
 from msgsvc_core.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.accounts.people import PASSWORD, browser, new_account
 
 #: What a link may open an account for.

@@ -11,7 +11,7 @@ from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Role, UpdateMemberBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.accounts.people import new_account
 
 
@@ -66,7 +66,7 @@ async def test_an_invitation_makes_nobody_but_its_addressee_a_member(service: Se
     async with service.db.transaction() as tx:
         _, token = await service.team.invite(tx, project_id, body("bob@x.example"), by="admin")
     eve = await new_account(service, "eve@x.example", password=None)
-    with pytest.raises(Forbidden, match="another e-mail"):
+    with pytest.raises(Forbidden, match="another email"):
         async with service.db.transaction() as tx:
             await service.team.join(tx, token, eve)
     bob = await new_account(service, "bob@x.example", password=None)
@@ -203,4 +203,4 @@ async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceF
 
     async with service.db.read() as tx:
         assert list(await service.team.accounts_of(tx, project_id)) == [member.member_id]
-        assert (await service.members.find(tx, project_id, member.member_id)).email == bob.email
+        assert (await service.members.get(tx, project_id, member.member_id)).email == bob.email

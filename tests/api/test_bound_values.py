@@ -6,7 +6,7 @@ import pytest
 from msgsvc_core.db import Tx
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.accounts.people import new_account
 
 KEY = {"Idempotency-Key": "the-first-key"}

@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,7 +60,7 @@ class BillingPlugin:
         self._admission = Admission(
             clock=context.clock, db=context.db, billing=self._billing, charges=self._charges
         )
-        self._billing.on_change.append(self._admission.forget)
+        self._billing.on_change.append(self._admission.clear)
         self._statements = Statements(clock=context.clock, db=context.db)
         self._renewal = Renewal(clock=context.clock, billing=self._billing)
         self._metrics = BillingMetrics(
@@ -88,12 +88,12 @@ class BillingPlugin:
         await self._charges.charge(tx, charge)
 
     @hookimpl
-    async def admit(self, project_id: str, tx: Tx | None) -> None:
-        await self._admission.admit(project_id, tx)
+    async def check_operation(self, project_id: str, tx: Tx | None) -> None:
+        await self._admission.check(project_id, tx)
 
     @hookimpl
-    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
-        return await self._charges.price(tx, project_id, operation)
+    async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
+        return await self._charges.quote(tx, project_id, operation)
 
     @hookimpl
     async def decide_plan(self, tx: Tx, account_id: str) -> Plan:

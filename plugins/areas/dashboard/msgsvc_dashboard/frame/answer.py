@@ -9,7 +9,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from msgsvc_core.accounts import AccountSession
 from msgsvc_core.accounts.service import Accounts, Belonging
-from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
@@ -19,7 +18,7 @@ from msgsvc_core.pages import page_headers
 from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.frame.addresses import asked_for, root_of
 from msgsvc_dashboard.frame.assets import Assets
-from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.frame.gate import Gate, RoleForbidden
 from msgsvc_dashboard.frame.looks import theme_of
 from msgsvc_dashboard.frame.navigation import Entry, EntryGroup, Navigation
 from msgsvc_dashboard.frame.notices import Notice, forget_notice, leave_notice, read_notice
@@ -138,7 +137,8 @@ class Answers:
                 "static": self._static(request),
                 "root": root_of(request),
                 "status": error.status,
-                "message": shown_message(error),
+                "error": error,
+                "is_of_role": isinstance(error, RoleForbidden),
             },
         )
         headers = _headers()

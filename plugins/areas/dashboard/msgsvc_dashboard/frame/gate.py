@@ -30,6 +30,10 @@ from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.reading import reading
 
 
+class RoleForbidden(Forbidden):
+    """The role in the project does not open the page."""
+
+
 class Place(NamedTuple):
     """A project, and who somebody is in it."""
 
@@ -56,9 +60,9 @@ class Places:
         if role is None:
             raise NotFound("there is no such page")
         return Place(
-            await self._projects.find(tx, project_id),
+            await self._projects.get(tx, project_id),
             role,
-            await self._members.of_account(tx, project_id, account_id),
+            await self._members.find_by_account(tx, project_id, account_id),
             await self._billing.plan_of(tx, project_id),
         )
 
@@ -132,7 +136,7 @@ class Gate:
             fragment=request.headers.get("hx-target", "") if asks_by_htmx else "",
         )
         if not context.may(page.access):
-            raise Forbidden("your role does not open this page")
+            raise RoleForbidden("your role does not open this page")
         return context
 
     @asynccontextmanager
@@ -149,7 +153,7 @@ class Gate:
             yield form
 
     async def _place(self, tx: Tx, page: Page, request: Request, session: AccountSession) -> Place:
-        if page.access in {"operate", "self"}:
+        if page.access in {"installation:operate", "account:self"}:
             return Place()
         project_id = request.path_params["project_id"]
         return await self._places.find(tx, project_id, session.account.account_id)
@@ -160,7 +164,7 @@ def check_address(request: Request) -> None:
     if not all(map(is_storable, request.path_params.values())):
         raise NotFound("there is no such page")
     if not all(is_storable(name + value) for name, value in request.query_params.multi_items()):
-        raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
+        raise ValidationFailed("a text holds NUL or invalid UTF-8", field="query")
 
 
 def from_here(request: Request) -> bool:

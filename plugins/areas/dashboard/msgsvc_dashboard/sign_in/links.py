@@ -78,7 +78,7 @@ class LinkPages:
     ) -> Response:
         form = form or PostedForm()
         shown = {
-            "error": worded(error.message, self._rendering.translate(request)) if error else "",
+            "error": worded(error, self._rendering.translate(request)) if error else "",
             "typed": form,
         }
         status = error.status if error else 200
@@ -90,7 +90,7 @@ class LinkPages:
             return self._rendering.page(request, template, status, account=account, **shown)
         async with self._db.read() as tx:
             member, known = await self._team.invitation(tx, link)
-            project = await self._projects.find(tx, member.project_id)
+            project = await self._projects.get(tx, member.project_id)
         session = await self._gate.session(request)
         return self._rendering.page(
             request,

@@ -62,8 +62,8 @@ class MessengerPages:
             _ = self._rendering.translate(request)
             return self._rendering.told(
                 request,
-                _("Not signed in"),
-                _("Cancel or another number was pressed in the messenger."),
+                _("Sign-in not completed"),
+                _("Cancel or a different number was pressed in the messenger."),
                 403,
             )
         return self._rendering.page(

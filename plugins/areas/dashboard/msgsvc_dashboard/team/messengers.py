@@ -13,7 +13,7 @@ from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
-@ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
+@ACCOUNT.post("/messengers", access="account:self", form_page=account, holds_connection=False)
 async def link(
     page: PageContext,
     messenger_sign_in: MessengerSignIn,
@@ -42,7 +42,7 @@ async def link(
     )
 
 
-@ACCOUNT.post("/messengers/unlink", access="self", again=account)
+@ACCOUNT.post("/messengers/unlink", access="account:self", form_page=account)
 async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")

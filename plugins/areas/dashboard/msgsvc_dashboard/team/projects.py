@@ -10,7 +10,7 @@ from msgsvc_dashboard.team.words import roles
 
 
 @ACCOUNT.get(
-    "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
+    "/projects", access="account:self", nav=Nav("Projects", icon="list", group="overview", order=1)
 )
 async def projects(
     page: PageContext,
@@ -30,9 +30,9 @@ async def projects(
     )
 
 
-@ACCOUNT.post("/projects", access="self", again=projects)
+@ACCOUNT.post("/projects", access="account:self", form_page=projects)
 async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
     made = await accounts.create_project(page.tx, page.account, name)
     page.note(project_id=made.project_id)
-    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))
+    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Project created."))

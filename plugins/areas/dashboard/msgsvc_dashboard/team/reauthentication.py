@@ -40,7 +40,7 @@ class Reauthentication:
             for each in sessions
         ):
             raise ValidationFailed(
-                page._("Sign in again first: you have no password that could be asked for.")
+                page._("Sign in again first: you have no password to confirm this with.")
             )
 
     async def _check_password(self, page: PageContext) -> None:
@@ -55,11 +55,11 @@ class Reauthentication:
         fits = await self._sign_in.check_own_code(
             page.account.account_id, page.form.text("code"), Browser(page.ip, "")
         )
-        _refuse_unless(page, fits, page._("The code is wrong, or was used."))
+        _refuse_unless(page, fits, page._("The code is wrong or was already used."))
 
 
 def _refuse_unless(page: PageContext, fits: TooMany | bool, refusal: str) -> None:
     if isinstance(fits, TooMany):
-        raise RateLimitProject(page._("Too many tries."), retry_after_s=fits.retry_after_s)
+        raise RateLimitProject(page._("Too many attempts."), retry_after_s=fits.retry_after_s)
     if not fits:
         raise ValidationFailed(refusal)
