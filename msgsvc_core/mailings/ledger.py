@@ -100,7 +100,9 @@ async def next_recipients(tx: Tx, mailing: Mailing, shard: MailingShard, limit: 
     return [row["subscriber_id"] for row in rows]
 
 
-async def record(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]) -> set[str]:
+async def record_outcomes(
+    tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]
+) -> set[str]:
     """Writes outcomes; returns the ids of those who are still in the ledger, and had none yet."""
     sent = [each for each in outcomes if each.status == "sent"]
     others = [each for each in outcomes if each.status != "sent"]

@@ -70,7 +70,7 @@ class MailingOutcomes:
         lost = [each.subscriber.user_id for each in _lost(deliveries)]
         await self._subscribers.lock(tx, deliveries[0].subscriber.bot, lost)
         # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
-        recorded = await ledger.record(tx, context.mailing, outcomes)
+        recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
         ended = [end for subscriber_id, end in final.items() if subscriber_id in recorded]
         counts = Counter(status.status for _, status in ended)
         await store.count(
@@ -87,7 +87,7 @@ class MailingOutcomes:
         """Records recipients who don't get it, each with the reason why."""
         if skipped:
             outcomes = [RecipientOutcome(each, "skipped", error=error) for each, error in skipped]
-            recorded = await ledger.record(tx, context.mailing, outcomes)
+            recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
             await store.count(tx, context.mailing, skipped=len(recorded))
 
     async def retry_in_doubt(
@@ -95,7 +95,7 @@ class MailingOutcomes:
     ) -> None:
         """Sends again to those in flight when a process died: the platform drops what they got."""
         now_ms = self._clock.now_ms()
-        await ledger.record(
+        await ledger.record_outcomes(
             tx,
             context.mailing,
             [
