@@ -39,7 +39,7 @@ from msgsvc_core.channels import (
     Inbound,
     Update,
 )
-from msgsvc_core.channels.calls import BotCalls, channel_lanes
+from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
 from msgsvc_core.channels.kinds import ChannelKinds
@@ -821,7 +821,7 @@ class Service:
     def lane_specs(self) -> list[LaneSpec]:
         core = [
             LaneSpec("default", concurrency=8),
-            channel_lanes(self.gates.gate_of),
+            self.gates.lanes,
             file_fetching.LANES,
         ]
         return [*core, *flatten(self.plugins.hook.register_lanes())]

@@ -4,7 +4,7 @@ Handlers enqueue them in their transaction; no platform is called from inside on
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,14 +13,9 @@ import structlog
 
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
-from msgsvc_core.channels.lanes import LANE, channel_of
+from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.ordering import receiver_of
-from msgsvc_core.channels.outbound import (
-    BATCH,
-    BATCHES,
-    OutboundGate,
-    OutboundGates,
-)
+from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import EXPIRED, JOB, SENT, BotOutbox
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
@@ -29,11 +24,9 @@ from msgsvc_core.content.markup import to_spans
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import (
-    Gate,
     Job,
     JobContext,
     JobSpec,
-    LaneSpec,
     NewJob,
     Reschedule,
     exponential,
@@ -45,12 +38,6 @@ from msgsvc_core.security import DecryptionError
 #: Seconds to wait after the n-th failed try, and how many tries there are.
 BACKOFF = exponential(first_s=1, max_s=60)
 MAX_ATTEMPTS = 6
-
-
-#: A bot with a pace, and one whose platform is slow, have more batches, of few jobs each: see `lines`.
-def channel_lanes(gate: Callable[[str], Gate]) -> LaneSpec:
-    """The lanes of all channels."""
-    return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, exclusive=True, gate=gate)
 
 
 #: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the

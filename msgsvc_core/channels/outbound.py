@@ -1,4 +1,7 @@
-"""A channel's way out, in the process that owns its lane: paced, paused, stopped."""
+"""Outbound gate of a channel: rate limits, pauses the platform asked for, circuit breaker.
+
+It lives in the process that leases the channel's lane.
+"""
 
 import asyncio
 import math
@@ -16,7 +19,7 @@ from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
-from msgsvc_core.channels.lanes import channel_of, lane_of
+from msgsvc_core.channels.lanes import LANE, channel_of, lane_of
 from msgsvc_core.channels.ordering import RetryOrder
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
@@ -25,7 +28,15 @@ from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.jobs import store
-from msgsvc_core.jobs.contract import Backoff, Capacity, Job, JobContext, Reschedule, exponential
+from msgsvc_core.jobs.contract import (
+    Backoff,
+    Capacity,
+    Job,
+    JobContext,
+    LaneSpec,
+    Reschedule,
+    exponential,
+)
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
@@ -377,10 +388,12 @@ class OutboundGate:
 
     def _count_answer(self, error: DeliveryError, began_s: float) -> None:
         """A refusal is an answer as well; what failed on our side says nothing of the platform."""
-        if error.reason is not Reason.PLATFORM_UNAVAILABLE:
-            self.concurrency.answered(began_s)
-        elif not isinstance(error, LocalFailure):
+        if isinstance(error, LocalFailure):
+            return
+        if error.reason is Reason.PLATFORM_UNAVAILABLE:
             self.concurrency.unanswered()
+        else:
+            self.concurrency.answered(began_s)
 
     async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
         """What a failure says of whether the platform is there at all."""
@@ -590,6 +603,12 @@ class OutboundGates:
         """The same of an outage of the channel's platform."""
         self[key].outage_changed()
         self._jobs.wake(lane_of(key), self._clock.now_ms())
+
+    @property
+    def lanes(self) -> LaneSpec:
+        """The lanes of all channels. A bot with a pace, and a slow platform, have more batches, of few jobs
+        each: see `OutboundGate.capacity`."""
+        return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, exclusive=True, gate=self.gate_of)
 
     def gate_of(self, lane: str) -> OutboundGate:
         """The gate of a lane `channel:<key>`."""
