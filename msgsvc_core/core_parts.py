@@ -6,6 +6,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
 from msgsvc_core.jobs.retention import RetentionRule
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
@@ -88,8 +89,6 @@ CORE_EVENTS = (
 #: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
 UPDATE_HOURS = 48
 
-HOUR_MS = 3600 * 1000
-DAY_MS = 24 * HOUR_MS
 
 #: Tables whose rows mean nothing after their `expires_at_ms`.
 ENDING = (

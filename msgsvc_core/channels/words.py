@@ -18,7 +18,7 @@ from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
@@ -237,7 +237,7 @@ class TypedAnswers:
         """
         if not text.strip() or channel.capabilities.buttons != "words":
             return None
-        since_ms = self._clock.now_ms() - self._answer_hours * 3_600_000
+        since_ms = self._clock.now_ms() - self._answer_hours * HOUR_MS
         offer = await offers.find(tx, channel.key, chat_id, since_ms)
         if offer is None:
             return None

@@ -5,14 +5,11 @@ from collections.abc import Sequence
 from msgsvc_auth import store
 from msgsvc_auth.mini_app import store as mini_app_store
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, MINUTE_MS, Clock
 
 #: Days for which a session's outcome can be looked up. Its code has expired long before; afterwards,
 #: verifying it again gives `auth_code_invalid` instead of `auth_code_used`.
 KEPT_DAYS = 7
-
-DAY_MS = 24 * 3600 * 1000
-MINUTE_MS = 60 * 1000
 
 
 class SessionPurge:

@@ -14,7 +14,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.conversation.store import subscriptions
@@ -37,8 +37,6 @@ END_JOB = "helpdesk.end_rating"
 
 #: Characters of a comment that are kept.
 MOST_OF_COMMENT = 4000
-
-MINUTE_MS = 60 * 1000
 
 
 class Ratings:

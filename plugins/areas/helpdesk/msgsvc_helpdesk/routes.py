@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import (
     BadRequest,
     BillingBlocked,
@@ -21,7 +21,6 @@ from msgsvc_core.messages.store import find_many
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import desk_routes
 from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.changes import DAY_MS
 from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,

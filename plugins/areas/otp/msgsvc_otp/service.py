@@ -7,7 +7,7 @@ from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.errors import (
     ApiError,
     Conflict,
@@ -148,7 +148,7 @@ class OneTimeCodes:
             subscriber_id=subscriber_id,
             code_hash=self._hashes.hash(request.otp_id, code),
             now_ms=now_ms,
-            expires_at_ms=now_ms + request.ttl_minutes * 60_000,
+            expires_at_ms=now_ms + request.ttl_minutes * MINUTE_MS,
         )
         assert issued is not None, "whoever issues it has made or holds the request"
         await self._billing.charge(tx, Charge(project_id, OPERATION, request.otp_id))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members.service import Members
@@ -20,7 +20,6 @@ from msgsvc_helpdesk.agents import buttons, store, texts
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
-from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import Actor, CustomerMessage, Ticket
 from msgsvc_helpdesk.service import Tickets
 
