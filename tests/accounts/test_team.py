@@ -66,7 +66,7 @@ async def test_an_invitation_makes_nobody_but_its_addressee_a_member(service: Se
     async with service.db.transaction() as tx:
         _, token = await service.team.invite(tx, project_id, body("bob@x.example"), by="admin")
     eve = await new_account(service, "eve@x.example", password=None)
-    with pytest.raises(Forbidden, match="another email"):
+    with pytest.raises(Forbidden, match="another e-mail"):
         async with service.db.transaction() as tx:
             await service.team.join(tx, token, eve)
     bob = await new_account(service, "bob@x.example", password=None)

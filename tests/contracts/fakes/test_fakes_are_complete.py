@@ -26,6 +26,7 @@ INHERITED = {
     "FakeEvents": {"emit"},
     "FakeMailings": {"start", "samples", "count", "cost", "reach", "pause", "go_on"},
     "FakeMessages": {"send", "queue", "add", "judge"},
+    "FakePermissions": {"exists"},
     "FakeSubscribers": {
         "ensure",
         "add_tag",

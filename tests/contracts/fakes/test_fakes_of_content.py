@@ -54,6 +54,9 @@ async def test_a_message_is_queued_found_and_listed(
     assert first.expires_at_ms == first.created_at_ms + 60_000
     assert [each.message_id for each in page] == [second.message_id, first.message_id]
     assert await core.messages.find(tx, project_id, first.message_id) == first
+    found = await core.messages.get_many(tx, project_id, [first.message_id, "msg_unknown"])
+    assert found == {first.message_id: first}
+    assert await core.messages.find_by_ref(tx, "messenger_a", "c1", "77", "m1") is None
     with pytest.raises(NotFound):
         await core.messages.find(tx, "prj_other", first.message_id)
     moments, _ = await core.messages.history(tx, project_id, anna.subscriber_id, PageQuery())

@@ -241,6 +241,29 @@ async def test_a_chat_moves_with_its_people(core: PluginContext, tx: Tx, project
     assert [recorded.chat_id, moved.chat_id] == ["c2", "c3"]
 
 
+async def test_a_person_is_found_by_their_messenger_and_reads_the_language_they_chose(
+    core: PluginContext, tx: Tx, project_id: str
+) -> None:
+    subscribers = core.subscribers
+    await subscribers.set_language(tx, "messenger_a", "chat 77", "77", "ru")
+    anna = await subscribe(core, tx, project_id)
+    await subscribers.set_language(tx, "messenger_a", "chat 77", "77", "en")
+    key = project_id, anna.subscriber_id
+
+    found = await subscribers.find_by_user(tx, project_id, "messenger_a", "77")
+    assert found is not None
+    assert (found.subscriber_id, found.lang) == (anna.subscriber_id, "en")
+    assert await subscribers.find_by_user(tx, project_id, "messenger_b", "77") is None
+    assert [each.status for each in await subscribers.list_by_user(tx, "messenger_a", "77")] == [
+        "active"
+    ]
+    assert await subscribers.language_of(tx, "messenger_a", "77") == "en"
+    assert await subscribers.language_of(tx, "messenger_b", "77") is None
+    assert await subscribers.lock_existing(tx, [key, (project_id, "sub_x")]) == {key: "active"}
+    assert await subscribers.has_bot(tx, project_id, "messenger_a")
+    assert not await subscribers.has_bot(tx, project_id, "messenger_b")
+
+
 async def test_lists_are_newest_first_filtered_and_searched(
     core: PluginContext, tx: Tx, project_id: str, clock: FakeClock
 ) -> None:

@@ -29,6 +29,11 @@ async def test_a_project_is_made_named_and_switched_off(core: PluginContext, tx:
     texts = await core.projects.texts(tx, project.project_id)
 
     assert (found.name, found.status) == ("Store", "disabled")
+    assert await core.projects.get_many(tx, [found.project_id, "prj_unknown"]) == {
+        found.project_id: found
+    }
+    assert await core.projects.find_disabled(tx) == {found.project_id}
+    assert await core.projects.find_disabled(tx, ["prj_unknown"]) == set()
     assert (texts.welcome, texts.farewell) == ("Hi", "Bye")
     with pytest.raises(ValidationFailed):
         await core.projects.add(tx, " Shop")
@@ -105,6 +110,35 @@ async def test_one_open_job_has_a_key(core: PluginContext, tx: Tx, clock: FakeCl
     assert not await core.jobs.bring_forward(tx, NewJob("x.look", {"n": 2}, key="k"))
     assert await core.jobs.bring_forward(tx, NewJob("x.look", {"n": 1}, key="k"))
     assert not await core.jobs.bring_forward(tx, NewJob("x.look", {"n": 1}, key="k"))
+
+
+async def test_what_waits_in_a_lane_is_told(core: PluginContext, tx: Tx, clock: FakeClock) -> None:
+    now_ms = clock.now_ms()
+    later = NewJob("x.look", {"to": "anna"}, lane="channel:a", run_at_ms=now_ms + 1000)
+    await core.jobs.enqueue(tx, NewJob("x.look", {"to": "boris"}, lane="channel:a"), later)
+
+    assert await core.jobs.running(tx, "channel:a", "x.look") == []
+    postponed = await core.jobs.list_postponed(tx, "channel:a")
+    assert [job.payload for job in postponed] == [{"to": "anna"}]
+    assert await core.jobs.has_due_by(tx, "channel:a", now_ms)
+    assert not await core.jobs.has_due_by(tx, "channel:b", now_ms)
+    assert await core.jobs.count_by_state(tx) == {
+        "ready": 1,
+        "delayed": 1,
+        "running": 0,
+        "dead": 0,
+    }
+    counted = await core.jobs.count_by_lane(tx, now_ms)
+    assert {(row["state"], row["oldest_ms"]) for row in counted} == {
+        ("ready", now_ms),
+        ("delayed", now_ms + 1000),
+    }
+    found = await core.jobs.find_unclaimed(
+        tx, "channel:a", "x.look", until_ms=now_ms, containing='"anna"'
+    )
+    assert [payload for _, payload in found] == [{"to": "anna"}]
+    await core.jobs.discard_unclaimed(tx, [job_id for job_id, _ in found])
+    assert await core.jobs.list_postponed(tx, "channel:a") == []
 
 
 async def test_a_lane_is_woken_after_the_commit_alone(

@@ -73,6 +73,7 @@ class FakeChannels(Channels):
             settings=settings,
             start_codes=StartCodes(clock=clock, secrets=secrets),
             commands=CommandCatalogue(texts=fake_texts(), declared=list),
+            refresh=self._find_no_others,
             receive=self._record_update,
             apply_health=self._record_health,
         )
@@ -98,11 +99,11 @@ class FakeChannels(Channels):
         if self.get(channel.key) is channel and health.profile is not None:
             channel.profile = health.profile
 
-    async def open(self) -> None:
-        """There is nothing to load."""
-
     async def close(self) -> None:
         """There is nothing to close."""
+
+    async def _find_no_others(self) -> None:
+        """No other process adds channels."""
 
     async def _record_update(self, key: str, update: Update) -> None:
         self.received.append((key, update))

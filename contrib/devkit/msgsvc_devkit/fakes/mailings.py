@@ -21,7 +21,7 @@ from msgsvc_core.mailings.models import (
     Recipient,
 )
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
+from msgsvc_core.mailings.validation import AudienceNames, MailingValidation, PreparedMailing
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.clock import FakeClock
@@ -216,6 +216,7 @@ class FakeMailingValidation(MailingValidation):
             clock=clock,
             channels=channels,
             templates=templates,
+            names=AudienceNames(tags=subscribers.tags, permissions=subscribers.permissions),
             limits=limits,
             message_limits=LIMITS,
             languages=("en", "ru"),
@@ -240,30 +241,11 @@ class FakeMailingValidation(MailingValidation):
         return PreparedMailing(content, counts, unreachable)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        await self._check_audience(tx, project_id, asked)
+        if missing := await self._names.find_missing(tx, project_id, asked):
+            raise missing
+        self._check_channel_names(project_id, asked)
         people = self._people(project_id)
         return sum(self._by_bot([each for each in people if _is_meant(each, asked)]).values())
-
-    async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
-        await self._check_audience(tx, project_id, new.audience)
-        if new.message.permission is not None:
-            await self._check_permission(tx, project_id, "permission", new.message.permission)
-
-    async def _check_audience(self, tx: Tx, project_id: str, asked: Audience) -> None:
-        known = {tag.name for tag in await self._subscribers.tags.list_all(tx, project_id, 0)}
-        for field in ("tags_any", "tags_all", "tags_none"):
-            for name in sorted(set(getattr(asked, field) or ()) - known):
-                raise ValidationFailed(
-                    "this project has no tag {name!r}", field=f"audience.{field}", name=name
-                )
-        if asked.permission is not None:
-            await self._check_permission(tx, project_id, "audience.permission", asked.permission)
-        self._check_channel_names(project_id, asked)
-
-    async def _check_permission(self, tx: Tx, project_id: str, field: str, key: str) -> None:
-        permissions = await self._subscribers.permissions.list_all(tx, project_id)
-        if key not in {each.key for each in permissions}:
-            raise ValidationFailed("this project has no permission {key!r}", field=field, key=key)
 
     def _people(self, project_id: str) -> list[Subscriber]:
         return [each for each in self._subscribers.everybody if each.project_id == project_id]

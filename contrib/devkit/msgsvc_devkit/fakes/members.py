@@ -25,8 +25,13 @@ class FakeMembers(Members):
         self.changes: list[tuple[Member, Member | None]] = []
         #: The member's id by that of the account.
         self.accounts: dict[str, str] = {}
-        self._subscribers = subscribers or FakeSubscribers(clock=clock)
-        super().__init__(clock=clock or FakeClock(), quota=_Room(), on_changed=self._note)
+        self._people = subscribers or FakeSubscribers(clock=clock)
+        super().__init__(
+            clock=clock or FakeClock(),
+            subscribers=self._people,
+            quota=_Room(),
+            on_changed=self._note,
+        )
 
     async def get(self, tx: Tx, project_id: str, member_id: str) -> Member:
         found = await self.get_many(tx, project_id, [member_id])
@@ -52,7 +57,7 @@ class FakeMembers(Members):
 
     async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         found = []
-        for person in self._subscribers.everybody:
+        for person in self._people.everybody:
             member = await self.find_by_subscriber(tx, person.project_id, person.subscriber_id)
             if member is not None and (person.bot, person.user_id) == (bot, user_id):
                 found.append((person.subscriber_id, member))

@@ -37,7 +37,7 @@ from msgsvc_devkit.fakes.channels import FakeChannels
 from msgsvc_devkit.fakes.database import FakeDatabase
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.jobs import FakeJobQueue
-from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, Key
+from msgsvc_devkit.fakes.subscribers import FakeSubscribers, Key
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 
 #: The limits of the default settings.
@@ -139,14 +139,12 @@ class FakeMessages(Messages):
             billing=billing or FakeBilling(),
             channels=channels,
             subscribers=subscribers,
+            permissions=subscribers.permissions,
             templates=templates or FakeTemplates(clock=clock, channels=channels),
             changes=FakeMessageChanges(
                 self.by_id, clock=clock, jobs=jobs, channels=channels, events=events
             ),
             limits=LIMITS,
-        )
-        self._permissions = DataLoader(
-            FakeDatabase(), _PermissionLoader(subscribers.permissions).load
         )
 
     @property
@@ -168,6 +166,23 @@ class FakeMessages(Messages):
 
     async def find(self, tx: Tx, project_id: str, message_id: str) -> Message:
         return _found(self.by_id, project_id, message_id)
+
+    async def get_many(
+        self, tx: Tx, project_id: str, message_ids: Sequence[str]
+    ) -> dict[str, Message]:
+        found = [self.by_id[each] for each in message_ids if each in self.by_id]
+        return {each.message_id: each for each in found if each.project_id == project_id}
+
+    async def find_by_ref(
+        self, tx: Tx, bot: str, chat_id: str, user_id: str, message_ref: str
+    ) -> Message | None:
+        for message in self.by_id.values():
+            if (message.bot, message.message_ref) == (bot, message_ref):
+                key = message.project_id, message.subscriber_id
+                person = (await self._subscribers.get_many(tx, [key])).get(key)
+                if person and (person.chat_id, person.user_id) == (chat_id, user_id):
+                    return message
+        return None
 
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         if query.channel is not None:
@@ -199,22 +214,24 @@ class FakeMessages(Messages):
     async def button_pressed(self, ctx: InboundContext) -> None:
         update = ctx.update
         assert isinstance(update, ButtonPressed)
-        for message in self.by_id.values():
-            buttons = [button for row in message.content.buttons for button in row]
-            pressed = next((each for each in buttons if each.data == update.data), None)
-            if pressed and (message.bot, message.message_ref) == (ctx.channel, update.message_ref):
-                await ctx.answer_button()
-                await self._events.emit(
-                    ctx.tx,
-                    message.project_id,
-                    "button.clicked",
-                    {"message_id": message.message_id, "data": update.data, "text": pressed.text},
-                    subscriber=await self._subscribers.get(
-                        ctx.tx, message.project_id, message.subscriber_id
-                    ),
-                )
-                return
-        await ctx.answer_button(ctx._("This button no longer works."))
+        message = await self.find_by_ref(
+            ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.message_ref
+        )
+        buttons = [each for row in message.content.buttons for each in row] if message else []
+        pressed = next((each for each in buttons if each.data == update.data), None)
+        if message is None or pressed is None:
+            await ctx.answer_button(ctx._("This button no longer works."))
+            return
+        await ctx.answer_button()
+        await self._events.emit(
+            ctx.tx,
+            message.project_id,
+            "button.clicked",
+            {"message_id": message.message_id, "data": update.data, "text": pressed.text},
+            subscriber=await self._subscribers.get(
+                ctx.tx, message.project_id, message.subscriber_id
+            ),
+        )
 
 
 class FakeMessageChanges(MessageChanges):
@@ -297,19 +314,6 @@ class FakeMessageChanges(MessageChanges):
             if (message.project_id, message.job_id) == (project_id, job_id)
         ]
         return sorted(each for each in found if each > after)[:most]
-
-
-class _PermissionLoader:
-    """Finds those of a project's permissions that there are."""
-
-    def __init__(self, permissions: FakePermissions) -> None:
-        self._permissions = permissions
-
-    async def load(self, tx: Tx, keys: Sequence[Key]) -> dict[Key, bool]:
-        known = {owner: await self._permissions.list_all(tx, owner) for owner, _ in keys}
-        return {
-            (owner, key): True for owner, key in keys if key in {each.key for each in known[owner]}
-        }
 
 
 def _found(by_id: dict[str, Message], project_id: str, message_id: str) -> Message:

@@ -1,6 +1,6 @@
 """Projects and API keys in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from msgsvc_core.db import Tx
@@ -42,6 +42,13 @@ class FakeProjects(Projects):
         if project_id not in self.by_id:
             raise NotFound("there is no project {project_id!r}", project_id=project_id)
         return self.by_id[project_id]
+
+    async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
+        return {each: self.by_id[each] for each in project_ids if each in self.by_id}
+
+    async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
+        disabled = {each.project_id for each in self.by_id.values() if each.status != "active"}
+        return disabled if project_ids is None else disabled & set(project_ids)
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
         return self._texts.get(project_id, ProjectTexts())

@@ -22,8 +22,10 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
+    PersonSubscription,
     Recipient,
     Source,
+    Status,
     Subscriber,
     SubscriberFilters,
     SubscriberQuery,
@@ -93,6 +95,9 @@ class FakeTags(Tags):
     async def ids_of(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
         known = self._names(project_id)
         return [known[name] for name in names if name in known]
+
+    async def lock_missing(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
+        return sorted(set(names) - self._names(project_id).keys())
 
     async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
         return [
@@ -196,6 +201,9 @@ class FakePermissions(Permissions):
         if (project_id, key) not in self._defined:
             raise NotFound("there is no permission {key!r}", key=key)
         return self._defined[project_id, key]
+
+    async def find_existing(self, tx: Tx, keys: Sequence[Key]) -> dict[Key, bool]:
+        return {key: True for key in keys if key in self._defined}
 
     async def count_active(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission]
@@ -321,6 +329,8 @@ class FakeSubscribers(Subscribers):
         self.permissions.is_active = self._is_active
         self.by_id: dict[Key, Subscriber] = {}
         self.erased: list[Subscriber] = []
+        #: The language that was chosen in a chat, by bot and chat.
+        self._chosen: dict[tuple[str, str], str] = {}
         super().__init__(
             clock=clock,
             db=FakeDatabase(),
@@ -402,7 +412,7 @@ class FakeSubscribers(Subscribers):
                 *key,
                 channel=name,
                 user_id=user.user_id,
-                lang=self._texts.choose(user.lang),
+                lang=self._chosen.get((channel, chat_id)) or self._texts.choose(user.lang),
                 external_id=None,
                 status="active",
                 source=source,
@@ -458,6 +468,43 @@ class FakeSubscribers(Subscribers):
 
     async def get_many(self, tx: Tx, keys: Sequence[Key]) -> dict[Key, Subscriber]:
         return {key: self._filled(key) for key in keys if key in self.by_id}
+
+    async def find_by_user(
+        self, tx: Tx, project_id: str, channel: str, user_id: str
+    ) -> Subscriber | None:
+        found = self._find(project_id, channel=channel, user_id=user_id)
+        return self._filled((project_id, found[0].subscriber_id)) if found else None
+
+    async def list_by_user(self, tx: Tx, bot: str, user_id: str) -> list[PersonSubscription]:
+        theirs = [
+            each for each in self.by_id.values() if (each.bot, each.user_id) == (bot, user_id)
+        ]
+        return [
+            PersonSubscription(each.project_id, each.subscriber_id, each.status)
+            for each in sorted(theirs, key=lambda each: each.subscriber_id)
+        ]
+
+    async def lock_existing(
+        self, tx: Tx, keys: Collection[Key], *, skip_locked: bool = False
+    ) -> dict[Key, Status]:
+        return {key: self.by_id[key].status for key in keys if key in self.by_id}
+
+    async def language_of(self, tx: Tx, channel: str, user_id: str) -> str | None:
+        theirs = [
+            each for each in self.by_id.values() if (each.bot, each.user_id) == (channel, user_id)
+        ]
+        return max(theirs, key=lambda each: each.last_seen_at_ms).lang if theirs else None
+
+    async def set_language(
+        self, tx: Tx, channel: str, chat_id: str, user_id: str, lang: str
+    ) -> None:
+        self._chosen[channel, chat_id] = lang
+        for key, each in list(self.by_id.items()):
+            if (each.bot, each.user_id) == (channel, user_id):
+                self._change(key, lang=lang)
+
+    async def has_bot(self, tx: Tx, project_id: str, bot: str) -> bool:
+        return bool(self._find(project_id, bot=bot))
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
         if not self._find(project_id, channel=name):
