@@ -122,12 +122,7 @@ async def test_what_waits_in_a_lane_is_told(core: PluginContext, tx: Tx, clock: 
     assert [job.payload for job in postponed] == [{"to": "anna"}]
     assert await core.jobs.has_due_by(tx, "channel:a", now_ms)
     assert not await core.jobs.has_due_by(tx, "channel:b", now_ms)
-    assert await core.jobs.count_by_state(tx) == {
-        "ready": 1,
-        "delayed": 1,
-        "running": 0,
-        "dead": 0,
-    }
+    assert await core.jobs.count_by_state(tx) == {"ready": 1, "delayed": 1}
     counted = await core.jobs.count_by_lane(tx, now_ms)
     assert {(row["state"], row["oldest_ms"]) for row in counted} == {
         ("ready", now_ms),
