@@ -81,7 +81,6 @@ REMAINING: set[Use] = {
     ("msgsvc_core.core_parts", "core_account_sessions"),
     ("msgsvc_core.core_parts", "core_accounts"),
     ("msgsvc_core.core_parts", "core_audit"),
-    ("msgsvc_core.mailings.ledger", "core_jobs"),
 }
 
 CREATED = re.compile(r"(?:create_table\(\s*[\"']|CREATE TABLE (?:IF NOT EXISTS )?)(\w+)")
