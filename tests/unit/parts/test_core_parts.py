@@ -2,14 +2,46 @@
 
 import pytest
 
+from msgsvc_core.billing import BillingGate, Charge, Plan
+from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
+from msgsvc_core.channels.outbox import JOB, BotOutbox, lane_of
+from msgsvc_core.channels.starting import StartCodes
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.db import Tx, WriteBatch
+from msgsvc_core.events import Events
 from msgsvc_core.events.tracked import TrackBody, TrackedEvents
 from msgsvc_core.files.purging import FilePurge
+from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import HOUR_MS
-from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.errors import BillingBlocked, Conflict, Forbidden, ValidationFailed
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.providers import NotProvided, Providers
+from msgsvc_core.mailings.models import Audience
+from msgsvc_core.mailings.validation import AudienceNames
+from msgsvc_core.messages.files import MessageFiles
+from msgsvc_core.messages.limits import MessageLimits
+from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.subscribers.greetings import Greetings
-from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
+from msgsvc_devkit import FakeClock, plugin_context
+from msgsvc_devkit.fakes import (
+    PROJECT,
+    FakeBilling,
+    FakeDatabase,
+    FakeEvents,
+    FakeJobContext,
+    FakeJobQueue,
+    FakeTx,
+    fake_secrets,
+    fake_texts,
+)
 
 
 async def test_a_project_welcomes_in_its_own_words() -> None:
@@ -52,3 +84,184 @@ async def test_files_that_nobody_kept_are_removed_after_their_hours() -> None:
     await purge.purge(FakeJobContext(core.db), [])
 
     assert core.clock.now_ms() - 24 * HOUR_MS in core.db.statements[-1][1].values()
+
+
+async def test_the_hundred_and_first_tag_is_one_too_many() -> None:
+    async def ignore(*_: object) -> None:
+        """Nobody follows tags here."""
+
+    tags = Tags(clock=FakeClock(), max_tags=100, on_added=ignore)
+    with pytest.raises(Conflict, match="100"):
+        known = [{"name": f"tag {number}"} for number in range(100)]
+        await tags.create(FakeTx(answers=[known]), PROJECT, "vip")
+    with pytest.raises(ValidationFailed):
+        await tags.add(FakeTx(), PROJECT, "sub_1", "not a name")
+
+
+async def test_only_new_grants_are_events() -> None:
+    core, events = plugin_context(), FakeEvents()
+    permissions = Permissions(clock=core.clock, events=events, max_permissions=10)
+    granted = [{"permission": "news"}]
+    for answer in (granted, []):
+        await permissions.grant(FakeTx(answers=[answer]), core.subscribers.person(), ["news"])
+
+    assert [event.data["permission"] for event in events.emitted] == ["news"]
+
+
+def test_a_start_code_is_the_same_for_the_same_payload_and_no_part_of_it() -> None:
+    codes = StartCodes(clock=FakeClock(), secrets=fake_secrets())
+    payload = "auth_s_0123456789012345678901"
+
+    assert codes.code_of(payload) == codes.code_of(payload)
+    assert codes.code_of(payload) not in payload
+    assert codes.start_message("auth_shop") == "start auth_shop"
+
+
+def test_commands_are_described_in_the_language_of_their_reader() -> None:
+    def about(_: Translate) -> str:
+        return _("You are subscribed to notifications from {project}.", project="Shop")
+
+    catalogue = CommandCatalogue(texts=fake_texts(), declared=lambda: [ListedCommand("x", about)])
+    [(_, english)], [(_, russian)] = catalogue.listed("en"), catalogue.listed("ru")
+
+    assert english != russian
+    assert catalogue.menu()[0].about["ru"] == russian
+
+
+async def test_what_a_bot_is_to_send_is_sealed_in_the_lane_of_its_channel() -> None:
+    jobs = FakeJobQueue()
+    outbox = BotOutbox(jobs=jobs, secrets=fake_secrets())
+    message = OutgoingMessage("Your code is 1234")
+    await outbox.send(FakeTx(), "messenger_a", "c1", message)
+
+    [job] = jobs.named(JOB)
+    assert job.lane == lane_of("messenger_a")
+    assert "1234" not in str(job.payload)
+    assert outbox.unseal(job.payload["sealed"]) == message
+
+
+async def test_a_job_that_waits_for_later_wakes_its_lane_then() -> None:
+    jobs, woken = JobQueue(FakeClock()), list[tuple[str, int]]()
+    jobs.woken_by(lambda lane, run_at_ms: woken.append((lane, run_at_ms)))
+    tx = FakeTx()
+    await jobs.enqueue(tx, NewJob("x.look", run_at_ms=7), NewJob("x.look", run_at_ms=5))
+
+    assert woken == []
+    tx.commit()
+    assert woken == [("default", 5)]
+
+
+async def test_a_plan_without_export_is_named_in_the_refusal() -> None:
+    fake = FakeBilling()
+    fake.plans[PROJECT] = Plan("free", csv_export=False)
+    gate = BillingGate(
+        db=FakeDatabase(),
+        charge=fake.charge,
+        check=fake.check,
+        quote=fake.quote,
+        plan_of=fake.plan_of,
+    )
+    fake.refused.add("x.sent")
+
+    with pytest.raises(Forbidden, match="free"):
+        await gate.check_export(PROJECT)
+    with pytest.raises(BillingBlocked):
+        await gate.charge(FakeTx(), Charge(PROJECT, "x.sent", "1"))
+
+
+async def test_a_project_shows_its_plan_and_channels() -> None:
+    core = plugin_context()
+    core.billing.plans[PROJECT] = Plan("pro")
+    overview = ProjectOverview(
+        projects=core.projects,
+        limits=LimitSettings(),
+        plan_of=core.billing.plan_of,
+        channels_of=core.channels.list_for_project,
+    )
+    shown = await overview.get(FakeTx(), PROJECT)
+
+    assert (shown.name, shown.plan) == ("Shop", "pro")
+    assert [each.name for each in shown.channels] == ["messenger_a", "messenger_b"]
+
+
+async def test_an_audience_goes_by_what_the_project_has() -> None:
+    core, tx = plugin_context(), FakeTx()
+    names = AudienceNames(tags=core.tags, permissions=core.permissions)
+    await core.tags.ensure(tx, PROJECT, ["vip"])
+
+    assert await names.find_missing(tx, PROJECT, Audience(tags_any=["vip"])) is None
+    assert "audience.tags_none" in str(
+        await names.find_missing(tx, PROJECT, Audience(tags_none=["x"]))
+    )
+
+
+async def test_files_are_not_looked_at_where_that_is_switched_off() -> None:
+    def no_checks() -> object:
+        raise AssertionError("nothing is checked")
+
+    files = MessageFiles(enabled=False, checks=no_checks)  # type: ignore[arg-type] - never called
+    assert await files.check_all([]) == []
+
+
+async def test_a_message_is_written_with_its_job_and_costs_nothing_until_it_is_sent() -> None:
+    core = plugin_context()
+    core.subscribers.person()
+    messages = Messages(
+        clock=core.clock,
+        db=core.db,
+        jobs=core.jobs,
+        events=core.events,
+        billing=core.billing,
+        channels=core.channels,
+        subscribers=core.subscribers,
+        permissions=core.permissions,
+        templates=core.templates,
+        changes=core.messages.changes,
+        limits=MessageLimits.of(LimitSettings()),
+    )
+    unit = WriteBatch()
+    await messages.add(unit, PROJECT, SendBody(subscriber_id="sub_1", text="Hi"), FakeTx())
+
+    assert [shape[0] for shape, _ in unit.rows] == ["core_messages"]
+    assert [job.name for job in core.jobs.enqueued] == ["message.deliver"]
+    assert core.billing.charges == []
+
+
+async def test_a_ticket_goes_to_who_keeps_tickets() -> None:
+    opened: list[TicketRequest] = []
+
+    async def open_ticket(_tx: Tx, request: TicketRequest) -> str:
+        opened.append(request)
+        return "tic_1"
+
+    async def forget(*_: object) -> None:
+        opened.clear()
+
+    desk = TicketDesk(open_ticket=open_ticket, forget_source=forget, is_open=lambda: True)
+    request = TicketRequest(PROJECT, "form", "1", "Help")
+
+    assert await desk.open(FakeTx(), request) == "tic_1"
+    await desk.forget_source(FakeTx(), PROJECT, "form", "1")
+    assert opened == []
+
+
+async def test_listeners_are_for_events_that_there_are() -> None:
+    async def observe(*_: object) -> None:
+        """Nobody looks on."""
+
+    events = Events(clock=FakeClock(), specs=[], observe=observe)
+    with pytest.raises(ValueError, match="no event is named"):
+        events.listen("x.happened", observe)
+    assert await events.emit_many(FakeTx(), []) == []
+
+
+def test_one_object_is_provided_for_a_type() -> None:
+    providers, clock = Providers(), FakeClock()
+    providers.add(clock)
+    providers.add(clock)
+
+    assert providers.get(FakeClock) is clock
+    with pytest.raises(ValueError, match="two objects"):
+        providers.add(FakeClock())
+    with pytest.raises(NotProvided):
+        providers.get(FakeTx)
