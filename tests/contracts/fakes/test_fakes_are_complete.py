@@ -22,9 +22,18 @@ WITHOUT_FAKE = {"dashboard"}
 #: Methods that the fakes inherit, for they only call what is faked. Tests beside this one run them.
 INHERITED = {
     "FakeBilling": {"charge", "check", "quote", "plan_of", "check_export"},
-    "FakeChannels": {"borrow", "receive", "apply_health"},
+    "FakeChannels": {"get_bot", "borrow", "receive", "apply_health"},
     "FakeEvents": {"emit"},
-    "FakeMailings": {"start", "samples", "count", "cost", "reach", "pause", "continue_shard"},
+    "FakeMailings": {
+        "start",
+        "samples",
+        "count",
+        "cost",
+        "reach",
+        "pause",
+        "continue_shard",
+        "must_yield",
+    },
     "FakeMessages": {"send", "queue", "add", "judge"},
     "FakePermissions": {"exists"},
     "FakeSubscribers": {
@@ -34,7 +43,6 @@ INHERITED = {
         "set_permission",
         "get_by_identifier",
         "get_recipient",
-        "bot_of",
     },
     "FakeTags": {"create", "ensure", "add"},
     "FakeTemplates": {"render", "content_of", "preview"},

@@ -6,7 +6,7 @@ from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.events.contract import NewEvent
-from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
 from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
@@ -122,6 +122,9 @@ async def test_what_waits_in_a_lane_is_told(core: PluginContext, tx: Tx, clock: 
     assert [job.payload for job in postponed] == [{"to": "anna"}]
     assert await core.jobs.has_due_by(tx, "channel:a", now_ms)
     assert not await core.jobs.has_due_by(tx, "channel:b", now_ms)
+    assert await core.jobs.has_waiting(tx, "channel:a", {NORMAL: now_ms})
+    assert not await core.jobs.has_waiting(tx, "channel:a", {NORMAL: now_ms - 1, URGENT: now_ms})
+    assert await core.mailings.must_yield(tx, "channel:a") is False
     assert await core.jobs.count_by_state(tx) == {"ready": 1, "delayed": 1}
     counted = await core.jobs.count_by_lane(tx, now_ms)
     assert {(row["state"], row["oldest_ms"]) for row in counted} == {

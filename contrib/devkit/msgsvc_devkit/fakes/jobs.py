@@ -1,6 +1,6 @@
 """Jobs that are recorded instead of run, and what bots would send."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -57,6 +57,10 @@ class FakeJobQueue(JobQueue):
 
     async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
         return any(job.run_at_ms <= until_ms for job in self._open(lane))
+
+    async def has_waiting(self, tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
+        waiting = [job for job in self._open(lane) if job.priority in due_by]
+        return any(job.run_at_ms <= due_by[job.priority] for job in waiting)
 
     async def count_by_state(self, tx: Tx) -> dict[str, int]:
         now_ms = self._clock.now_ms()
