@@ -95,9 +95,6 @@ DAY_MS = 24 * HOUR_MS
 ENDING = (
     "core_links",
     "core_member_links",
-    "core_account_links",
-    "core_account_sessions",
-    "core_account_requests",
     "core_start_codes",
     "core_limit_hits",
 )
@@ -111,6 +108,5 @@ def kept_rows(settings: Settings) -> list[Kept]:
         Kept("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
         Kept("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
         Kept("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
-        Kept("core_audit", "at_ms", settings.accounts.audit_days * DAY_MS),
         *(Kept(table, "expires_at_ms") for table in ENDING),
     ]

@@ -2,11 +2,23 @@
 
 from typing import Literal
 
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members.models import Role
+
+
+@value_object
+class Viewer:
+    """Who has a page open. An operator runs the installation."""
+
+    account_id: str
+    email: str
+    name: str
+    is_operator: bool
+
 
 #: `see`: customers, their conversations, and how the project does. `look`: everything else, without
 #: changing it. `answer`: work with customers. `manage`: change the project. `own`: what it costs, and
-#: whose it is. `operate`: the installation; no role gives it, only `Account.is_operator`. `self`: pages
+#: whose it is. `operate`: the installation; no role gives it, only `Viewer.is_operator`. `self`: pages
 #: of whoever is signed in, at no project.
 Access = Literal["see", "look", "answer", "manage", "own", "operate", "self"]
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
-from msgsvc_core.dashboard.access import Access, may
+from msgsvc_core.dashboard.access import Access, Viewer, may
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.i18n import own_name
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts import Account
     from msgsvc_core.billing import Plan
     from msgsvc_core.db import Tx
     from msgsvc_core.kernel.clock import Clock
@@ -30,11 +29,11 @@ class PageContext:
     it, and the page named by `again` is shown anew with `error` and with `form`, what was typed.
     """
 
-    account: "Account"
+    viewer: Viewer
     #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
     project: "Project | None"
     role: "Role | None"
-    #: Who the account is among the project's members; None for an owner who is no member.
+    #: Who the viewer is among the project's members; None for an owner who is no member.
     member: "Member | None"
     plan: "Plan | None"
     lang: str
@@ -49,7 +48,7 @@ class PageContext:
     #: Where the dashboard begins, e.g. `/dashboard`, also below another application.
     root: str
     ip: str
-    #: The browser in which they are signed in.
+    #: Names the viewer's session in this browser.
     session_id: str = ""
     #: The id of the htmx target that asks for a fragment; empty for a whole page.
     fragment: str = ""
@@ -80,7 +79,7 @@ class PageContext:
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""
         if access == "operate":
-            return self.account.is_operator
+            return self.viewer.is_operator
         return access == "self" or may(self.role, access)
 
     def url(self, path: str, **query: object) -> str:

@@ -24,16 +24,20 @@ class Kept:
 
 
 class Retention:
-    """The job that removes old rows. Each owner of tables names what it keeps for how long."""
+    """The job `name` that removes old rows. Each owner of tables has one, and names what it keeps for how
+    long."""
 
-    def __init__(self, *, clock: Clock, kept: Sequence[Kept], reseal: Sequence[Reseal]) -> None:
+    def __init__(
+        self, *, name: str, clock: Clock, kept: Sequence[Kept], reseal: Sequence[Reseal]
+    ) -> None:
+        self._name = name
         self._clock = clock
         self._kept = kept
         self._reseal = reseal
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec("core.purge", self.purge, every_s=3600)
+        return JobSpec(self._name, self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Removes each table's old rows in steps; one that fails keeps no other from its turn."""

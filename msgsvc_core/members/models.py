@@ -26,6 +26,15 @@ LINK_EXPIRES_IN_S = 24 * 3600
 
 
 @value_object
+class Membership:
+    """A project of an account's, and its role in it."""
+
+    project_id: str
+    name: str
+    role: Role
+
+
+@value_object
 class Member:
     """Somebody of the project's own people. `subscriber_ids` is who they are in messengers, the one who
     was linked first before the others; who was removed is nobody there."""

@@ -18,10 +18,9 @@ class SealedColumn:
     column: str
 
 
-#: Settings of projects' messengers, second factors, and the text that shows whether keys were lost.
+#: Settings of projects' messengers, and the text that shows whether keys were lost.
 CORE_SEALED = (
     SealedColumn("core_channels", "settings"),
-    SealedColumn("core_accounts", "totp_secret"),
     SealedColumn("core_key_canary", "sealed"),
 )
 

@@ -16,7 +16,7 @@ from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
 from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import SECRET_KEY, tenant_of
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of

@@ -8,10 +8,10 @@ import httpx2
 import pytest
 
 from msgsvc_core.dashboard import ALLOWED
-from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing

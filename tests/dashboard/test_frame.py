@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from tests.dashboard.sample.pages import Kept, SamplePlugin

@@ -9,7 +9,7 @@ from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_dashboard.testing import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin as dashboard_plugin
 from msgsvc_forms import plugin as forms_plugin

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.plans import Explainer, Statement, explainer_of, note_statements

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard.frame.navigation import GROUPS
 from msgsvc_dashboard.frame.rendering import TEMPLATES

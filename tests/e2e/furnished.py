@@ -10,13 +10,13 @@ import httpx2
 from playwright.async_api import BrowserContext, Page
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard.browser import SESSION_COOKIE
+from msgsvc_dashboard.frame.browser import SESSION_COOKIE
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import Guard, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingPlugin
 from msgsvc_core.testing.clock import START
-from msgsvc_core.testing.dashboard import Visitor, stranger, visitor
+from msgsvc_dashboard.testing import Visitor, stranger, visitor
 from msgsvc_core.testing.fixtures import SECRET_KEY, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing

@@ -9,7 +9,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_auth.service import TRIAL
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 
 from .conftest import CALLBACK, Person
 

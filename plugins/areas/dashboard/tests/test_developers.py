@@ -22,7 +22,7 @@ from msgsvc_core.jobs import NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.testing import RecordingChannel, until
-from msgsvc_core.testing.dashboard import stranger, visitor
+from msgsvc_dashboard.testing import stranger, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.developers.jobs import REFUSALS
@@ -124,7 +124,7 @@ async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceF
         await service.jobs.enqueue(tx, NewJob("batch.complete", {"token": "hush"}, lane="default"))
         await tx.execute("UPDATE core_jobs SET state = 'dead', last_error = :why", {"why": HOSTILE})
         await tx.execute(
-            "UPDATE core_accounts SET is_operator = TRUE WHERE account_id = :account_id",
+            "UPDATE dashboard_accounts SET is_operator = TRUE WHERE account_id = :account_id",
             {"account_id": operator.account_id},
         )
 

@@ -8,7 +8,7 @@ from msgsvc_core.events import Event
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.overview import Counts

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.testing import settled
-from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_dashboard.testing import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 

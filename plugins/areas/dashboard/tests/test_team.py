@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_drip import count_store
 from msgsvc_drip.service import Drips

@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_dashboard.testing import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
 from msgsvc_forms import jobs, plugin

@@ -11,7 +11,7 @@ from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.members.models import Role
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.dashboard import Visitor, visitor
+from msgsvc_dashboard.testing import Visitor, visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
 from msgsvc_helpdesk import plugin

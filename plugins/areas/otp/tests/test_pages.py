@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.testing import settled
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 from msgsvc_otp import plugin
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("otp", plugin)], "plugins": ("dashboard",)}

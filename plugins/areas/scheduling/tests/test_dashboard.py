@@ -5,7 +5,7 @@ import pytest
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.service import Service
 from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import plugin
 from msgsvc_scheduling.dashboard.words import in_words

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from msgsvc_core.testing import settled
-from msgsvc_core.testing.dashboard import visitor
+from msgsvc_dashboard.testing import visitor
 
 WITH_DASHBOARD = {"core": {"plugins": ("dashboard",)}}
 

@@ -101,4 +101,4 @@ async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFi
 
 def _only(page: PageContext, account_id: str) -> str | None:
     """Who pays sees all their projects, another owner this one alone."""
-    return None if page.account.account_id == account_id else page.project_id
+    return None if page.viewer.account_id == account_id else page.project_id

@@ -1,6 +1,6 @@
 """The page itself."""
 
-from msgsvc_core.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
 from msgsvc_core.events import Events
