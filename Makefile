@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --quiet
 PIN := --constraint constraints.txt
 
 # Each of these folders is a distribution of its own; a new plugin is found by its pyproject.toml.
-DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproject.toml))
+DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproject.toml contrib/*/pyproject.toml))
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help

@@ -17,11 +17,12 @@ MESSAGE = "message.sent"
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One paid operation: `operation` is what is sold, e.g. `auth.confirmed`, `resource_id` of what it
-    was done, e.g. a session. The same pair is one charge, however often it is told of.
+    """One paid operation: `operation` is its kind, e.g. `auth.confirmed`, `resource_id` its subject, e.g. a
+    session. The same pair is charged once, however often it is reported.
 
-    `quantity` is how many of it: a mass send's recipients. Below 0 it gives back what was charged before
-    and did not take place."""
+    `quantity` is the number of units, e.g. a broadcast's recipients. A negative value refunds what was
+    charged and did not take place.
+    """
 
     project_id: str
     operation: str
@@ -48,11 +49,11 @@ class CheckOperation(Protocol):
 
 
 class BillingGate:
-    """`service.billing`: what the core asks of whoever bills.
+    """`service.billing`: the core's calls to a billing plugin.
 
-    `charge` is awaited with each paid operation, `check` before one is taken that is charged later.
-    `quote` returns the credits that one costs now, `owner_of` the account that owns a project, and
-    `decide_plan` the plan of an account, None where nothing is billed.
+    `charge` is awaited with each paid operation, `check` before accepting one that is charged later.
+    `quote` returns the current credits for one, `owner_of` the account that owns a project, and
+    `decide_plan` the plan of an account, None without billing.
     """
 
     def __init__(
@@ -101,4 +102,6 @@ class BillingGate:
         async with self._db.read() as tx:
             plan = await self.plan_of(tx, project_id)
         if plan is not None and not plan.csv_export:
-            raise Forbidden(f"the plan {plan.name!r} has no CSV export; a higher plan has")
+            raise Forbidden(
+                "the plan {name!r} has no CSV export; a higher plan has", name=plan.name
+            )

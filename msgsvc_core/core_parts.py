@@ -1,11 +1,11 @@
-"""What the core itself declares: its events, and how long it keeps old rows."""
+"""The core's own declarations: events, and retention of old rows."""
 
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
-from msgsvc_core.jobs.retention import Kept
+from msgsvc_core.jobs.retention import RetentionRule
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
@@ -100,13 +100,13 @@ ENDING = (
 )
 
 
-def kept_rows(settings: Settings) -> list[Kept]:
+def retention_rules(settings: Settings) -> list[RetentionRule]:
     """How long rows of the core's tables are kept."""
     limits = settings.limits
     return [
-        Kept("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
-        Kept("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
-        Kept("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
-        Kept("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
-        *(Kept(table, "expires_at_ms") for table in ENDING),
+        RetentionRule("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
+        RetentionRule("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
+        RetentionRule("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
+        RetentionRule("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
+        *(RetentionRule(table, "expires_at_ms") for table in ENDING),
     ]

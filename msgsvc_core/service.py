@@ -45,7 +45,7 @@ from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
-from msgsvc_core.core_parts import CORE_EVENTS, kept_rows
+from msgsvc_core.core_parts import CORE_EVENTS, retention_rules
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
@@ -57,15 +57,15 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.events import Event, Events, Listener
-from msgsvc_core.events.forgetting import forget_events
+from msgsvc_core.events.erasure import erase_events
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.events.tracked import TrackedEvents
 from msgsvc_core.files import Files, StoredFile
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files.pages import file_routes
-from msgsvc_core.files.purging import FilePurge, forget_files
+from msgsvc_core.files.purging import FilePurge, erase_files
 from msgsvc_core.files.routes import router as files_router
-from msgsvc_core.http.idempotency import forget_answers
+from msgsvc_core.http.idempotency import erase_stored_answers
 from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.contract import exponential
@@ -265,7 +265,7 @@ class Service:
             start_codes=self.start_codes,
             commands=self.commands,
             receive=self._receive_update,
-            note_health=self._note_channel_health,
+            apply_health=self._apply_channel_health,
         )
         self.erasure = SubscriberErasure(
             clock=self.clock,
@@ -273,13 +273,13 @@ class Service:
             events=self.events,
             erasers=[
                 erase_messages,
-                forget_events,
-                partial(forget_answers, self.secrets, settings.errors_url),
-                forget_files,
+                erase_events,
+                partial(erase_stored_answers, self.secrets, settings.errors_url),
+                erase_files,
                 self._erase_in_plugins,
             ],
         )
-        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_given=self._on_tags_given)
+        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_added=self._on_tags_added)
         self.permissions = Permissions(
             clock=self.clock, events=self.events, max_permissions=limits.permissions
         )
@@ -330,14 +330,14 @@ class Service:
         )
         self.tracked_events = TrackedEvents(
             events=self.events,
-            find_person=self.subscribers.find_named,
+            find_subscriber=self.subscribers.get_by_identifier,
             max_bytes=limits.event_properties_bytes,
         )
         self.project_overview = ProjectOverview(
             projects=self.projects,
             limits=limits,
             plan_of=self.billing.plan_of,
-            channels_of=self.channels.all_of,
+            channels_of=self.channels.list_for_project,
         )
         self.members = Members(
             clock=self.clock,
@@ -458,7 +458,7 @@ class Service:
         self.retention = Retention(
             name="core.purge",
             clock=self.clock,
-            kept=kept_rows(settings),
+            rules=retention_rules(settings),
             reseal=[self.own_channels.reseal, partial(key_canary.reseal, secrets=self.secrets)],
         )
         self.file_fetcher = file_fetching.FileFetcher(
@@ -539,7 +539,7 @@ class Service:
             jobs=self.jobs,
             mailings=self.mailings,
             most=settings.limits.broadcast_recipients,
-            on_dead=self.dead_mailings.bury,
+            on_dead=self.dead_mailings.dead_letter,
         )
         self.mailing_sender = MailingSender(
             clock=self.clock,
@@ -555,7 +555,7 @@ class Service:
             outcomes=mailing_outcomes,
             mailings=self.mailings,
             attempts=settings.limits.delivery_attempts,
-            on_dead=self.dead_mailings.bury,
+            on_dead=self.dead_mailings.dead_letter,
         )
         self.ledger_purge = LedgerPurge(
             clock=self.clock, recipient_days=settings.limits.recipient_days
@@ -577,7 +577,7 @@ class Service:
                 answer_hours=settings.limits.answer_hours,
             ),
             start_codes=self.start_codes,
-            reachable=self.subscribers,
+            chats=self.subscribers,
             on_project_button=self.messages.button_pressed,
         )
         self.inbound = Inbound(
@@ -703,8 +703,8 @@ class Service:
     @cached_property
     def media(self) -> "MediaFiles":
         """Fetches files of messages, for channels that hand them to their platform."""
-        # aiohttp is megabytes of memory that most services use for no file.
-        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded by who needs it
+        # aiohttp takes megabytes of memory that most services do not need for files.
+        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded on first use
 
         return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
 
@@ -777,9 +777,10 @@ class Service:
         return await migrate(self.settings.database_url, self.migrations)
 
     async def open_database(self) -> None:
-        """Connects to the database alone. Raises `MigrationsPending`, `DatabaseUnavailable`.
+        """Connects to the database only. Raises `MigrationsPending`, `DatabaseUnavailable`.
 
-        SQLite is migrated by itself; PostgreSQL, which others may be using, by `msgsvc migrate`.
+        SQLite is migrated automatically; PostgreSQL, which other processes may be using, by `msgsvc
+        migrate`.
         """
         if self.db.dialect == "sqlite":
             await self.migrate()
@@ -790,11 +791,11 @@ class Service:
         await self.db.connect()
 
     async def start(self, role: Role = "serve") -> None:
-        """Opens the database and begins to work; as `work`, on jobs alone, as `msgsvc worker` does.
+        """Opens the database and starts; with role `work`, job processing only, as `msgsvc worker` does.
 
-        Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when what
-        `jobs.runner` needs is not installed; then it leaves nothing open. A service that has been
-        started, or is being started, raises `RuntimeError`: two sets of tasks would share its parts.
+        Raises what `open_database` and a plugin's `on_start` raise, and `SettingsError` when a dependency
+        of `jobs.runner` is not installed; everything is closed again then. Starting twice raises
+        `RuntimeError`: two sets of tasks would share its parts.
         """
         if self._is_started:
             raise RuntimeError("the service has been started: stop it first, or make another one")
@@ -809,7 +810,7 @@ class Service:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
-            await self._look_for_lost_keys()
+            await self._check_key_canary()
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
             undo.push_async_callback(self._close_media)
@@ -834,20 +835,20 @@ class Service:
                 undo.push_async_callback(self.receiver.stop)
             self._started = undo.pop_all()
 
-    async def _look_for_lost_keys(self) -> None:
+    async def _check_key_canary(self) -> None:
         async with self.db.read() as tx:
             readable = await key_canary.is_readable(tx, self.secrets)
         if readable is None:
             async with self.db.transaction() as tx:
                 await key_canary.plant(tx, self.secrets)
         elif not readable:
-            # Most goes on without the old keys; docs/operating.md says what to do.
+            # Most features work without the old keys; docs/operating.md describes the recovery.
             self.keys_are_lost = True
             log.error("secret_keys_lost")
 
-    def begin_stop(self) -> None:
-        """Has requests end that wait for something to happen, e.g. long polls. Call it when the server is
-        told to stop, before it waits for its open requests; `stop` calls it too."""
+    def begin_shutdown(self) -> None:
+        """Ends requests that wait for something to happen, e.g. long polls. Call it at shutdown, before
+        waiting for open requests; `stop` calls it too."""
         try:
             self.plugins.hook.on_stopping()
         except Exception:
@@ -856,7 +857,7 @@ class Service:
 
     async def stop(self) -> None:
         """Ends the work in the order in which nothing is lost, and closes everything."""
-        self.begin_stop()
+        self.begin_shutdown()
         started, self._started = self._started, AsyncExitStack()
         try:
             await started.aclose()
@@ -978,13 +979,13 @@ class Service:
         await await_in_order(self.plugins.hook.charge(tx=tx, charge=charge))
 
     async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
-        hook = self.plugins.hook.admit
-        # Sends ask many thousand times a second, and most installations have nobody to ask.
+        hook = self.plugins.hook.check_operation
+        # Checked on every send, many thousand times a second, and most installations have no billing.
         if hook.get_hookimpls():
             await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
 
     async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
-        pricing = self.plugins.hook.price(tx=tx, project_id=project_id, operation=operation)
+        pricing = self.plugins.hook.quote(tx=tx, project_id=project_id, operation=operation)
         return 0 if pricing is None else int(await pricing)
 
     async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
@@ -999,9 +1000,7 @@ class Service:
         self, tx: Tx, project_id: str, member_id: str, role: MemberRole | None
     ) -> None:
         hook = self.plugins.hook.check_role_change
-        await await_in_order(
-            hook(tx=tx, project_id=project_id, member_id=member_id, role=role)
-        )
+        await await_in_order(hook(tx=tx, project_id=project_id, member_id=member_id, role=role))
 
     async def _check_identity_change(self, tx: Tx, project_id: str, member_id: str) -> None:
         hook = self.plugins.hook.check_identity_change
@@ -1017,10 +1016,10 @@ class Service:
     async def _receive_update(self, channel_key: str, update: Update) -> None:
         await self.inbound.receive(channel_key, update)
 
-    async def _note_channel_health(
+    async def _apply_channel_health(
         self, channel: Channel, health: ChannelHealth, asked_at_ms: int
     ) -> bool:
-        return await self.channel_states.note_health(channel, health, asked_at_ms=asked_at_ms)
+        return await self.channel_states.apply_health(channel, health, asked_at_ms=asked_at_ms)
 
     async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
         hook = self.plugins.hook.on_channel_stopped
@@ -1034,10 +1033,10 @@ class Service:
         hook = self.plugins.hook.on_channel_unavailable
         await await_in_order(hook(tx=tx, channel=channel, detail=detail))
 
-    async def _on_tags_given(
+    async def _on_tags_added(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
-        given = self.plugins.hook.on_tags_given(
+        given = self.plugins.hook.on_tags_added(
             tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
         )
         await await_in_order(given)

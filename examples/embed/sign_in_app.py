@@ -54,7 +54,7 @@ def build(settings: Settings, extra_plugins: Iterable[tuple[str, Any]] = ()) -> 
 
     async def start(request: Request) -> JSONResponse:
         ip, agent = request.client.host if request.client else "", request.headers["user-agent"]
-        client = Client.seen(ip, agent)
+        client = Client.from_request(ip, agent)
         session_id, links = await begin(service, request.app.state.project_id, client)
         answer = JSONResponse({"links": links})
         answer.set_cookie("sign_in", session_id, max_age=600, httponly=True, samesite="lax")

@@ -6,12 +6,12 @@ from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge
 
 
 async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
-    """The whole body, of which the client `declared` the length, if it did.
+    """The whole body; `declared` is the client's Content-Length, if any.
 
-    Raises `PayloadTooLarge` as soon as it is known to be too large.
+    Raises `PayloadTooLarge` as soon as the limit is known to be exceeded.
 
-    The answer then goes out while the rest arrives, which the server drops. Closing the connection
-    instead would reset it, and most clients would never see the answer.
+    The error response goes out while the rest arrives and is discarded. Closing the connection instead
+    would reset it, and most clients would never see the response.
     """
     # More digits than the limit has are too much too, and Python reads only so many.
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
@@ -34,8 +34,8 @@ async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
 def check_is_json(declared: str | None) -> None:
     """Raises `BadRequest` for a body that is declared as something other than JSON."""
     if declared is not None and declared.partition(";")[0].strip().lower() != "application/json":
-        raise BadRequest("Content-Type: must be application/json")
+        raise BadRequest("must be application/json", field="Content-Type")
 
 
 def _too_large(max_bytes: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"the body is larger than {max_bytes} bytes")
+    return PayloadTooLarge("the body is larger than {limit} bytes", limit=max_bytes)

@@ -1,4 +1,4 @@
-"""What a handler gets beside its typed arguments."""
+"""The request context passed to handlers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class Context:
     `client_ip` is who connected, or who a proxy of `server.trusted_proxies` says did; empty when the
     server doesn't say. `headers` can be asked for in any case.
     An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one;
-    a `grouped` one has a `unit` instead, and only adds to it. One that `shares_transaction` asks for
-    `own_tx`.
+    a `group_commit` one has a `unit` instead, and only adds to it. One that `batched_transaction` asks for
+    `optional_tx`.
     """
 
     request_id: str
@@ -55,7 +55,7 @@ class Context:
         return self._tx
 
     @property
-    def own_tx(self) -> Tx | None:
+    def optional_tx(self) -> Tx | None:
         """The request's own transaction, in which the answer to an Idempotency-Key is kept as well.
 
         None without such a key: the change may then be made together with those of other requests.

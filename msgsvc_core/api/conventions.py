@@ -1,4 +1,4 @@
-"""What all endpoints have in common, for whoever reads the description of the API."""
+"""Conventions of all endpoints, for the API description."""
 
 #: Heading and text of each; `code` stands in backticks. docs/guides/api-basics.md says it at length.
 CONVENTIONS = (

@@ -6,7 +6,8 @@ from starlette.responses import Response, StreamingResponse
 
 
 async def csv_response(pieces: AsyncIterator[bytes], filename: str) -> Response:
-    """The pieces as a file to be saved. What goes wrong at once goes wrong before it has begun."""
+    """Streams the pieces as a file download. The first piece is computed before the response starts, so
+    early errors get a proper error response."""
     first = await anext(pieces)
     return StreamingResponse(
         _all(first, pieces),

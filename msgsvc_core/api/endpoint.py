@@ -11,9 +11,9 @@ request; arguments named as the path's parameters are those, as text. Any other 
 of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`; a type
 that nothing provides is an error at start. The return type is a model, or `Response` for an answer that
 is no JSON. GET handlers read; others write, in one transaction that
-commits if the handler returns. A handler that only adds rows is declared `grouped`: it fills
+commits if the handler returns. A handler that only adds rows is declared `group_commit`: it fills
 `ctx.unit`, which is committed together with those of other requests. One whose change is a single
-statement is declared `shares_transaction`, and hands it to a `Together`.
+statement is declared `batched_transaction`, and hands it to a `Together`.
 """
 
 import inspect
@@ -134,8 +134,8 @@ class Endpoint:
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
     holds_connection: bool = True
-    grouped: bool = False
-    shares_transaction: bool = False
+    group_commit: bool = False
+    batched_transaction: bool = False
     #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
     shows_secrets: bool = True
     #: Whether it stands in the audit log, with the API key: what configures the project, no daily traffic.
@@ -205,8 +205,8 @@ class Endpoint:
 
 
 class Router:
-    """Collects the endpoints of one area. `area` is also the scope that an API key needs; with
-    `owners_only` no key opens it that somebody made who is no owner."""
+    """Collects the endpoints of one area. `area` is also the API key scope required; with `owners_only`,
+    keys created by a non-owner are refused."""
 
     def __init__(self, area: str, *, owners_only: bool = False) -> None:
         self.area = area
@@ -228,8 +228,8 @@ class Router:
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: those of `get`, `status` (200), `grouped` (the handler fills `ctx.unit`),
-        `shares_transaction` (it may have no transaction, see `ctx.own_tx`), and `shows_secrets` (True;
+        """Options: those of `get`, `status` (200), `group_commit` (the handler fills `ctx.unit`),
+        `batched_transaction` (it may have no transaction, see `ctx.optional_tx`), and `shows_secrets` (True;
         False spares the encryption of answers kept for idempotency keys), and `audited` (it stands in the
         audit log: for what configures a project)."""
         return self.add("POST", path, **options)
@@ -257,7 +257,7 @@ def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
             raise ValueError(f"{endpoint.method} {endpoint.path} is declared twice")
         seen.add(where)
         if endpoint.audited and (
-            endpoint.public or endpoint.grouped or not endpoint.holds_connection
+            endpoint.public or endpoint.group_commit or not endpoint.holds_connection
         ):
             raise ValueError(f"{endpoint.name}: what is audited asks for a key and a transaction")
         if "ctx" not in inspect.signature(endpoint.handler).parameters:

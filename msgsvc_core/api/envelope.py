@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 def envelope(error: ApiError, errors_url: str) -> Response:
     """The answer that an error becomes."""
     body = {
-        "error": shown_message(error),
+        "error": public_message(error),
         "code": error.code,
         "retryable": error.retryable,
         "docs_url": f"{errors_url}#{error.code}",
@@ -43,14 +43,14 @@ def envelope(error: ApiError, errors_url: str) -> Response:
     )
 
 
-def shown_message(error: ApiError) -> str:
-    """The message as far as it is told."""
+def public_message(error: ApiError) -> str:
+    """The part of the message that is shown to clients."""
     message = error.message
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
 
 def api_error(error: Exception) -> ApiError:
-    """What a client is told of a failure; the log gets what they need not know."""
+    """The error that a client sees; details go to the log only."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, DatabaseUnavailable):

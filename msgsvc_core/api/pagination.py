@@ -21,18 +21,18 @@ _POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
 
 
 class PageQuery(Query):
-    """Which page of a list. A store is asked for `most` rows after `after`, newest first."""
+    """One page of a list. Stores fetch `fetch_limit` rows after `after`, newest first."""
 
     limit: int = Field(default=50, ge=1, le=100, description="Entries of a page.")
     cursor: str | None = Field(default=None, description="The `next_cursor` of the page before.")
 
     @property
     def after(self) -> str | None:
-        """The id after which the page begins. Raises `BadRequest`."""
+        """The id after which the page starts. Raises `BadRequest`."""
         return after_cursor(self.cursor)
 
     @property
-    def most(self) -> int:
+    def fetch_limit(self) -> int:
         """One more than the page holds, which shows whether another follows."""
         return self.limit + 1
 
@@ -51,13 +51,13 @@ def unbound_cursor(cursor: str, list_name: str) -> str:
     """What `bound_cursor` bound. Raises `BadRequest` for a cursor of another list."""
     mark = _mark(list_name)
     if not cursor.startswith(mark):
-        raise BadRequest("cursor: not one that this list gave")
+        raise BadRequest("not one that this list gave", field="cursor")
     return cursor.removeprefix(mark)
 
 
 def _mark(list_name: str) -> str:
-    """What the list's cursors begin with. It guards against mistakes; what is in a cursor is no secret,
-    and every store asks for its own project."""
+    """Prefix of the list's cursors. It catches mistakes only: cursors are not secret, and every store query
+    is limited to its project."""
     digest = hashlib.sha256(list_name.encode()).digest()
     return base64.urlsafe_b64encode(digest[:6]).decode()
 
@@ -68,7 +68,7 @@ def next_cursor(last_id: str) -> str:
 
 
 def after_cursor(cursor: str | None) -> str | None:
-    """The id after which the page begins. Raises `BadRequest` for a cursor that is not ours."""
+    """The id after which the page starts. Raises `BadRequest` for a malformed cursor."""
     if cursor is None:
         return None
     try:
@@ -76,7 +76,7 @@ def after_cursor(cursor: str | None) -> str | None:
     except (binascii.Error, UnicodeError, ValueError):
         text = ""
     if not text.replace("_", "").isalnum():
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     return text
 
 
@@ -95,4 +95,4 @@ def read_position(after: str | None) -> tuple[int, str] | None:
             return int(match[1]), name
     except UnicodeDecodeError:
         pass
-    raise BadRequest("cursor: not one that this service gave")
+    raise BadRequest("not one that this service gave", field="cursor")

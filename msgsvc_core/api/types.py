@@ -13,6 +13,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.security.http_urls import MAX_URL_LENGTH, check_http_url, check_url_length
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ HttpUrl = Annotated[
 ]
 
 
-#: A URL of which whoever takes it checks more than its length.
+#: A URL that its endpoint validates beyond its length.
 UrlText = Annotated[
     str,
     AfterValidator(check_url_length),
@@ -35,7 +36,7 @@ UrlText = Annotated[
 
 def _unix_ms(text: Any) -> int:
     if not isinstance(text, str):
-        raise ValueError("must be a time as text, as 2026-11-21T09:30:00Z")
+        raise InvalidValue("must be a time as text, as 2026-11-21T09:30:00Z")
     return from_rfc3339(text)
 
 
@@ -49,7 +50,7 @@ MomentMs = Annotated[
 
 def _refuse_null(value: Any) -> Any:
     if value is None:
-        raise ValueError("must not be null; leave it out to keep what there is")
+        raise InvalidValue("must not be null; leave it out to keep what there is")
     return value
 
 
@@ -72,7 +73,7 @@ Kept = Annotated[T | None, _NotNull()]
 
 def _is_true(value: Any) -> Any:
     if value is not True:
-        raise ValueError("must be true, or left out")
+        raise InvalidValue("must be true, or left out")
     return value
 
 

@@ -26,7 +26,7 @@ _MAX_NAME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file that came with a request, gone when that is answered; `filename` is as the sender says."""
+    """An uploaded file, deleted after the response; `filename` is the client's."""
 
     file: IO[bytes]
     filename: str
@@ -48,45 +48,47 @@ async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterato
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
-        raise BadRequest("Content-Type: must be multipart/form-data")
+        raise BadRequest("must be multipart/form-data", field="Content-Type")
     most = max(settings.max_image_bytes, settings.max_video_bytes, settings.max_document_bytes)
     stream = _limited(request, most + _FRAME_BYTES, most)
     parser = MultiPartParser(request.headers, stream, max_files=1, max_fields=0)
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise BadRequest(f"body: {error.message}") from None
+        raise BadRequest(error.message, field="body") from None
     except ClientDisconnect:
         raise BadRequest("the body ended early") from None
     try:
         file = form.get(UPLOAD_FIELD)
         if not isinstance(file, UploadFile) or len(form) != 1:
             raise ValidationFailed(
-                f"{UPLOAD_FIELD}: send one file under this name, and nothing else"
+                "send one file under this name, and nothing else", field=UPLOAD_FIELD
             )
         if len(file.filename or "") > _MAX_NAME:
             raise ValidationFailed(
-                f"{UPLOAD_FIELD}: its name is longer than {_MAX_NAME} characters"
+                "its name is longer than {limit} characters", field=UPLOAD_FIELD, limit=_MAX_NAME
             )
         yield Upload(file.file, _storable(file.filename or ""))
     finally:
         await form.close()
 
 
-async def _limited(request: Request, most: int, most_of_file: int) -> AsyncGenerator[bytes, None]:
+async def _limited(request: Request, limit: int, file_limit: int) -> AsyncGenerator[bytes, None]:
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and (len(declared) > 18 or int(declared) > most):
-        raise _too_large(most_of_file)
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
+        raise _too_large(file_limit)
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > most:
-            raise _too_large(most_of_file)
+        if size > limit:
+            raise _too_large(file_limit)
         yield chunk
 
 
-def _too_large(most: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"{UPLOAD_FIELD}: no file may be larger than {most} bytes")
+def _too_large(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        "no file may be larger than {limit} bytes", field=UPLOAD_FIELD, limit=limit
+    )
 
 
 def _storable(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Turns pydantic's findings into one sentence that names the field."""
+"""Turns pydantic's errors into refusals that name the field."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -6,9 +6,16 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticCustomError
 
-from msgsvc_core.kernel.errors import ApiError, InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.errors import (
+    ApiError,
+    Finding,
+    InvalidUrl,
+    InvalidValue,
+    ValidationFailed,
+    calling_package,
+)
 from msgsvc_core.kernel.i18n import LANGUAGES, LISTED
-from msgsvc_core.kernel.validation_messages import shortened, worded_finding
+from msgsvc_core.kernel.validation_messages import WRONG_FIELD, shortened, to_findings
 from msgsvc_core.security.http_urls import WrongUrl
 
 #: Findings that one answer names; a body of nonsense need not be listed in full.
@@ -24,12 +31,12 @@ def validate(
     *,
     languages: Sequence[str] | None = LANGUAGES,
 ) -> M:
-    """`value` as the model. `whole` names the value where no field is at fault.
+    """Validates `value` as the model. `whole` names the value in errors that concern no single field.
 
-    `languages` are those that it may name, `settings.languages` of the service; None, for what was checked
-    before it was stored, takes any.
+    `languages` are the accepted language codes, `settings.languages` of the service; None, for stored
+    values that were checked before, accepts any.
 
-    Raises `InvalidUrl` where URLs alone are wrong with it, else `ValidationFailed`.
+    Raises `InvalidUrl` if only URLs are invalid, else `ValidationFailed`.
     """
     try:
         return model.model_validate(value, context={LISTED: languages})
@@ -42,21 +49,27 @@ def refusal(error: ValidationError, whole: str = "body") -> ApiError:
     problems = error.errors(include_url=False, include_input=False)
     of_urls = (isinstance(problem.get("ctx", {}).get("error"), WrongUrl) for problem in problems)
     kind = InvalidUrl if all(of_urls) else ValidationFailed
-    return kind(explain(error, whole))
+    return kind.of(findings(error, whole))
 
 
-def explain(error: ValidationError, whole: str = "body") -> str:
-    """E.g. `buttons[0][1].url: must be an http or https URL`; several are joined by `; `."""
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(
-        f"{field_path(problem['loc']) or whole}: {worded_finding(problem['type'], problem['msg'])}"
+def findings(error: ValidationError, whole: str = "body") -> list[Finding]:
+    """E.g. `buttons[0][1].url: must be an http or https URL`; the first few."""
+    problems = error.errors(include_url=False, include_input=False)
+    return [
+        finding.at(field_path(problem["loc"]) or whole)
         for problem in problems[:MOST_NAMED]
-    )
+        for finding in to_findings(problem)
+    ]
 
 
-def wrong_field(name: str, why: str) -> ValidationError:
-    """What a validator of a whole model raises of one of its fields."""
-    reason = PydanticCustomError("wrong_field", "{why}", {"why": why})
+def wrong_field(name: str, problem: str | InvalidValue, /, **params: object) -> ValidationError:
+    """What a validator of a whole model raises of one of its fields: a message's id with its parameters, or
+    what another validator found."""
+    if isinstance(problem, InvalidValue):
+        (finding,) = problem.findings
+    else:
+        finding = Finding(problem, params, package=calling_package(2))
+    reason = PydanticCustomError(WRONG_FIELD, "{finding}", {"finding": finding})
     return ValidationError.from_exception_data(
         name, [{"type": reason, "loc": (name,), "input": None}]
     )

@@ -1,4 +1,4 @@
-"""Messengers: the contract a plugin implements, and the way in and out of them."""
+"""Messengers: the contract for channel plugins, inbound dispatch and the outbound gate."""
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.context import ChannelContext, MediaFile, MediaSource

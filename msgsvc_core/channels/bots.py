@@ -1,7 +1,7 @@
-"""The SQL of what is known of each bot: its profile, how far its updates are taken, its webhook.
+"""The SQL of bots: profile, polling cursor and webhook registration.
 
-`channel` is a channel's key. A row belongs to the bot that the channel had, which `settings_digest` stands
-for; with another it begins anew.
+`channel` is a channel's key. A row belongs to one bot, identified by `settings_digest`; another bot on the
+same channel starts from scratch.
 """
 
 import json
@@ -31,8 +31,8 @@ _COLUMNS = "channel, settings_digest, profile, cursor, webhook_digest, webhook_a
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """What processes tell each other of a bot. `cursor` is what the last poll returned, `account` whom its
-    token belongs to, once the platform told it."""
+    """A bot's state shared between processes. `cursor` is from the last poll, `account` the platform's id
+    of the bot, once known."""
 
     channel: str
     settings_digest: str
@@ -52,9 +52,9 @@ async def revision(tx: Tx) -> int:
 
 
 async def next_revision(tx: Tx) -> int:
-    """The number of a change in this transaction; others wait for its end to get theirs.
+    """The revision of a change in this transaction; concurrent transactions wait to get theirs.
 
-    So whoever has seen a number has seen all changes up to it.
+    So a reader who has seen a revision has seen all changes up to it.
     """
     found: int = await tx.fetch_val(
         "INSERT INTO core_revisions (name, revision) VALUES (:name, 1)"
@@ -86,7 +86,7 @@ async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> b
     return found is not None
 
 
-async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
+async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
     """What is known of the bot that `digests` stand for, the current key's first; at first nothing.
 
     With another token of the same `account` it is the same bot. Of a project's own channel that was
@@ -105,8 +105,8 @@ async def begin(tx: Tx, channel: str, digests: Sequence[str], account: str | Non
     row = await tx.fetch_one(known, params)
     if row is None:
         if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
-            await _forget_updates(tx, channel)
-        # Unless somebody else just did, and has noted something already.
+            await _delete_updates(tx, channel)
+        # Unless a concurrent transaction has inserted it, possibly with data.
         await tx.execute(
             "INSERT INTO core_bots (channel, settings_digest, revision)"
             f" SELECT CAST(:channel AS TEXT), CAST(:digest AS TEXT), 0 WHERE {_THERE}"
@@ -165,7 +165,8 @@ async def save_cursor(tx: Tx, bot: Bot, cursor: str | None, *, lane: str, owner:
 
 
 async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
-    """Notes which address and secret the platform was told, and when; no poll goes on from before."""
+    """Records the webhook URL and secret registered with the platform, and when; polling restarts without a
+    cursor."""
     await tx.execute(
         "UPDATE core_bots SET webhook_digest = :webhook_digest, webhook_at_ms = :now_ms,"
         " cursor = NULL"
@@ -179,7 +180,7 @@ async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
     )
 
 
-async def forget_webhook(tx: Tx, channel: str) -> None:
+async def clear_webhook(tx: Tx, channel: str) -> None:
     """The platform is about to be polled, which ends its calls."""
     await tx.execute(
         "UPDATE core_bots SET webhook_digest = NULL, cursor = NULL"
@@ -188,13 +189,13 @@ async def forget_webhook(tx: Tx, channel: str) -> None:
     )
 
 
-async def forget(tx: Tx, channel: str) -> None:
-    """Removes what is known of a bot that is gone."""
+async def delete(tx: Tx, channel: str) -> None:
+    """Deletes a bot's state."""
     await tx.execute("DELETE FROM core_bots WHERE channel = :channel", {"channel": channel})
-    await _forget_updates(tx, channel)
+    await _delete_updates(tx, channel)
 
 
-async def _forget_updates(tx: Tx, channel: str) -> None:
+async def _delete_updates(tx: Tx, channel: str) -> None:
     """Another bot's updates may have the ids of this one's."""
     await tx.execute("DELETE FROM core_updates WHERE channel = :channel", {"channel": channel})
 

@@ -1,6 +1,6 @@
-"""What a bot says by itself: questions, edits, answers to buttons, as jobs of the channel's lane.
+"""System messages of bots: questions, edits, answers to buttons, as jobs of the channel's lane.
 
-Handlers write them in their transaction; no platform is called from inside one.
+Handlers enqueue them in their transaction; no platform is called from inside one.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import DecryptionError
 
 #: Seconds to wait after the n-th failed try, and how many tries there are.
-BACKOFF = exponential(first_s=1, most_s=60)
+BACKOFF = exponential(first_s=1, max_s=60)
 MAX_ATTEMPTS = 6
 
 
@@ -102,7 +102,7 @@ class BotCalls:
         """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
         key = channel_of(jobs[0].lane)
         channels, line = self._channels, self._lines[key]
-        async with channels.use(key) as channel:
+        async with channels.borrow(key) as channel:
             if channel is None:
                 log.warning("channel_gone", channel=key, calls=len(jobs))
                 gone = _Ended(str(Reason.UNKNOWN), "the channel is not there any more")

@@ -41,16 +41,16 @@ class BotCommand:
 
 @dataclass(frozen=True, slots=True)
 class ListedCommand:
-    """A command that people are told of; `about` says what it is for."""
+    """A listed command; `about` is its description."""
 
     name: str
     about: Callable[[Translate], str]
 
 
 class CommandCatalogue:
-    """The commands that people are told of, in the order in which they were declared.
+    """The listed commands, in the order in which they were declared.
 
-    `declared` is asked whenever they are read, as who answers a command may list them all.
+    `declared` is called on every read, because a command handler may list all of them.
     """
 
     def __init__(self, *, texts: Texts, declared: Callable[[], Sequence[ListedCommand]]) -> None:

@@ -1,4 +1,4 @@
-"""What of the core a channel may use."""
+"""The core's services for channel plugins."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -33,10 +33,10 @@ class MediaSource(Protocol):
         ...
 
     def fetch(self, media: Media) -> AbstractAsyncContextManager[MediaFile]:
-        """The file behind `media.url`, gone when the block ends.
+        """The file at `media.url`, deleted at the end of the block.
 
-        Raises `DeliveryError`: `invalid_message` for what will not do however often it is tried, and
-        `platform_unavailable` for a host that may yet answer.
+        Raises `DeliveryError`: `invalid_message` for a permanent failure, and `platform_unavailable` for a
+        host that may respond later.
         """
         ...
 
@@ -49,11 +49,11 @@ class ProvidedObjects(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelContext:
-    """Given to a kind's `create`, which hands the channel what it uses.
+    """Passed to a kind's `create`, which gives the channel what it uses.
 
-    `media` makes what fetches files when it is first needed, as its HTTP client takes megabytes;
-    `is_own_address` tells whether a file is kept here, and need not be read at its address. `provided` finds
-    objects of the channel's own plugin: ask it in calls, as channels are made before plugins' objects.
+    `media` creates the file downloader on first use, because its HTTP client takes megabytes;
+    `is_own_address` says whether a file is stored here and need not be downloaded. `provided` finds objects
+    of the channel's own plugin: use it in calls only, because channels are created before plugins' objects.
     """
 
     clock: Clock

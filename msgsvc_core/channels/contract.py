@@ -1,4 +1,4 @@
-"""What a messenger must be able to do for us. A channel plugin implements `Channel`."""
+"""The channel contract: a messenger plugin implements `Channel`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ Receiving = Literal["nothing", "poll", "webhook"]
 class Capabilities:
     """What a platform takes.
 
-    A project's message that asks for more is refused before any call is made. What the bot says by
-    itself is adapted: an edit becomes a new message.
+    A project's message that asks for more is refused before any call is made. System messages are adapted:
+    an edit becomes a new message.
     """
 
     #: Length of a text as a person sees it, without markup (decision 0075: 4,000 for every
@@ -52,7 +52,7 @@ class Capabilities:
     mini_app: bool = False
     #: Whether what people send may hold files, which `fetch_file` gets.
     receives_files: bool = False
-    #: Whether a message tells which one it answers (`MessageReceived.reply_to`).
+    #: Whether updates report which message a reply refers to (`MessageReceived.reply_to`).
     tells_replies: bool = False
     #: How the platform calls `/hooks/<key>` and what is below it; all else is answered with 405.
     hook_methods: frozenset[str] = frozenset({"POST"})
@@ -95,16 +95,16 @@ class BotProfile:
 
 @dataclass(frozen=True, slots=True)
 class ChannelHealth:
-    """What `check` found. `detail` is for an operator, e.g. the bot's name or the refusal.
+    """Result of `check`. `detail` is for an operator, e.g. the bot's name or the error.
 
-    `revoked` says that the bot is banned, or its token no longer valid: until somebody mends that,
-    every call would fail, so none is made.
+    `revoked` says that the bot is banned, or its token invalid: every call would fail, so none is made
+    until that is fixed.
 
-    `unreachable` says that the platform gave no answer, or none but to come later: nothing was found out
-    of the bot. Of a `DeliveryError` that is its `reason.retryable`.
+    `unreachable` says that the platform did not respond, or only asked to retry: nothing is known about the
+    bot. For a `DeliveryError` this is its `reason.retryable`.
 
-    `account` is the platform's own id of the bot, the same for every token of it: what was taken in by
-    one token is known by the next.
+    `account` is the platform's own id of the bot, the same for every token: updates received with one token
+    are recognised with the next.
     """
 
     ok: bool
@@ -117,9 +117,9 @@ class ChannelHealth:
 
 @dataclass(frozen=True, slots=True)
 class WebhookHealth:
-    """What `check_webhook` found. `detail` is for an operator: what the platform says of its calls.
+    """Result of `check_webhook`. `detail` is for an operator: what the platform reports about its calls.
 
-    `missing` says that the platform calls no address at all for the bot any more; it is then set anew.
+    `missing` says that no webhook is registered any more; it is then set again.
     """
 
     ok: bool
@@ -185,13 +185,13 @@ class Channel(ABC):
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
-        One that is gone is `invalid_message`, and stays gone. Its file is replaced by that of `message`,
-        where the channel can (`edit_media`) and there is one. One that shows the same already is no error.
+        A deleted message is `invalid_message`. The file is replaced by that of `message`, where the channel
+        supports it (`edit_media`) and there is one. An edit without changes is not an error.
         """
 
     @abstractmethod
     async def delete(self, chat_id: str, message_ref: str) -> None:
-        """Removes a message, with all that edits have made of it; one that is gone already is no error."""
+        """Deletes a message with all its edits; deleting it again is not an error."""
 
     @abstractmethod
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
@@ -211,7 +211,7 @@ class Channel(ABC):
 
     @abstractmethod
     async def check(self) -> ChannelHealth:
-        """Asks the platform whether the bot may work, and who it is. Never raises."""
+        """Checks with the platform whether the bot works, and its profile. Never raises."""
 
     def problem(self, message: OutgoingMessage) -> str | None:
         """Why the platform can't take `message`, naming the field; None if it can.
@@ -268,18 +268,18 @@ class Channel(ABC):
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
 
     async def check_webhook(self, url: str) -> WebhookHealth:
-        """Asks whether the platform calls `url`, which `set_webhook` told it, with success.
+        """Checks whether the platform calls `url`, registered by `set_webhook`, successfully.
 
-        Asked once in `jobs.webhook_check_s` where `receiving` is `webhook`. A platform that tells nothing of
-        it gives no reason for doubt.
+        Called once in `jobs.webhook_check_s` where `receiving` is `webhook`. A platform that reports
+        nothing counts as healthy.
         """
         return WebhookHealth(ok=True)
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
-        """Has the bot's menu show these commands and no others, in the person's language where the
-        platform knows of languages, and in `default_lang` for everybody else.
+        """Sets the commands of the bot's menu, in the person's language where the platform supports that,
+        and in `default_lang` for everyone else.
 
-        Called where `capabilities.commands` is True, whenever a process begins to receive for the bot.
+        Called where `capabilities.commands` is True, whenever a process starts to receive for the bot.
         """
         # Not abstract: most platforms have no such menu.
         raise NotImplementedError("where capabilities.commands is True, implement set_commands")
@@ -301,21 +301,21 @@ class Channel(ABC):
         return None
 
     async def poll_updates(self, cursor: str | None) -> Polled:
-        """Waits for updates, for half a minute at most, and returns them in order, none if none came.
+        """Long-polls for updates, for at most half a minute, and returns them in order.
 
-        Called in turn where `receiving` is `poll`, by one process at a time. `cursor` is what the call
-        before returned, from before a restart too: by it, what was returned then is acknowledged to
-        the platform. None asks for whatever the platform has kept, and ends its calls by webhook. What
-        was got before a failure need not be lost: see `Polled.error`.
+        Called in sequence where `receiving` is `poll`, by one process at a time. `cursor` is the previous
+        call's, also across restarts: it acknowledges what that call returned. None asks for everything the
+        platform has kept, and removes its webhook. Updates received before a failure need not be lost: see
+        `Polled.error`.
         """
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         """Writes the content of a file that a person sent, `ReceivedFile.file_ref`, into `into`.
 
         Raises `DeliveryError`: `invalid_message` where there is no such file any more, or it has more
-        than `most_bytes`. What was written by then is thrown away.
+        than `max_bytes`. What was written by then is thrown away.
         """
         # Not abstract: not every platform lets people send files to a bot.
         raise NotImplementedError("where capabilities.receives_files is True, implement fetch_file")
@@ -348,7 +348,7 @@ class Channel(ABC):
 
 
 def _length_in_words(message: OutgoingMessage) -> int:
-    """What buttons add to a text at most, each as a line of its own: see `words.in_words`."""
+    """Maximum length that buttons add to a text, each as its own line: see `words.in_words`."""
     added = [
         2 * len(button.text) + 2 * len(button.url or "") + len("\n12 - ")
         for row in message.buttons

@@ -1,8 +1,8 @@
-"""Who handles an update.
+"""Routes an update to its handler.
 
-Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message to
-those who want it, and a change of one to the same. What nobody claims is answered kindly and logged; it
-never stops the bot.
+Order: a start payload by its prefix, a button by its prefix, a command by its name, any other message by
+priority, and an edited message likewise. Unhandled updates get a default reply and are logged; they never
+stop the bot.
 """
 
 from collections.abc import Iterable
@@ -36,12 +36,12 @@ from msgsvc_core.kernel.i18n import Texts, package_of
 log = structlog.get_logger(__name__)
 
 
-class Reachable(Protocol):
+class ChatDirectory(Protocol):
     """Keeps where people can be reached, and whether they can. `channel` is the bot's key."""
 
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None: ...
 
-    async def seen_in_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
+    async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None: ...
 
@@ -60,13 +60,13 @@ class InboundDispatcher:
         texts: Texts,
         typed_answers: TypedAnswers,
         start_codes: StartCodes,
-        reachable: Reachable,
+        chats: ChatDirectory,
         on_project_button: InboundHandler,
     ) -> None:
         self._texts = texts
         self._typed_answers = typed_answers
         self._start_codes = start_codes
-        self._reachable = reachable
+        self._chats = chats
         self._on_project_button = on_project_button
         self._rules: list[InboundRule] = []
 
@@ -79,7 +79,7 @@ class InboundDispatcher:
 
     @property
     def commands(self) -> list[ListedCommand]:
-        """The commands that people are told of, in the order in which they were declared."""
+        """The listed commands, in the order in which they were declared."""
         return [
             ListedCommand(rule.name, rule.about)
             for rule in self._rules
@@ -95,7 +95,7 @@ class InboundDispatcher:
         if is_press:
             await self._follow_chat(ctx)
 
-    async def leave_unclaimed(self, ctx: InboundContext) -> None:
+    async def handle_unclaimed(self, ctx: InboundContext) -> None:
         match ctx.update:
             case Started():
                 await self._unknown_start(ctx)
@@ -127,17 +127,17 @@ class InboundDispatcher:
                 log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
 
     async def _follow_chat(self, ctx: InboundContext) -> None:
-        """Where somebody is now is where they can be reached."""
-        update, chats = ctx.update, self._reachable
+        """Messages to this person go to the chat they used last."""
+        update, chats = ctx.update, self._chats
         if isinstance(update, ChatMoved):
             await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
             return
         is_group = ctx.bot.is_group(update.chat_id)
         if not is_group and not isinstance(update, Blocked):
-            await chats.seen_in_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
+            await chats.record_chat(ctx.tx, ctx.channel, update.user.user_id, update.chat_id)
 
     async def _access_changed(self, ctx: InboundContext) -> None:
-        chats, user_id = self._reachable, ctx.update.user.user_id
+        chats, user_id = self._chats, ctx.update.user.user_id
         if isinstance(ctx.update, Blocked):
             await chats.block(ctx.tx, ctx.channel, user_id, reason="user_blocked_bot")
         else:
@@ -145,7 +145,7 @@ class InboundDispatcher:
 
     async def _words(self, ctx: InboundContext, message: MessageReceived | MessageEdited) -> None:
         if isinstance(message, MessageEdited):
-            # A command is not given anew by mending it.
+            # Editing a command does not run it again.
             if not await self._offer(ctx, "edit", ""):
                 log.info("edit_unclaimed", channel=ctx.channel)
             return
@@ -186,11 +186,11 @@ class InboundDispatcher:
                 continue
             if await self._run(rule, ctx) is not False:
                 if on in {"start", "button", "command"}:
-                    await self._tell_of_aside(ctx)
+                    await self._run_after_handled(ctx)
                 return True
         return False
 
-    async def _tell_of_aside(self, ctx: InboundContext) -> None:
+    async def _run_after_handled(self, ctx: InboundContext) -> None:
         for rule in self._rules:
             if rule.on == "aside":
                 await self._run(rule, ctx)
@@ -209,7 +209,7 @@ class InboundDispatcher:
 
     async def _unknown_start(self, ctx: InboundContext) -> None:
         log.info("start_unknown", channel=ctx.channel)
-        text = ctx._("This link is not valid any more. Please ask the site for a new one.")
+        text = ctx._("This link is no longer valid. Please ask the site for a new one.")
         await ctx.reply(OutgoingMessage(text))
 
     def _refuse_clashes(self) -> None:

@@ -1,4 +1,4 @@
-"""Removes what a bot has yet to say in the chat of a person who was erased."""
+"""Removes queued system messages to an erased person's chat."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from msgsvc_core.jobs.contract import JobContext
 
 
 async def erase_calls(ctx: JobContext, lane: str, chat_id: str, before_ms: int) -> None:
-    """Removes the jobs of a lane that would write to a chat that is gone, made until `before_ms`."""
+    """Removes a lane's jobs that write to a deleted chat, created until `before_ms`."""
     async with ctx.reading() as tx:
         calls = await _find(tx, lane, chat_id, before_ms)
     if calls:
@@ -30,7 +30,7 @@ async def _find(tx: Tx, lane: str, chat_id: str, before_ms: int) -> list[str]:
 
 
 async def _delete(tx: Tx, job_ids: Sequence[str]) -> None:
-    """Removes jobs that nobody has in hand."""
+    """Removes jobs that no runner has claimed."""
     await tx.execute(
         f"DELETE FROM core_jobs WHERE {in_array('job_id', 'ids', tx.dialect)}"
         " AND state IN ('ready', 'dead')",

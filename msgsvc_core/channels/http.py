@@ -43,13 +43,13 @@ class PlatformAnswer:
 
 
 class PlatformHttp:
-    """One bot's connections to its platform's API, opened by the first call.
+    """HTTP client for one bot's platform API; connections are opened on first use.
 
-    Headers and proxy go with every call. What the platform answered is for the channel to judge; only
-    that it could not be asked is told here, as `platform_unavailable`. `ca_file` holds certificates, in
-    PEM, that are trusted beside the machine's own. With a `guard` (`service.media.guard`) only the addresses
-    that it allows are called, for URLs that the operator has not set: what it refuses is `invalid_message`.
-    Through a proxy, which looks up names itself, it sees no more than the URL.
+    Headers and proxy apply to every call. Responses are interpreted by the channel; only connection
+    failures are raised here, as `platform_unavailable`. `ca_file` holds PEM certificates trusted in
+    addition to the system's. With a `guard` (`service.media.guard`), for URLs not set by the operator, only
+    allowed addresses are called: a refused one is `invalid_message`. Behind a proxy, which resolves names
+    itself, the guard only sees the URL.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class PlatformHttp:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> PlatformAnswer:
-        """The answer to one request; `path` is added to the base URL, or a whole URL.
+        """The response to one request; `path` is appended to the base URL, or an absolute URL.
 
         Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
         """
         total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.within(total_s):
+            with self._deadlines.timeout(total_s):
                 answer = await self._opened().request(
                     method,
                     self._url(path),
@@ -105,18 +105,18 @@ class PlatformHttp:
                 # It gives the connection back at the end of the answer, and closes it if that fails.
                 return PlatformAnswer(answer.status, answer.headers, await answer.read())
         except _BROKEN as error:
-            raise _told(error) from None
+            raise _delivery_error(error) from None
 
     async def download(
-        self, path: str, into: IO[bytes], most_bytes: int, *, timeout_s: float | None = None
+        self, path: str, into: IO[bytes], max_bytes: int, *, timeout_s: float | None = None
     ) -> PlatformAnswer:
         """Writes what a GET answers with status 200 into `into`; the body of any other is in the answer.
 
-        Raises `DeliveryError`: `invalid_message` for more than `most_bytes`, of which no more is read.
+        Raises `DeliveryError`: `invalid_message` for more than `max_bytes`, of which no more is read.
         """
         total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.within(total_s):
+            with self._deadlines.timeout(total_s):
                 async with self._opened().get(
                     self._url(path),
                     timeout=_timeout(total_s),
@@ -126,10 +126,10 @@ class PlatformHttp:
                     if answer.status != 200:
                         refusal = await answer.content.read(REFUSAL_BYTES)
                         return PlatformAnswer(answer.status, answer.headers, refusal)
-                    await _copy(answer, into, most_bytes)
+                    await _copy(answer, into, max_bytes)
                     return PlatformAnswer(answer.status, answer.headers, b"")
         except _BROKEN as error:
-            raise _told(error) from None
+            raise _delivery_error(error) from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -146,8 +146,8 @@ class PlatformHttp:
                 # Whatever the environment says: proxies are a setting of the channel.
                 trust_env=False,
             )
-            # aiohttp makes a PUT or DELETE anew by itself when a kept connection breaks, though the platform
-            # may have read it. Nobody but our caller may decide that.
+            # aiohttp retries a PUT or DELETE when a kept-alive connection breaks, although the platform
+            # may have processed it. Only the caller may decide to retry.
             self._session._retry_connection = False
         return self._session
 
@@ -176,7 +176,7 @@ def _timeout(total_s: float) -> ClientTimeout:
     return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
 
 
-def _told(error: Exception) -> DeliveryError:
+def _delivery_error(error: Exception) -> DeliveryError:
     """What broke, for who called."""
     refused = error.os_error if isinstance(error, ClientConnectorError) else error
     if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
@@ -194,7 +194,7 @@ def _told(error: Exception) -> DeliveryError:
 
 
 async def _copy(answer: ClientResponse, into: IO[bytes], most_bytes: int) -> None:
-    """Raises `DeliveryError` for more than `most_bytes`, of which no more is read."""
+    """Raises `DeliveryError` for more than `max_bytes`, of which no more is read."""
     size = answer.content_length or 0
     if size <= most_bytes:
         size = 0

@@ -1,4 +1,4 @@
-"""The way in: an update from a messenger is taken once, and handled in one transaction."""
+"""Inbound updates: each is processed once, in one transaction."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 
-#: Buttons of ours begin with this; the data of an integrator's button must not.
+#: Prefix of system buttons; data of a project's own buttons must not start with it.
 OWN_BUTTON = "~"
 
 log = structlog.get_logger(__name__)
@@ -57,9 +57,10 @@ class InboundContext:
     replied: bool = False
 
     def serves(self, project_id: str) -> bool:
-        """Whether the bot may act for this project; a project's own does so for nobody else.
+        """Whether the bot may act for this project; a project's own bot only acts for that project.
 
-        Whoever finds a project by a payload asks this first, and leaves the update unclaimed if not.
+        Handlers that find a project by a payload check this first, and do not handle the update if it is
+        False.
         """
         return self.bot.identity.project_id in {None, project_id}
 
@@ -75,7 +76,7 @@ class InboundContext:
         offered before counts no more.
         """
         if asks and self.answers_in_words:
-            await offers.end(self.tx, self.channel, self.update.chat_id)
+            await offers.delete(self.tx, self.channel, self.update.chat_id)
         self.replied = True
         await self.outbox.send(self.tx, self.channel, self.update.chat_id, message, lang=self.lang)
 
@@ -86,8 +87,8 @@ class InboundContext:
         not take `message`, e.g. a button's address."""
         chat_id = self.update.chat_id
         if self.answers_in_words:
-            # Its question is over, or is asked anew by `message`.
-            await offers.end(self.tx, self.channel, chat_id)
+            # The open question is closed, or repeated by `message`.
+            await offers.delete(self.tx, self.channel, chat_id)
         self.replied = True
         await self.outbox.edit(
             self.tx,
@@ -125,16 +126,15 @@ InboundHandler = Callable[[InboundContext], Awaitable[bool | None]]
 
 @dataclass(frozen=True, slots=True)
 class InboundRule:
-    """Declares who handles which updates (hook `register_inbound`).
+    """Declares which updates a plugin handles (hook `register_inbound`).
 
-    `start`: payloads that begin with `prefix`, e.g. `auth_`; whose handler finds a project by one asks
-    `ctx.serves` whether the bot may act for it, and returns False if not. `button`: data that begins
-    with `~` and `prefix`. `command`: a text `/name`, in any case, also as `/name@bot`, with or without
-    an argument after it; `about` says in a few words what it is for, where people look for commands.
-    `message`: any text or files; `edit`: a message that the person changed. Of these, lower
-    `priority` first: 20 where a dialogue is under way, 90 for who takes whatever is left.
-    `aside`: after a start, a bot's button or a command that somebody took, for who has a dialogue under
-    way in the chat and comes back to it later; its answer means nothing.
+    `start`: payloads with `prefix`, e.g. `auth_`; a handler that finds a project by one checks
+    `ctx.serves`, and returns False if the bot may not act for it. `button`: data that starts with `~` and
+    `prefix`. `command`: a text `/name`, in any case, also as `/name@bot`, with or without an argument;
+    `about` is its description in lists of commands. `message`: any text or files; `edit`: an edited
+    message. Of these, lower `priority` first: 20 for an active dialogue, 90 for a handler of everything
+    left. `after_handled`: after a start, a bot's button or a command was handled, for an active dialogue in
+    the chat that resumes later; its result is ignored.
     """
 
     on: Literal["start", "button", "command", "message", "edit", "aside"]
@@ -142,16 +142,16 @@ class InboundRule:
     prefix: str = ""
     priority: int = 50
     name: str = ""
-    #: E.g. `lambda _: _("Where your order is")`; without it the command works, and nobody is told of it.
+    #: E.g. `lambda _: _("Where your order is")`; without it the command works, but is not listed.
     about: Callable[[Translate], str] | None = None
 
 
 class Dispatcher(Protocol):
-    """Who has updates handled: see `dispatch.InboundDispatcher`."""
+    """Handles updates: see `dispatch.InboundDispatcher`."""
 
     async def handle(self, ctx: InboundContext) -> None: ...
 
-    async def leave_unclaimed(self, ctx: InboundContext) -> None: ...
+    async def handle_unclaimed(self, ctx: InboundContext) -> None: ...
 
 
 class Inbound:
@@ -177,7 +177,7 @@ class Inbound:
         self.commands = commands
 
     def menu(self) -> list[BotCommand]:
-        """The commands that people are told of, as platforms show them."""
+        """The listed commands, for platforms' menus."""
         return self.commands.menu()
 
     async def receive(self, channel: str, update: Update) -> None:
@@ -188,16 +188,16 @@ class Inbound:
         """
         try:
             try:
-                await self._take(channel, update, self._dispatcher.handle)
+                await self._process(channel, update, self._dispatcher.handle)
             except ForeignBot:
                 # Nothing of it is left. A payload of another project is none that this bot knows.
-                await self._take(channel, update, self._dispatcher.leave_unclaimed)
+                await self._process(channel, update, self._dispatcher.handle_unclaimed)
         except DatabaseUnavailable:
             raise
         except Exception:
             log.exception("update_failed", channel=channel, update_id=update.update_id)
 
-    async def _take(
+    async def _process(
         self, channel: str, update: Update, handle: Callable[[InboundContext], Awaitable[None]]
     ) -> None:
         bot = await self._channels.find(channel)
@@ -205,12 +205,12 @@ class Inbound:
             log.info("update_of_gone_channel", channel=channel)
             return
         async with self._db.transaction() as tx:
-            if await store.take_update(tx, channel, update.update_id, self._clock.now_ms()):
+            if await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
                 await handle(await self._context(tx, bot, update))
 
     async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
         bot = channel.identity
-        row = await store.see_chat(
+        row = await store.touch_chat(
             tx,
             bot.key,
             update.chat_id,

@@ -6,7 +6,7 @@
 from msgsvc_core.db import Row, Tx
 
 
-async def take_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool:
+async def insert_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool:
     """False for an update that was taken before."""
     return bool(
         await tx.execute(
@@ -17,11 +17,10 @@ async def take_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool
     )
 
 
-async def see_chat(
+async def touch_chat(
     tx: Tx, channel: str, chat_id: str, *, user_id: str, project_id: str | None, now_ms: int
 ) -> Row:
-    """Notes that the chat was used, and returns its `project_id` and `lang`; a new one begins with what
-    is given."""
+    """Records use of a chat, and returns its `project_id` and `lang`; a new one gets the given values."""
     row = await tx.fetch_one(
         "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
         " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms)"

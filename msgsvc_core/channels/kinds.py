@@ -13,8 +13,9 @@ from msgsvc_core.channels.context import ChannelContext
 from msgsvc_core.channels.contract import Channel, ChannelIdentity
 from msgsvc_core.config.sections import OwnChannelSettings
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.hooks import unique_by_name
-from msgsvc_core.kernel.validation_messages import worded_finding
+from msgsvc_core.kernel.validation_messages import to_findings
 from msgsvc_core.security import SecretBox
 
 
@@ -44,8 +45,12 @@ class ChannelKind:
         return self.operator_settings | paths
 
 
-class WrongSettings(ValueError):
-    """A channel can't be made of these settings. The text begins with the name of the setting."""
+class WrongSettings(InvalidValue):
+    """The settings of a channel are invalid; the field is the setting's name."""
+
+
+class WrongKind(WrongSettings):
+    """There is no messenger of that kind, or not for projects; the field is `plugin`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,9 @@ class ChannelKinds:
         kind = self._kind(kind_name)
         allowed = self._settings.kinds
         if allowed and kind_name not in allowed:
-            raise WrongSettings(f"plugin: must be one of {', '.join(allowed)}")
+            raise WrongKind("must be one of {choices}", field="plugin", choices=", ".join(allowed))
         for name in sorted(kind.reserved & options.keys()):
-            raise WrongSettings(f"{name}: only the operator of the service can set it")
+            raise WrongSettings("only the operator of the service can set it", field=name)
         validated(kind, self._with_operators(kind, options))
 
     def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
@@ -109,10 +114,10 @@ class ChannelKinds:
         return ShownSettings(to_jsonable_python(_visible(values, "", secrets)), list(secrets))
 
     def digests(self, kind_name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-        """What stands for a bot in the database, under every secret key, the current one first.
+        """Digest of a bot's identity under every secret key, the current one first.
 
-        A bot is who its secrets make it; other settings may change, and it is the same. Without
-        secrets it is all of its settings. Raises `WrongSettings`.
+        The identity is the channel's secret settings; other settings may change. Without secrets it is all
+        settings. Raises `WrongSettings`.
         """
         secrets: dict[str, str] = {}
         kind = self._kind(kind_name)
@@ -134,8 +139,11 @@ class ChannelKinds:
         kind = self._kinds.get(name)
         if kind is None:
             known = ", ".join(sorted(self._kinds)) or "none"
-            raise WrongSettings(
-                f"plugin: no loaded plugin has a messenger named {name!r} (known: {known})"
+            raise WrongKind(
+                "no loaded plugin has a messenger named {name!r} (known: {choices})",
+                field="plugin",
+                name=name,
+                choices=known,
             )
         return kind
 
@@ -152,12 +160,11 @@ def validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
         return kind.settings.model_validate(dict(options))
     except ValidationError as error:
         # Not its input, which may be a token.
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        problem = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, problem["loc"])) or "settings"
         if problem["type"] == "extra_forbidden":
-            raise WrongSettings(f"{where}: there is no such setting") from None
-        found = worded_finding(problem["type"], problem["msg"])
-        raise WrongSettings(f"{where}: {found}") from None
+            raise WrongSettings("there is no such setting", field=where) from None
+        raise WrongSettings.made_of(finding.at(where) for finding in to_findings(problem)) from None
 
 
 def _visible(value: Any, path: str, secrets: dict[str, str]) -> Any:

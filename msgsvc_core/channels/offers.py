@@ -10,13 +10,13 @@ from msgsvc_core.db import Tx
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The buttons of a chat's newest question, encrypted; `message_ref` once the platform told it."""
+    """The buttons of a chat's latest question, encrypted; `message_ref` once the platform reported it."""
 
     sealed: str
     message_ref: str | None
 
 
-async def put(
+async def save(
     tx: Tx, channel: str, chat_id: str, *, offer_id: str, sealed: str, now_ms: int
 ) -> None:
     """Takes the place of what the chat was asked before."""
@@ -62,7 +62,7 @@ async def change(
         )
 
 
-async def end(tx: Tx, channel: str, chat_id: str) -> None:
+async def delete(tx: Tx, channel: str, chat_id: str) -> None:
     """The chat's question is over."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
@@ -80,8 +80,7 @@ async def is_asked(tx: Tx, channel: str, chat_id: str) -> bool:
 
 
 async def follow(tx: Tx, channel: str, chat_id: str, own_prefix: str, own_since_ms: int) -> None:
-    """Something else was said after the question, which is over by that; not yet if its id begins with
-    `own_prefix` and it was asked since."""
+    """A later message closes the question; but not a recent one whose id starts with `own_prefix`."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id"
         " AND (asked_at_ms < :own_since_ms OR offer_id NOT LIKE :own)",
@@ -114,7 +113,7 @@ async def language(tx: Tx, channel: str, chat_id: str) -> str | None:
     return found
 
 
-async def put_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
+async def save_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
     """Keeps what a short code stands for; the same code of the same payload lasts as long as is asked."""
     await tx.execute(
         "INSERT INTO core_start_codes (digest, sealed, expires_at_ms)"

@@ -68,7 +68,7 @@ class ChannelOutages:
         """The job that probes. It is not given up however long the outage lasts."""
         return JobSpec(PROBE_JOB, self.probe, max_attempts=1_000_000)
 
-    async def begin(self, tx: Tx, channel: Channel, detail: str) -> bool:
+    async def start(self, tx: Tx, channel: Channel, detail: str) -> bool:
         """Notes that the platform does not answer, and has it probed; False if that is known already.
 
         `detail` is for operators: what the last call failed with.
@@ -101,7 +101,7 @@ class ChannelOutages:
         tx.on_commit(partial(self._metrics.outage_began, channel.key))
         return True
 
-    async def end(self, tx: Tx, channel: Channel) -> bool:
+    async def finish(self, tx: Tx, channel: Channel) -> bool:
         """Notes that the platform answers; False if it was not away."""
         if not await self._states.clear_outage(tx, channel.key):
             return False
@@ -136,16 +136,16 @@ class ChannelOutages:
             async with ctx.completing(job):
                 return
         asked_at_ms = self._clock.now_ms()
-        async with self._channels.hold(channel):
+        async with self._channels.keep_open(channel):
             health = await check_channel(channel)
         if health.revoked:
             # It answers, and refuses the bot: that is another trouble, with a way of its own.
             async with ctx.completing(job) as tx:
-                await self.end(tx, channel)
-            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+                await self.finish(tx, channel)
+            await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
         elif health.ok and not await self._has_work(ctx, channel_key):
             async with ctx.completing(job) as tx:
-                await self.end(tx, channel)
+                await self.finish(tx, channel)
         else:
             await self._probe_again(ctx, job, state, health)
 

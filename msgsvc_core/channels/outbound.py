@@ -64,7 +64,7 @@ LOOK_S = 1.0
 FAILED_MS = 1000
 
 #: Seconds to wait after the n-th 429 in a row that does not say for how long.
-REFUSED_BACKOFF = exponential(first_s=1, factor=2, most_s=60)
+REFUSED_BACKOFF = exponential(first_s=1, factor=2, max_s=60)
 
 #: By how much a wait that we choose may be longer or shorter, so that not all come back at once.
 SPREAD = 0.2
@@ -248,7 +248,7 @@ class OutboundGate:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
-            # The bot may work again before later ones of the receiver, already claimed, hear of it.
+            # The bot may work again before the recipient's later jobs, already claimed, are paused.
             self.order.note(job, max(now_ms, job.run_at_ms))
         return [Reschedule(job, None) for job in jobs]
 
@@ -272,7 +272,7 @@ class OutboundGate:
             self._until_ms = max(self._until_ms, state.paused_until_ms)
             self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
-        for job in await store.put_off(tx, f"channel:{self.key}"):
+        for job in await store.list_postponed(tx, f"channel:{self.key}"):
             self.order.note(job, job.run_at_ms)
         self._looked_at_s = -math.inf
 
@@ -413,11 +413,11 @@ class OutboundGate:
             if permit.trial is None or not await outages.trial_failed(
                 tx, channel, permit.trial, error.text
             ):
-                await outages.begin(tx, channel, error.text)
+                await outages.start(tx, channel, error.text)
 
     async def _end_outage(self, channel: Channel) -> None:
         async with self._writing_state("recovery_not_written") as tx:
-            await self._outages.end(tx, channel)
+            await self._outages.finish(tx, channel)
 
     @asynccontextmanager
     async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:

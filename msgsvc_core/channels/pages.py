@@ -55,11 +55,11 @@ def channel_routes(
         svg = known_codes.get(link)
         if svg is None:
             await _count_code(limiter, qr_per_minute, request)
-            svg = known_codes.keep(link, qr_svg(link))
+            svg = known_codes.add(link, qr_svg(link))
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
-        return await _take(channels, inbound, max_body_bytes, request)
+        return await _receive_webhook(channels, inbound, max_body_bytes, request)
 
     return [
         Route("/qr/{channel}/{payload}.svg", qr),
@@ -80,7 +80,7 @@ class _KnownCodes:
             self._codes.move_to_end(link)
         return found
 
-    def keep(self, link: str, svg: bytes) -> bytes:
+    def add(self, link: str, svg: bytes) -> bytes:
         self._codes[link] = svg
         if len(self._codes) > KNOWN_CODES:
             self._codes.popitem(last=False)
@@ -95,7 +95,9 @@ async def _count_code(limiter: Limiter, limit: int, request: Request) -> None:
     window = await limiter.hit(f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally")
     if not window.allowed:
         raise RateLimitProject(
-            f"more than {limit} QR codes from one address in {QR_WINDOW_S} s",
+            "more than {limit} QR codes from one address in {seconds} s",
+            limit=limit,
+            seconds=QR_WINDOW_S,
             retry_after_s=window.retry_after_s,
         )
 
@@ -109,7 +111,7 @@ def qr_svg(link: str) -> bytes:
     return out.getvalue()
 
 
-async def _take(
+async def _receive_webhook(
     channels: Channels, inbound: Inbound, max_body_bytes: int, request: Request
 ) -> Response:
     channel = await channels.find(request.path_params["channel"])

@@ -1,7 +1,7 @@
-"""Takes the bots' updates in: each bot is one process's at a time, across the whole deployment.
+"""Receives bots' updates: each bot is assigned to one process of the deployment at a time.
 
-Whose a bot is says a lease in `core_lanes`. Who has it tells the platform where to call, or asks it again
-and again, and finds out from time to time who the bot is. A process that dies lets its leases run out.
+The assignment is a lease in `core_lanes`. The owner registers the webhook or polls, and refreshes the bot's
+profile from time to time. Leases of a crashed process expire.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 
-#: Begins the names of leases on bots; no lane of jobs begins so.
+#: Prefix of bot leases; no lane of jobs starts with it.
 PREFIX = "receive:"
 
 #: Looks for bots that nobody has, in the time of a lease; so one that is free is found soon.
@@ -60,43 +60,43 @@ class UpdateReceiver:
         channels.watch(self._woken.set)
 
     async def start(self) -> None:
-        """Begins to take updates in."""
-        self._keeper = asyncio.create_task(self._keep(), name="keep bots")
+        """Starts receiving."""
+        self._keeper = asyncio.create_task(self._run(), name="keep bots")
 
     async def stop(self) -> None:
-        """Takes no more updates, and gives the bots to other processes at once.
+        """Stops receiving, and releases the bots to other processes immediately.
 
-        What is being handled has been committed or will come again.
+        Updates being handled are committed, or will be delivered again.
         """
         if self._keeper is None:
             return
         await cancel_and_wait(self._keeper)
         self._keeper = None
-        await self._end_tasks(list(self._tasks))
+        await self._stop_tasks(list(self._tasks))
         try:
             async with self._db.transaction() as tx:
                 await lanes.release(tx, runner_id=self._owner)
         except DatabaseUnavailable as error:
             log.warning("bots_not_released", error=str(error))
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         look_s = self._lease_ms / 1000 / LOOKS_A_LEASE
         while True:
             self._woken.clear()
             try:
-                await self._look()
+                await self._refresh()
             except DatabaseUnavailable as error:
                 log.warning("bots_not_kept", error=str(error))
-                await self._end_doubtful()
+                await self._stop_doubtful()
             except Exception:
                 # The edge: whatever it is, the next look may fare better.
                 log.exception("bots_not_kept")
-                await self._end_doubtful()
+                await self._stop_doubtful()
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_s):
                     await self._woken.wait()
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         """Keeps what is ours, ends what has changed or is another's, takes what is free."""
         wanted = {
             PREFIX + channel.key: channel
@@ -106,7 +106,7 @@ class UpdateReceiver:
         changed = [
             lane for lane, (channel, _) in self._tasks.items() if wanted.get(lane) is not channel
         ]
-        await self._end_tasks(changed)
+        await self._stop_tasks(changed)
         await self._renew()
         free = wanted.keys() - self._tasks.keys()
         if not free:
@@ -117,10 +117,10 @@ class UpdateReceiver:
             )
         for lane in sorted(free):
             if await self._own(lane):
-                self._begin(lane, wanted[lane])
+                self._start(lane, wanted[lane])
 
     async def _renew(self) -> None:
-        """Extends our leases when a third of their time is over; ends what somebody else has now."""
+        """Renews our leases after a third of their duration; stops bots that another process took over."""
         now = asyncio.get_running_loop().time()
         lease_s = self._lease_ms / 1000
         if not self._tasks or now - self._renewed_at < lease_s / RENEWALS_A_LEASE:
@@ -133,7 +133,7 @@ class UpdateReceiver:
         lost = [lane for lane in self._tasks if lane not in ours]
         if lost:
             log.warning("bots_lost", count=len(lost))
-            await self._end_tasks(lost)
+            await self._stop_tasks(lost)
 
     async def _own(self, lane: str) -> bool:
         now = asyncio.get_running_loop().time()
@@ -151,7 +151,7 @@ class UpdateReceiver:
             self._renewed_at, self._ours_until = now, now + self._lease_ms / 1000
         return taken
 
-    def _begin(self, lane: str, channel: Channel) -> None:
+    def _start(self, lane: str, channel: Channel) -> None:
         reception = self._new_reception(channel, Lease(lane, self._owner, self._is_ours))
         task = asyncio.create_task(reception.run(), name=f"receive {channel.key}")
         self._tasks[lane] = (channel, task)
@@ -159,10 +159,10 @@ class UpdateReceiver:
     def _is_ours(self) -> bool:
         return asyncio.get_running_loop().time() < self._ours_until
 
-    async def _end_doubtful(self) -> None:
+    async def _stop_doubtful(self) -> None:
         """Ends everything when our leases may have run out while the database was away."""
         if self._tasks and not self._is_ours():
-            await self._end_tasks(list(self._tasks))
+            await self._stop_tasks(list(self._tasks))
 
-    async def _end_tasks(self, names: list[str]) -> None:
+    async def _stop_tasks(self, names: list[str]) -> None:
         await cancel_and_wait(*[self._tasks.pop(lane)[1] for lane in names])

@@ -1,4 +1,4 @@
-"""What is done for one bot by the process that has it: who it is, where it is called, what came."""
+"""Receives for one bot, in the process that leases it: profile, webhook registration, polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +22,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import SecretBox
 
 #: Seconds to wait after the n-th failure in a row.
-BACKOFF = exponential(first_s=1, most_s=60)
+BACKOFF = exponential(first_s=1, max_s=60)
 
 #: Seconds after which it is asked again who a bot is: its owner may rename it.
 PROFILE_S = 3600.0
@@ -41,7 +41,7 @@ PAUSE_S = 0.2
 #: What the log calls it when nothing of a bot's updates could be received.
 UPDATES_INTERRUPTED = "updates_interrupted"
 
-#: Seconds that are not "at once".
+#: Minimum seconds of a wait that counts as long polling.
 WAITED_S = 0.02
 
 #: One step of some work: seconds until the next, or None when nothing more is to be done.
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """By which a bot is this process's; `may_poll` tells whether that surely still holds."""
+    """The process's lease on a bot; `may_poll` says whether it is still certain."""
 
     lane: str
     owner: str
@@ -90,14 +90,14 @@ class BotReceiver:
         self._watch = health.watch(channel)
 
     async def run(self) -> None:
-        async with self._channels.hold(self._channel), asyncio.TaskGroup() as group:
+        async with self._channels.keep_open(self._channel), asyncio.TaskGroup() as group:
             if self._channel.receiving == "webhook":
                 reason = InterruptionReason.WEBHOOK_NOT_SET
-                group.create_task(self._repeat(self._keep_webhook, UPDATES_INTERRUPTED, reason))
+                group.create_task(self._repeat(self._check_webhook, UPDATES_INTERRUPTED, reason))
             else:
                 reason = InterruptionReason.POLLING_FAILED
                 group.create_task(self._repeat(self._poll, UPDATES_INTERRUPTED, reason))
-            group.create_task(self._repeat(self._learn_profile, "bot_not_asked"))
+            group.create_task(self._repeat(self._refresh_profile, "bot_not_asked"))
             if self._channel.capabilities.commands:
                 group.create_task(self._repeat(self._show_commands, "commands_not_shown"))
 
@@ -116,7 +116,7 @@ class BotReceiver:
                 failures += 1
                 log.warning(failed, channel=self._channel.key, error=str(error))
                 wait_s = BACKOFF(failures)
-                # Our own database says nothing of the platform, and could not be told.
+                # A failure of our own database says nothing about the platform, and could not be recorded.
                 if isinstance(error, DeliveryError):
                     wait_s = max(wait_s, error.retry_after_s or 0)
                     if interrupts is not None:
@@ -132,16 +132,16 @@ class BotReceiver:
                 return
             await asyncio.sleep(wait_s)
 
-    async def _learn_profile(self) -> float:
-        """Asks who the bot is, for links to it; every process gets to know it.
+    async def _refresh_profile(self) -> float:
+        """Reads the bot's profile, which links to it need, and shares it with all processes.
 
-        A token that is refused stops the bot before anything is sent, and one that was mended in the
-        configuration sets it going at the start.
+        An invalid token stops the bot before anything is sent; one that was fixed in the configuration
+        resumes it at start.
         """
         asked_at_ms = self._clock.now_ms()
         health = await check_channel(self._channel)
         await self._channels.remember(self._channel, health)
-        await self._states.note_health(self._channel, health, asked_at_ms=asked_at_ms)
+        await self._states.apply_health(self._channel, health, asked_at_ms=asked_at_ms)
         if not health.ok:
             raise DeliveryError(_reason_of(health), health.detail)
         return PROFILE_S
@@ -158,7 +158,7 @@ class BotReceiver:
             log.warning("commands_refused", channel=self._channel.key, error=str(error))
         return None
 
-    async def _keep_webhook(self) -> float:
+    async def _check_webhook(self) -> float:
         """Has the platform call us, and finds out from time to time whether it does."""
         check_s = self._webhook_check_s
         if not self._webhook_is_set:
@@ -180,11 +180,11 @@ class BotReceiver:
         return check_s
 
     async def _set_webhook(self, *, anew: bool = False) -> None:
-        """Tells the platform where to call, unless another process just has."""
+        """Registers the webhook, unless another process just has."""
         channels = self._channels
         url, secret = channels.hook_url(self._channel), channels.hook_secrets(self._channel)[0]
         digest = self._secrets.keyed_hash("channel hook", f"{url} {secret}")
-        bot = await self._known()
+        bot = await self._load_bot()
         age_ms = self._clock.now_ms() - (bot.webhook_at_ms or 0)
         if not anew and bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
             return
@@ -199,7 +199,7 @@ class BotReceiver:
         """
         if not self._lease.may_poll():
             return PAUSE_S
-        bot = await self._known()
+        bot = await self._load_bot()
         asked_at = asyncio.get_running_loop().time()
         polled = await self._channel.poll_updates(self._cursor)
         for update in polled.updates:
@@ -224,18 +224,18 @@ class BotReceiver:
         if saved:
             self._cursor = cursor
         else:
-            # The bot is another process's by now, or has other settings: begin from what is noted.
+            # Another process owns the bot by now, or its settings changed: continue from the stored state.
             self._bot = None
 
-    async def _known(self) -> Bot:
+    async def _load_bot(self) -> Bot:
         """What other processes noted of the bot; asked once."""
         if self._bot is None:
             digests = self._channels.digests(self._channel)
             account = await self._account(digests)
             async with self._db.transaction() as tx:
                 if self._channel.receiving == "poll":
-                    await bots.forget_webhook(tx, self._channel.key)
-                bot = await bots.begin(tx, self._channel.key, digests, account)
+                    await bots.clear_webhook(tx, self._channel.key)
+                bot = await bots.load(tx, self._channel.key, digests, account)
             self._bot, self._cursor = bot, bot.cursor
         return self._bot
 

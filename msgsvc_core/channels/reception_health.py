@@ -1,8 +1,4 @@
-"""Whether bots receive: a failure that lasts is noted in the database, and ended by the first success.
-
-Apart from how sending fares: a bot whose updates go to another program sends as ever. See
-docs/decisions/0074-health-of-reception.md.
-"""
+"""Health of receiving: lasting failures are recorded in the database, and cleared by the first success."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -61,7 +57,8 @@ class ReceptionHealth:
     async def interrupt(
         self, tx: Tx, channel: Channel, reason: InterruptionReason, detail: str, since_ms: int
     ) -> bool:
-        """Notes that the bot receives nothing; False if that is known, and then only why is noted anew."""
+        """Records that the bot does not receive; False if that is known, in which case only the reason is
+        updated."""
         fields = {"channel": channel.key, "reason": str(reason), "detail": detail[:DETAIL_LENGTH]}
         now_ms = self._clock.now_ms()
         began = await tx.execute(
@@ -113,10 +110,10 @@ class ReceptionHealth:
 
 
 class ReceptionWatch:
-    """Tells a failure that lasts from one that passes, for the process that receives for a bot.
+    """Distinguishes lasting failures from short ones, for the process that receives for a bot.
 
-    The database is written when something changes, not with every poll. Neither method raises: reception
-    goes on whatever becomes of the note.
+    The database is written on changes only, not on every poll. Neither method raises: receiving continues
+    even if the record fails.
     """
 
     def __init__(
@@ -151,7 +148,7 @@ class ReceptionWatch:
         since_ms, began_ms = self._first
         if clock.monotonic_ms() - began_ms < self._lasting_ms or self._noted == (reason, detail):
             return
-        if await self._note(
+        if await self._record(
             lambda tx: self._health.interrupt(tx, self._channel, reason, detail, since_ms)
         ):
             self._noted, self._may_be_noted = (reason, detail), True
@@ -161,13 +158,13 @@ class ReceptionWatch:
         self._first = None
         if not self._may_be_noted:
             return
-        if (self._noted is None and not await self._is_noted()) or await self._note(
+        if (self._noted is None and not await self._is_noted()) or await self._record(
             lambda tx: self._health.recover(tx, self._channel)
         ):
             self._noted, self._may_be_noted = None, False
 
     async def _is_noted(self) -> bool:
-        """Whether somebody may have noted an interruption: asked once, of what a process has left."""
+        """Whether a previous process may have recorded an interruption: queried once."""
         try:
             async with self._db.read() as tx:
                 state = await self._states.find(tx, self._channel.key)
@@ -175,7 +172,7 @@ class ReceptionWatch:
             return True
         return state is not None and state.interrupted_since_ms is not None
 
-    async def _note(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
+    async def _record(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
         """Whether it was written. Not for a bot whose channel was changed meanwhile: that is another."""
         if self._channels.get(self._channel.key) is not self._channel:
             return False

@@ -1,4 +1,4 @@
-"""How a bot receives, as the API and events show it."""
+"""Reception status, for the API and events."""
 
 from enum import StrEnum
 from typing import Literal, Protocol

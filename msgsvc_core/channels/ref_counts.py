@@ -1,4 +1,4 @@
-"""Who is using a channel just now, so that one that was changed is closed after its last call."""
+"""Reference counts of channels in use, so that a replaced one is closed after its last call."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ class ChannelRefCounts:
         self._closing: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
-    async def of(self, channel: Channel) -> AsyncIterator[None]:
+    async def borrow(self, channel: Channel) -> AsyncIterator[None]:
         """While the block runs, the channel is not closed."""
         self._counts[channel] += 1
         try:

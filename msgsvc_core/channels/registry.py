@@ -11,9 +11,9 @@ from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
-from msgsvc_core.channels.kinds import ChannelKinds, WrongSettings
+from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
 from msgsvc_core.channels.ordering import FifoKeyLock
-from msgsvc_core.channels.project_channels.following import ChannelSync
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update
@@ -31,7 +31,7 @@ NoteHealth = Callable[[Channel, ChannelHealth, int], Awaitable[bool]]
 
 
 class Channels:
-    """`service.channels`, by key; `of` finds what a project means by a name."""
+    """`service.channels`, by key; `resolve` finds what a project means by a name."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Channels:
         start_codes: StartCodes,
         commands: CommandCatalogue,
         receive: Receive,
-        note_health: NoteHealth,
+        apply_health: NoteHealth,
     ) -> None:
         self._db = db
         self._secrets = secrets
@@ -53,7 +53,7 @@ class Channels:
         #: What bots' menus show.
         self.commands = commands
         self._receive = receive
-        self._note_health = note_health
+        self._apply_health = apply_health
         #: The digests of a channel's settings under every secret key, the current one first.
         self._digests: dict[str, tuple[str, ...]] = {}
         self._shared = {
@@ -63,12 +63,12 @@ class Channels:
         self._accounts: dict[str, str] = {}
         self._own: dict[str, Channel] = {}
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
-        self._uses = ChannelRefCounts()
+        self._ref_counts = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
-        self.follower = ChannelSync(
+        self.sync = ChannelSync(
             db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
         )
-        #: Keeps the order in each chat, where batches of a lane are under way at once.
+        #: Keeps the order in each chat across a lane's concurrent batches.
         self.turns = FifoKeyLock()
 
     # ---- which there are ------------------------------------------------------------------------
@@ -100,36 +100,36 @@ class Channels:
         return self._shared.get(key) or self._own.get(key)
 
     async def find(self, key: str) -> Channel | None:
-        """The channel of that key; one that this process does not know is looked for.
+        """The channel with that key; an unknown one is loaded from the database.
 
-        None for one that is gone, or never was. Raises `DatabaseUnavailable`.
+        None if it was removed, or never existed. Raises `DatabaseUnavailable`.
         """
         channel = self.get(key)
         if channel is None and is_id(key, bots.OWN_PREFIX):
-            await self.follower.look()
+            await self.sync.refresh()
             channel = self.get(key)
         return channel
 
     @asynccontextmanager
-    async def use(self, key: str) -> AsyncIterator[Channel | None]:
+    async def borrow(self, key: str) -> AsyncIterator[Channel | None]:
         """The channel of that key for some calls; if it changes meanwhile, it is closed after them."""
         channel = await self.find(key)
         if channel is None:
             yield None
             return
-        async with self.hold(channel):
+        async with self.keep_open(channel):
             yield channel
 
-    def hold(self, channel: Channel) -> AbstractAsyncContextManager[None]:
+    def keep_open(self, channel: Channel) -> AbstractAsyncContextManager[None]:
         """Keeps a channel from being closed while the block runs."""
-        return self._uses.of(channel)
+        return self._ref_counts.borrow(channel)
 
-    def of(self, project_id: str, name: str) -> Channel | None:
+    def resolve(self, project_id: str, name: str) -> Channel | None:
         """The channel that the project has under this name: its own before the shared one."""
         own = self._own_of.get(project_id, {})
         return own.get(name) or self._shared.get(name)
 
-    def all_of(self, project_id: str) -> list[Channel]:
+    def list_for_project(self, project_id: str) -> list[Channel]:
         """The channels that the project can use, in the order of the configuration, then by name."""
         own = self._own_of.get(project_id, {})
         added = sorted(own.keys() - self._shared.keys())
@@ -139,9 +139,9 @@ class Channels:
 
     def check_name(self, project_id: str, name: str) -> None:
         """Raises `ValidationFailed` for a channel that the project does not have."""
-        if self.of(project_id, name) is None:
-            known = ", ".join(channel.name for channel in self.all_of(project_id))
-            raise ValidationFailed(f"channel: must be one of {known}")
+        if self.resolve(project_id, name) is None:
+            known = ", ".join(channel.name for channel in self.list_for_project(project_id))
+            raise ValidationFailed("must be one of {choices}", field="channel", choices=known)
 
     def name_for(self, project_id: str, key: str) -> str:
         """Under which name the project knows a bot. Raises `ForeignBot` for one that is not its own."""
@@ -151,17 +151,17 @@ class Channels:
         return identity.name
 
     def display_name(self, name: str, project_id: str = "") -> str:
-        """What people read for a channel: "Telegram".
+        """A channel's display name: "Telegram".
 
-        Where the project has several of a kind, the channel's name follows: "Telegram (Support)". A kind
-        without a title is read by that name alone: `messenger_a` is "Messenger A". Without `project_id` it
-        is a channel that serves the whole installation.
+        If the project has several of a kind, the channel's name is added: "Telegram (Support)". A kind
+        without a title is shown by the channel's name alone: `messenger_a` is "Messenger A". Without
+        `project_id`, for a shared channel.
         """
-        channel, words = self.of(project_id, name), words_of(name)
+        channel, words = self.resolve(project_id, name), words_of(name)
         title = "" if channel is None else channel.identity.title
         if not title:
             return words
-        alike = [each for each in self.all_of(project_id) if each.identity.title == title]
+        alike = [each for each in self.list_for_project(project_id) if each.identity.title == title]
         return title if len(alike) < 2 else f"{title} ({words})"
 
     # ---- links and addresses --------------------------------------------------------------------
@@ -176,11 +176,11 @@ class Channels:
     ) -> dict[str, str]:
         """The link per channel that starts its bot with `payload`.
 
-        A bot that the platform has not told us the name of yet is left out, and one that nobody can
-        answer if it `asks` something. Raises `Unavailable` when no bot is left.
+        Omits bots whose profile is not known yet, and, if it `asks` something, bots that cannot receive
+        answers. Raises `Unavailable` if none is left.
         """
         links: dict[str, str] = {}
-        for channel in self.all_of(project_id):
+        for channel in self.list_for_project(project_id):
             if asks and not channel.capabilities.answers:
                 continue
             if names is None or channel.name in names:
@@ -199,7 +199,7 @@ class Channels:
         text = self._start_codes.start_message(payload)
         return {
             channel.name: text
-            for channel in self.all_of(project_id)
+            for channel in self.list_for_project(project_id)
             if channel.name in links and not channel.capabilities.start_links
         }
 
@@ -207,25 +207,31 @@ class Channels:
         self, tx: Tx, project_id: str, payload: str, expires_at_ms: int
     ) -> None:
         """Has the short code of `payload` work until then, if the project has a channel that needs it."""
-        if any(not channel.capabilities.start_links for channel in self.all_of(project_id)):
+        if any(
+            not channel.capabilities.start_links for channel in self.list_for_project(project_id)
+        ):
             await self._start_codes.remember(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
         """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,
         with None, on any of the project's."""
         if name is not None:
-            channel = self.of(project_id, name)
+            channel = self.resolve(project_id, name)
             if channel is not None and not channel.capabilities.answers:
-                raise ValidationFailed(f"channel: people can't answer a bot on {name}")
+                raise ValidationFailed(
+                    "people can't answer a bot on {name}", field="channel", name=name
+                )
             return
-        channels = self.all_of(project_id)
+        channels = self.list_for_project(project_id)
         if channels and not any(channel.capabilities.answers for channel in channels):
-            raise ValidationFailed("channel: people can't answer a bot on any of the project's")
+            raise ValidationFailed(
+                "people can't answer a bot on any of the project's", field="channel"
+            )
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
         """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
         base = self._base_url
-        found = {channel.name: channel.key for channel in self.all_of(project_id)}
+        found = {channel.name: channel.key for channel in self.list_for_project(project_id)}
         return {name: f"{base}/qr/{found[name]}/{payload}.svg" for name in links}
 
     def hook_url(self, channel: Channel) -> str:
@@ -233,14 +239,14 @@ class Channels:
         return f"{self._base_url}/hooks/{channel.key}"
 
     def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
-        """By which a platform proves that it calls us: what it is told now, then those of older keys.
+        """Webhook secrets: the current one, which the platform is given, then those of older keys.
 
-        64 hex digits, which every platform takes.
+        64 hex digits, which every platform accepts.
         """
         derived = self._secrets.derive_all("channel hook", channel.key)
         return tuple(secret.hex() for secret in derived)
 
-    # ---- what platforms tell --------------------------------------------------------------------
+    # ---- inbound -----------------------------------------------------------------------------------
 
     async def receive(self, key: str, update: Update) -> None:
         """Handles an update of a bot, once, however often it comes.
@@ -249,24 +255,26 @@ class Channels:
         """
         await self._receive(key, update)
 
-    async def note_health(
+    async def apply_health(
         self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
     ) -> bool:
         """Stops or resumes the channel by what its `check` found; True if that changed anything."""
-        return await self._note_health(channel, health, asked_at_ms)
+        return await self._apply_health(channel, health, asked_at_ms)
 
     # ---- projects' own, as the follower finds them ----------------------------------------------
 
-    def put(self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]) -> None:
-        """Makes an own channel, or makes it anew with other settings. Raises `WrongSettings`."""
+    def register(
+        self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
+    ) -> None:
+        """Creates or replaces a project's channel. Raises `WrongSettings`."""
         digests = self.kinds.digests(kind_name, options)
         self._place(self.kinds.create(identity, kind_name, options), digests)
 
-    def put_broken(self, identity: ChannelIdentity, why: str) -> None:
+    def register_broken(self, identity: ChannelIdentity, why: str) -> None:
         """Has an own channel stood in for, as its settings can't be read."""
         self._place(BrokenChannel(identity, why), ())
 
-    def drop(self, key: str) -> None:
+    def unregister(self, key: str) -> None:
         """Takes an own channel away; it is closed after the calls that are under way."""
         channel = self._own.pop(key, None)
         if channel is None:
@@ -276,19 +284,19 @@ class Channels:
             del named[channel.name]
         self._digests.pop(key, None)
         self._accounts.pop(key, None)
-        self._uses.retire(channel)
-        self._tell_watchers()
+        self._ref_counts.retire(channel)
+        self._notify_watchers()
 
-    def learn(self, key: str, settings_digest: str, profile: BotProfile) -> None:
+    def set_profile(self, key: str, settings_digest: str, profile: BotProfile) -> None:
         """Takes over who a bot is, if that was found out of the one that is here."""
         channel = self.get(key)
         if channel is not None and settings_digest in self.digests(channel):
             channel.profile = profile
 
     async def remember(self, channel: Channel, health: ChannelHealth) -> None:
-        """Takes over who the bot is, if it was just found out, and tells the other processes.
+        """Applies a bot's profile that was just read, and shares it with the other processes.
 
-        Nothing if the channel was changed while its platform was asked: that was another bot.
+        No effect if the channel was changed meanwhile: the profile is another bot's.
         """
         if self.get(channel.key) is not channel:
             return
@@ -297,7 +305,7 @@ class Channels:
             return
         channel.profile = health.profile
         async with self._db.transaction() as tx:
-            bot = await bots.begin(tx, channel.key, self.digests(channel), health.account)
+            bot = await bots.load(tx, channel.key, self.digests(channel), health.account)
             if health.account is not None and bot.account != health.account:
                 await bots.save_account(tx, bot, health.account)
             if bot.profile != health.profile:
@@ -309,20 +317,20 @@ class Channels:
         """By which a bot of today is known on another day, or in another process."""
         return self._digests.get(channel.key, ())
 
-    def watch(self, changed: Callable[[], None]) -> None:
-        """Has `changed` called when an own channel comes, changes or goes."""
-        self._watchers.append(changed)
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Has `on_change` called when an own channel comes, changes or goes."""
+        self._watchers.append(on_change)
 
     # ---- life -----------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Loads projects' channels and the bots' profiles, and follows changes of them."""
-        await self.follower.start()
+        await self.sync.start()
 
     async def close(self) -> None:
         """Ends following, and closes all channels."""
-        await self.follower.stop()
-        await self._uses.close()
+        await self.sync.stop()
+        await self._ref_counts.close()
         await asyncio.gather(*(close_quietly(channel) for channel in self))
 
     def _create_shared(self, name: str, settings: ChannelSettings) -> Channel:
@@ -332,7 +340,7 @@ class Channels:
                 ChannelIdentity(name, key=name), settings.plugin, settings.options
             )
         except WrongSettings as error:
-            hint = "; is it in `plugins`?" if str(error).startswith("plugin:") else ""
+            hint = "; is it in `plugins`?" if isinstance(error, WrongKind) else ""
             raise SettingsError(f"channels.{name}.{error}{hint}") from error
 
     def _place(self, channel: Channel, digests: tuple[str, ...]) -> None:
@@ -345,10 +353,10 @@ class Channels:
         self._own_of[channel.identity.project_id][channel.name] = channel
         self._digests[channel.key] = digests
         if before is not None:
-            self._uses.retire(before)
-        self._tell_watchers()
+            self._ref_counts.retire(before)
+        self._notify_watchers()
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         for changed in self._watchers:
             changed()
 

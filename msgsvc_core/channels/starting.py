@@ -11,7 +11,7 @@ from msgsvc_core.security import DecryptionError, SecretBox
 #: No letter that is easily taken for another or for a digit (Crockford's base 32).
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-#: Characters of a code: 40 bits, for a few minutes, and all that a right guess brings is a question.
+#: Characters of a code: 40 bits, valid for minutes; a correct guess only yields a question.
 CODE_LENGTH = 8
 
 #: Characters of a payload that people can be asked to write as it is, e.g. `auth_my-shop`.
@@ -48,7 +48,7 @@ class StartCodes:
         if len(payload) > SHORT:
             digest = self._secrets.keyed_hash(PURPOSE, self.code_of(payload))
             sealed = self._secrets.encrypt(payload)
-            await offers.put_code(tx, digest, sealed, expires_at_ms)
+            await offers.save_code(tx, digest, sealed, expires_at_ms)
 
     async def payload_in(self, tx: Tx, text: str) -> str | None:
         """The start payload that a text asks for: `start auth_shop`, `start K7QF2M9X`, or the code alone.

@@ -28,7 +28,7 @@ class ChannelStateMetrics(Collector):
         self._find = find
         self._troubled = troubled
         self._database = database
-        database.questions.append(self._ask)
+        database.queries.append(self._ask)
         #: Bots that are stopped, and when the last pause ends, by channel label.
         self._stopped: dict[str, int] = {}
         self._paused_until_s: dict[str, float] = {}

@@ -1,6 +1,6 @@
-"""What a bot's platform has told us to keep to: wait until a moment, or make no call at all.
+"""Restrictions by a bot's platform: paused until a time, or stopped.
 
-Kept in the database, for whoever owns the channel's lane next, and for those who ask how it is.
+Stored in the database for the next owner of the channel's lane, and for the API.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ log = structlog.get_logger(__name__)
 
 @value_object
 class ChannelState:
-    """How a channel is. `channel` is its key; `reason` and `detail` say why it was stopped.
+    """A channel's state. `channel` is its key; `reason` and `detail` say why it was stopped.
 
-    `outage_since_ms` is since when its platform has not answered, None while it does; `outage_detail` what
-    was seen last. After `outage_probes` probes the next one is at `outage_probe_at_ms`; `outage_trial` is
-    the probe that succeeded, after which a few real calls are made, else 0.
+    `outage_since_ms` is the start of its platform's outage, None without one; `outage_detail` the last
+    error. After `outage_probes` probes the next one is at `outage_probe_at_ms`; `outage_trial` is the probe
+    that succeeded, after which a few real calls are made, else 0.
 
-    `interrupted_since_ms` is since when the bot receives nothing, None while it receives.
+    `interrupted_since_ms` is the start of an interruption of receiving, None while it receives.
     """
 
     channel: str
@@ -82,7 +82,7 @@ class ChannelUnavailable(ChannelStopped):
 
 
 class StateObserver(Protocol):
-    """Told, after the commit, what changed here of a channel's state."""
+    """Called after the commit with changes of a channel's state."""
 
     def changed(self, key: str, *, stopped: bool) -> None:
         """The channel was stopped or resumed, or made another bot's."""
@@ -96,9 +96,9 @@ OnRecovered = Callable[[Tx, Channel], Awaitable[None]]
 
 
 class ChannelStates:
-    """`service.channel_states`. `observers` are told of what changes.
+    """`service.channel_states`. `observers` are called with changes.
 
-    `on_stopped` and `on_recovered` are awaited in the transaction that says so, once in each case.
+    `on_stopped` and `on_recovered` are awaited in the transaction of the change, once each.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class ChannelStates:
         tx.on_commit(partial(self._notify_changed, channel.key, stopped=False))
         return True
 
-    async def note_health(
+    async def apply_health(
         self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
     ) -> bool:
         """Stops or resumes the channel by what its `check` found; True if that changed anything.
@@ -184,15 +184,15 @@ class ChannelStates:
             },
         )
 
-    async def forget_stop(self, tx: Tx, channel_key: str) -> None:
+    async def clear_stop(self, tx: Tx, channel_key: str) -> None:
         """The channel's settings have changed, and the bot may well work now; a pause still holds."""
         if await self._work(tx, channel_key):
             tx.on_commit(partial(self._notify_changed, channel_key, stopped=False))
         if await self.clear_outage(tx, channel_key):
             tx.on_commit(partial(self.outage_changed, channel_key))
 
-    async def forget(self, tx: Tx, channel_key: str) -> None:
-        """The channel is gone, or another bot now."""
+    async def delete(self, tx: Tx, channel_key: str) -> None:
+        """The channel was removed, or has another bot."""
         await tx.execute(
             "DELETE FROM core_channel_states WHERE channel = :channel", {"channel": channel_key}
         )
@@ -200,7 +200,7 @@ class ChannelStates:
         tx.on_commit(partial(self.outage_changed, channel_key))
 
     async def announce_recovery(self, tx: Tx, channel: Channel) -> None:
-        """Tells that a channel is sent on again, its project too if it is the project's own."""
+        """Emits that sending resumed, also to the project if the channel is its own."""
         if channel.identity.project_id is not None:
             fields = {"channel": channel.name}
             await self._emit(tx, channel.identity.project_id, "channel.recovered", fields)
@@ -218,7 +218,7 @@ class ChannelStates:
         )
 
     def outage_changed(self, channel_key: str) -> None:
-        """Tells the observers that the platform's outage is over, or is on trial."""
+        """Notifies the observers that the platform's outage is over, or on trial."""
         for observer in self.observers:
             observer.outage_changed(channel_key)
 
@@ -231,7 +231,7 @@ class ChannelStates:
         return None if row is None else _state(row)
 
     async def troubled(self, tx: Tx) -> list[ChannelState]:
-        """Those that are stopped or told to wait, whose platform is away, or that receive nothing."""
+        """Channels that are stopped, paused, in an outage, or not receiving."""
         rows = await tx.fetch_all(
             f"SELECT {_COLUMNS} FROM core_channel_states"
             " WHERE status = 'stopped' OR paused_until_ms > :now_ms OR outage_since_ms IS NOT NULL"
@@ -256,10 +256,10 @@ class ChannelStates:
 
     async def _check(self, channel: Channel) -> None:
         asked_at_ms = self._clock.now_ms()
-        async with self._channels.hold(channel):
+        async with self._channels.keep_open(channel):
             health = await check_channel(channel)
         if health.ok and not health.revoked:
-            await self.note_health(channel, health, asked_at_ms=asked_at_ms)
+            await self.apply_health(channel, health, asked_at_ms=asked_at_ms)
 
     async def _work(self, tx: Tx, channel_key: str, stopped_until_ms: int | None = None) -> bool:
         """Whether the channel was stopped, until that moment if there is one; it no longer is."""

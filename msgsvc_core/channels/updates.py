@@ -1,4 +1,4 @@
-"""What comes from a messenger: updates, and the calls and proofs that carry them."""
+"""Inbound data from messengers: updates, webhook calls and mini app users."""
 
 import hmac
 from collections.abc import Mapping
@@ -51,9 +51,9 @@ class ReceivedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived(Update):
-    """The person wrote something or sent files; `text` is empty where they wrote nothing beside them.
+    """A person's message, with text or files; `text` is empty for files alone.
 
-    `reply_to` is the message that they answer, as `send` returned it, where the platform tells.
+    `reply_to` is the message it replies to, as `send` returned it, where the platform reports it.
     """
 
     text: str
@@ -117,12 +117,12 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class WebhookCall:
-    """A platform's call to a bot's address under `/hooks`: the raw body, and header names in lower case.
+    """A platform's call to a bot's webhook under `/hooks`: the raw body, and header names in lower case.
 
-    `path` is what follows the bot's address, without a slash in front; `query` has the last value of each
-    name; `url` is the whole address as the platform knows it, for signatures that cover it.
-    `secrets` are those that may have been given to `set_webhook`, the current one first: an older one
-    is still used by the platform until it has been told the new one.
+    `path` is what follows the bot's path, without a leading slash; `query` has the last value of each name;
+    `url` is the complete URL as the platform knows it, for signatures that cover it. `secrets` may have
+    been passed to `set_webhook`, the current one first: the platform uses an older one until the new one is
+    registered.
     """
 
     body: bytes
@@ -150,9 +150,9 @@ class WebhookAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MiniAppUser:
-    """Who opened a mini app, as `verify_mini_app` read it from what the platform signed.
+    """The user of a mini app, as `verify_mini_app` read it from data signed by the platform.
 
-    `chat_id` is where the bot writes to them; None if the data does not tell.
+    `chat_id` is the chat with the bot; None if the data does not contain it.
     """
 
     user: ChannelUser

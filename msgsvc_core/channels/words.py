@@ -24,7 +24,7 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import DecryptionError, SecretBox
 
-#: Told that a channel's chat goes on under another id.
+#: Called when a channel's chat continues under another id.
 OnChatMoved = Callable[[Tx, str, str, str], Awaitable[None]]
 
 #: What a backslash makes harmless in Markdown: see `markup`.
@@ -33,11 +33,11 @@ _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
 #: Prefixes of the ids of questions: those of the bot itself (a sign-in, a rating), and those of projects.
 OWN_QUESTION, PROJECTS_QUESTION = "own", "off"
 
-#: What the data of the bot's own buttons begin with: see `inbound.OWN_BUTTON`.
+#: Prefix of system buttons' data: see `inbound.OWN_BUTTON`.
 _OWN_BUTTON = "~"
 
-#: Milliseconds for which a question of the bot itself is open whatever else is said meanwhile: as long as
-#: somebody has to confirm a sign-in by default.
+#: Milliseconds for which a system question stays open regardless of later messages: the default lifetime
+#: of a sign-in.
 OWN_QUESTION_MS = 600_000
 
 log = structlog.get_logger(__name__)
@@ -155,7 +155,7 @@ class ChannelSender:
             async with self._db.transaction() as tx:
                 lang = lang or await offers.language(tx, channel.key, chat_id)
                 if choices:
-                    await offers.put(
+                    await offers.save(
                         tx,
                         channel.key,
                         chat_id,
@@ -250,9 +250,9 @@ class TypedAnswers:
         return None if choice is None else (choice, offer.message_ref or "")
 
 
-async def end_question(tx: Tx, channel_key: str, chat_id: str) -> None:
+async def close_question(tx: Tx, channel_key: str, chat_id: str) -> None:
     """Whatever the bot asked in the chat, a number is no answer to it any more: a person answers a person."""
-    await offers.end(tx, channel_key, chat_id)
+    await offers.delete(tx, channel_key, chat_id)
 
 
 def _sealed(secrets: SecretBox, choices: Sequence[Choice]) -> str:

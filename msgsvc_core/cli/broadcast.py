@@ -1,4 +1,4 @@
-"""`msgsvc broadcast`: how far mass sends are, and a hand on their brake, for who runs the service."""
+"""`msgsvc broadcast`: progress and control of mass sends, for the operator."""
 
 import asyncio
 import json
@@ -31,12 +31,14 @@ JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="For example job_02
 
 @app.command("list")
 def list_(
-    ended: Annotated[bool, typer.Option("--all", help="Also those that are over.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = LIST_LIMIT,
+    ended: Annotated[bool, typer.Option("--all", help="Include finished ones.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Maximum number of rows.")
+    ] = LIST_LIMIT,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """List the mass sends of all projects that are not over, the newest first."""
+    """List unfinished mass sends of all projects, newest first."""
     found = asyncio.run(_list(config, ended=ended, limit=limit))
     if as_json:
         data = [_plain(mailing) for mailing in found]
@@ -59,30 +61,30 @@ def list_(
 
 @app.command()
 def pause(job_id: JobId, config: ConfigOption = None) -> None:
-    """Hold a mass send; who is being sent to just then still gets it."""
+    """Pause a mass send. Deliveries already in progress are completed."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "pause"))))
 
 
 @app.command()
 def resume(job_id: JobId, config: ConfigOption = None) -> None:
-    """Have a paused mass send go on from where it was."""
+    """Resume a paused mass send."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "resume"))))
 
 
 @app.command()
 def cancel(job_id: JobId, config: ConfigOption = None) -> None:
-    """End a mass send before its time; who has not got it is skipped."""
+    """Cancel a mass send. Remaining recipients are skipped."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "cancel"))))
 
 
 @app.command()
 def watch(
     job_id: JobId,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the progress once and exit.")] = False,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Show how far a broadcast is, until it has ended."""
+    """Show the progress of a broadcast until it finishes."""
     console = Console()
     mailing = asyncio.run(_watch(config, job_id, console, once=once, quiet=as_json))
     if as_json:

@@ -1,4 +1,4 @@
-"""`msgsvc channels`: bots that projects brought, for the operator of the service."""
+"""`msgsvc channels`: bots added by projects, for the operator of the service."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.kernel.errors import NotFound
 
-app = typer.Typer(no_args_is_help=True, help="List and check the channels of projects' own.")
+app = typer.Typer(no_args_is_help=True, help="List and check channels added by projects.")
 
 
 @app.command("list")
 def list_(config: ConfigOption = None, as_json: Json = False) -> None:
-    """List the channels that projects brought, the oldest first; none of their secrets."""
+    """List the channels added by projects, oldest first, without their secrets."""
     channels = [_plain(*found) for found in asyncio.run(_list(config))]
     if as_json:
         typer.echo(json.dumps({"data": channels}, ensure_ascii=False))
@@ -41,7 +41,7 @@ def check(
     ],
     config: ConfigOption = None,
 ) -> None:
-    """Ask a channel's platform how the bot is; exit 1 if it can't work, or receives nothing."""
+    """Check a bot with its platform. Exits with 1 if it can't send or receive."""
     health, reception = asyncio.run(_check(config, channel_id))
     typer.echo(health.detail or ("works" if health.ok else "does not work"))
     interrupted = reception is not None and reception.state == "interrupted"
@@ -53,7 +53,7 @@ def check(
 
 async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]]:
     async with opened(config) as service:
-        await service.channels.follower.look()
+        await service.channels.sync.refresh()
         async with service.db.read() as tx:
             found = await service.own_channels.list_all(tx)
             return list(zip(found, await service.own_channels.answers(tx, found), strict=True))
@@ -65,7 +65,7 @@ async def _check(
     async with opened(config) as service:
         channel = await service.channels.find(channel_id)
         if channel is None:
-            raise NotFound(f"there is no channel {channel_id!r}")
+            raise NotFound("there is no channel {channel_id!r}", channel_id=channel_id)
         async with service.db.read() as tx:
             state = await service.channel_states.find(tx, channel.key)
         return await check_channel(channel), reception_of(channel, state)

@@ -34,13 +34,13 @@ def check_file(path: Path | None) -> Iterator[Finding]:
 
 def check_secret_keys(settings: Settings) -> Iterator[Finding]:
     """Whether the keys look random. Their length has been checked with the settings."""
-    mend = "let `msgsvc init` make a file with a random one, elsewhere, and copy its `secret_keys`"
+    fix = "let `msgsvc init` make a file with a random one, elsewhere, and copy its `secret_keys`"
     for number, key in enumerate(settings.secret_keys, start=1):
         text = key.get_secret_value().lower()
         if any(word in text for word in EXAMPLE_WORDS):
-            yield problem("secret keys", f"key {number} looks like that of an example", mend)
+            yield problem("secret keys", f"key {number} looks like that of an example", fix)
         elif len(set(text)) < MIN_DIFFERENT_CHARACTERS:
-            yield problem("secret keys", f"key {number} is too regular to be random", mend)
+            yield problem("secret keys", f"key {number} is too regular to be random", fix)
         else:
             yield ok("secret keys", f"key {number} is long enough and looks random")
 
@@ -115,13 +115,13 @@ def check_sandbox(settings: Settings) -> Iterator[Finding]:
     section = (settings.model_extra or {}).get("sandbox")
     pages = section.get("pages", "local") if isinstance(section, dict) else "local"
     host = urlsplit(settings.base_url).hostname or ""
-    mend = 'take "sandbox" out of `plugins`, or set pages = "off" in [sandbox]'
+    fix = 'take "sandbox" out of `plugins`, or set pages = "off" in [sandbox]'
     if pages == "everyone":
         text = "the messenger for development is open to everyone, and has no passwords"
-        yield warning("sandbox", text, mend)
+        yield warning("sandbox", text, fix)
     elif pages != "off" and not is_private(host):
         text = f"the messenger for development, without passwords, is loaded at {host}"
-        yield warning("sandbox", text, mend)
+        yield warning("sandbox", text, fix)
 
 
 def check_jobs(settings: Settings) -> Iterator[Finding]:

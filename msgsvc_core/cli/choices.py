@@ -242,9 +242,7 @@ def _ask_areas(installed: Installed) -> list[str]:
             typer.echo(str(error))
 
 
-def _owner(
-    options: Options, first_account: FirstAccount | None, *, asking: bool
-) -> str | None:
+def _owner(options: Options, first_account: FirstAccount | None, *, asking: bool) -> str | None:
     """Whose account is the first; None where no plugin keeps accounts."""
     if first_account is None:
         if options.owner:

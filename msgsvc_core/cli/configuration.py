@@ -22,7 +22,7 @@ ConfigOption = Annotated[
         "--config",
         "-c",
         envvar="MSGSVC_CONFIG",
-        help=f"The configuration; {DEFAULT_CONFIG} in this folder unless named.",
+        help=f"Configuration file (default: {DEFAULT_CONFIG} in this folder).",
     ),
 ]
 

@@ -10,7 +10,7 @@ from msgsvc_core.telemetry.logs import configure_logs
 
 
 def migrate(config: ConfigOption = None) -> None:
-    """Bring the database up to date, the tables of the core and of every loaded plugin."""
+    """Apply the migrations of the core and of every loaded plugin."""
     settings = read_settings(config)
     configure_logs(settings.log)
     applied = asyncio.run(_migrate(Service(settings)))

@@ -1,4 +1,4 @@
-"""`msgsvc doctor`: says what is wrong with a configuration, and how to mend it."""
+"""`msgsvc doctor`: says what is wrong with a configuration, and how to fix it."""
 
 import asyncio
 from collections import Counter
@@ -23,7 +23,7 @@ COLOURS: dict[Level, str] = {
 
 
 def doctor(config: ConfigOption = None) -> None:
-    """Look for what is wrong with a configuration and around it; exit 1 if it can't work."""
+    """Check the configuration and what it depends on. Exits with 1 if the service can't work."""
     levels = asyncio.run(_report(find_config(config)))
     found = [f"{levels[level]} {level}(s)" for level in ("problem", "warning") if levels[level]]
     typer.echo("\n" + (", ".join(found) or "all is well"))
@@ -38,8 +38,8 @@ async def _report(path: Path | None) -> Counter[str]:
         levels[finding.level] += 1
         mark = typer.style(f"{finding.level:8}", fg=COLOURS[finding.level])
         typer.echo(f"{mark} {finding.subject}: {finding.text}")
-        if finding.mend:
-            typer.echo(f"{'':8} -> {finding.mend}")
+        if finding.fix:
+            typer.echo(f"{'':8} -> {finding.fix}")
     return levels
 
 

@@ -8,12 +8,12 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `mend` says what to do where it isn't well."""
+    """One thing that was looked at. `fix` says what to do where it isn't well."""
 
     level: Level
     subject: str
     text: str
-    mend: str = ""
+    fix: str = ""
 
 
 def ok(subject: str, text: str) -> Finding:
@@ -21,11 +21,11 @@ def ok(subject: str, text: str) -> Finding:
     return Finding("ok", subject, text)
 
 
-def warning(subject: str, text: str, mend: str) -> Finding:
+def warning(subject: str, text: str, fix: str) -> Finding:
     """It works, and somebody will wish that it were otherwise."""
-    return Finding("warning", subject, text, mend)
+    return Finding("warning", subject, text, fix)
 
 
-def problem(subject: str, text: str, mend: str) -> Finding:
+def problem(subject: str, text: str, fix: str) -> Finding:
     """It doesn't work."""
-    return Finding("problem", subject, text, mend)
+    return Finding("problem", subject, text, fix)

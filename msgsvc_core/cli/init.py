@@ -34,7 +34,7 @@ def init(
     ] = DEFAULT_CONFIG,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Replace an existing file; it is kept beside, as *.bak."),
+        typer.Option("--force", help="Replace an existing file; a copy is kept as *.bak."),
     ] = False,
     messenger: Annotated[
         str | None,
@@ -51,21 +51,24 @@ def init(
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option("--base-url", help="Address under which people and sites reach the service."),
+        typer.Option("--base-url", help="Public URL of the service."),
     ] = None,
     areas: Annotated[
         str | None,
-        typer.Option("--with", metavar="A,B", help="Load these plugins, not all areas."),
+        typer.Option("--with", metavar="A,B", help="Load only these plugins (default: all areas)."),
     ] = None,
     all_plugins: Annotated[
-        bool, typer.Option("--all", help="Load every installed plugin, messengers too.")
+        bool, typer.Option("--all", help="Load every installed plugin, including messengers.")
     ] = False,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", help="E-mail of the first account, who runs the installation."),
+        typer.Option(
+            "--owner", help="Email of the first account, the operator of the installation."
+        ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing: what no option says is by default.")
+        bool,
+        typer.Option("--yes", "-y", help="Ask no questions; use defaults for what no option sets."),
     ] = False,
 ) -> None:
     """Write a commented configuration with a fresh secret key.

@@ -1,4 +1,4 @@
-"""`msgsvc jobs`: what waits, what runs, and what has failed for good."""
+"""`msgsvc jobs`: waiting and running jobs, and dead letters."""
 
 import asyncio
 import json
@@ -25,9 +25,7 @@ LIST_LIMIT = 100
 #: Jobs of one transaction where many are retried or discarded.
 CHUNK = 500
 
-app = typer.Typer(
-    no_args_is_help=True, help="List, show, retry and discard jobs, dead letters above all."
-)
+app = typer.Typer(no_args_is_help=True, help="List, show, retry and discard jobs and dead letters.")
 
 
 def _check_state(state: str | None) -> str | None:
@@ -52,11 +50,13 @@ def list_(
     state: State = None,
     lane: Lane = None,
     name: Name = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = LIST_LIMIT,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Maximum number of rows.")
+    ] = LIST_LIMIT,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """List jobs, the oldest first; those that are done are not there any more."""
+    """List jobs, oldest first. Completed jobs are not kept."""
     found = asyncio.run(_list(config, _filter(state, lane, name), limit))
     if as_json:
         typer.echo(json.dumps({"data": [*map(_plain, found)]}, ensure_ascii=False))
@@ -75,7 +75,7 @@ def show(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Show everything about a job but what is sealed or secret in it."""
+    """Show a job, without encrypted and secret values."""
     plain = _plain(asyncio.run(_show(config, job_id)))
     if as_json:
         typer.echo(json.dumps(plain, ensure_ascii=False))
@@ -94,9 +94,8 @@ def retry(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Run jobs again as soon as a runner looks, within a second or two: those named by their ids, or
-    all dead ones of a lane or a name. Says which are not, and why: some kinds settle for good what
-    waited for them."""
+    """Retry dead letters: by id, or all of a lane or a name. A runner picks them up within a second or two.
+    Jobs that can't be retried are listed with the reason: some have already recorded a final result."""
     dead = Filter("dead", lane, name)
     _change(config, job_ids, dead, _retry, "retried", as_json=as_json)
 
@@ -109,8 +108,8 @@ def discard(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Remove jobs for good, undone: those named by their ids, or all dead ones of a lane or a name.
-    What waits for one that has not failed yet is settled as if it had, a message as failed."""
+    """Delete jobs without running them: by id, or all dead letters of a lane or a name.
+    Whatever waits for a discarded job is recorded as failed, for example its message."""
     dead = Filter("dead", lane, name)
     _change(config, job_ids, dead, _discard, "discarded", as_json=as_json)
 
@@ -201,7 +200,7 @@ async def _show(config: Path | None, job_id: str) -> JobView:
     async with opened(config) as service, service.db.read() as tx:
         found = await inspection.find(tx, job_id)
     if found is None:
-        raise NotFound(f"there is no job {job_id!r}; what is done is not kept")
+        raise NotFound("there is no job {job_id!r}; what is done is not kept", job_id=job_id)
     return found
 
 

@@ -26,13 +26,13 @@ def create(
         typer.Option(
             "--scope",
             metavar="AREA",
-            help="An area that the key opens, repeatable; all by default.",
+            help="Scope of the key, repeatable (default: all).",
         ),
     ] = None,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Create an API key and show its secret, which can't be read again."""
+    """Create an API key and print its secret, which is shown only once."""
     key, secret = asyncio.run(_create(config, project_id, name, tuple(scope or [EVERYTHING])))
     if as_json:
         answer = {
@@ -51,7 +51,7 @@ def create(
 
 @app.command("list")
 def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = False) -> None:
-    """List a project's keys, the oldest first, with those that are revoked."""
+    """List a project's keys, oldest first, including revoked ones."""
     keys = [_plain(listed) for listed in asyncio.run(_list(config, project_id))]
     if as_json:
         typer.echo(json.dumps({"data": keys}, ensure_ascii=False))
@@ -70,7 +70,7 @@ def revoke(
     key_id: Annotated[str, typer.Argument(metavar="KEY_ID", help="For example key_02Yz...")],
     config: ConfigOption = None,
 ) -> None:
-    """End a key. Processes that serve go on taking it for up to a second."""
+    """Revoke a key. Serving processes accept it for up to one more second."""
     asyncio.run(_revoke(config, project_id, key_id))
     typer.echo(f"{key_id} is revoked")
 
@@ -120,5 +120,5 @@ def _row(plain: Mapping[str, Any]) -> list[str]:
 
 async def _revoke(config: Path | None, project_id: str, key_id: str) -> None:
     async with opened(config) as service, service.db.transaction() as tx:
-        await service.projects.end_key(tx, project_id, key_id)
+        await service.projects.revoke_key_in(tx, project_id, key_id)
         await service.audit.write_command(tx, "key.revoke", project_id, key_id)

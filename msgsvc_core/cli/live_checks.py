@@ -41,7 +41,7 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
         await service.db.connect()
         await _try_writing(service.db)
     except Exception as error:  # noqa: BLE001 - the edge: whatever a driver says is the finding
-        yield problem("database", str(error) or type(error).__name__, _mend(error, service))
+        yield problem("database", str(error) or type(error).__name__, _fix_for(error, service))
         return
     yield ok("database", f"{service.db.dialect} can be reached and written")
     async for finding in _check_migrations(service):
@@ -77,8 +77,8 @@ def check_lanes(service: Service) -> Iterator[Finding]:
     counts = Counter(lane.prefix for lane in service.lane_specs)
     for prefix, count in counts.items():
         if count > 1:
-            mend = "report it to the plugins' authors, and load one of them"
-            yield problem("lanes", f"{count} declarations of the lanes {prefix!r}", mend)
+            fix = "report it to the plugins' authors, and load one of them"
+            yield problem("lanes", f"{count} declarations of the lanes {prefix!r}", fix)
     if len(counts) == counts.total():
         yield ok("lanes", ", ".join(counts))
 
@@ -91,8 +91,8 @@ async def check_redis(service: Service) -> AsyncIterator[Finding]:
     if wrong is None:
         yield ok("redis", "can be reached; limits are shared")
     else:
-        mend = "start Redis, or correct its host, port, database or password in redis_url"
-        yield problem("redis", wrong, mend)
+        fix = "start Redis, or correct its host, port, database or password in redis_url"
+        yield problem("redis", wrong, fix)
 
 
 async def check_sharing(service: Service) -> AsyncIterator[Finding]:
@@ -125,8 +125,8 @@ async def check_broker(service: Service) -> AsyncIterator[Finding]:
     if wrong is None:
         yield ok("broker", "can be reached; it wakes the workers")
     else:
-        mend = "start it, or correct jobs.broker_url (redis_url, if that is not set)"
-        yield problem("broker", wrong, mend)
+        fix = "start it, or correct jobs.broker_url (redis_url, if that is not set)"
+        yield problem("broker", wrong, fix)
 
 
 def check_webhooks(service: Service) -> Iterator[Finding]:
@@ -150,8 +150,8 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
         if health.ok:
             yield ok(subject, health.detail or "works")
         else:
-            mend = f"look at [channels.{channel.name}] in the configuration"
-            yield problem(subject, health.detail or "does not work", mend)
+            fix = f"look at [channels.{channel.name}] in the configuration"
+            yield problem(subject, health.detail or "does not work", fix)
         if not channel.capabilities.answers:
             text = "people can't answer a bot there, so nobody can sign in by it"
             yield warning(
@@ -167,12 +167,12 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
 def check_messengers(service: Service) -> Iterator[Finding]:
     """Whether anybody's own messenger is among those that all projects share."""
     kinds = {channel.plugin for channel in service.settings.channels.values()}
-    mend = "configure one: [channels.<name>], as `msgsvc init` does for the messenger it is told"
+    fix = "configure one: [channels.<name>], as `msgsvc init` does for the messenger it is told"
     if not kinds:
-        yield warning("channels", "there are none, so nobody can be reached", mend)
+        yield warning("channels", "there are none, so nobody can be reached", fix)
     elif kinds == {"sandbox"}:
         text = "there is none but the sandbox, so nobody is reached in a messenger of their own"
-        yield warning("channels", text, mend)
+        yield warning("channels", text, fix)
 
 
 def check_tenant_limits(service: Service) -> Iterator[Finding]:
@@ -198,18 +198,18 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
 
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
-    """Those of projects: a token that a platform refuses is theirs to mend, lost settings are ours."""
-    await service.channels.follower.look()
+    """Those of projects: a token that a platform refuses is theirs to fix, lost settings are ours."""
+    await service.channels.sync.refresh()
     channels = service.channels.own
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, healths, strict=True):
         subject = f"own channel {channel.key} of {channel.identity.project_id}"
         if isinstance(channel, BrokenChannel):
-            mend = "put back the secret key or the plugin that it needs, or have it set anew"
-            yield problem(subject, channel.why, mend)
+            fix = "put back the secret key or the plugin that it needs, or have it set anew"
+            yield problem(subject, channel.why, fix)
         elif not health.ok:
-            mend = "tell its project: PUT /v1/channels sets another token"
-            yield warning(subject, health.detail or "does not work", mend)
+            fix = "tell its project: PUT /v1/channels sets another token"
+            yield warning(subject, health.detail or "does not work", fix)
     if channels and all(health.ok for health in healths):
         yield ok("own channels", f"{len(channels)} of projects work")
 
@@ -226,7 +226,7 @@ async def _try_writing(db: Database) -> None:
             raise _Undo
 
 
-def _mend(error: Exception, service: Service) -> str:
+def _fix_for(error: Exception, service: Service) -> str:
     if service.db.dialect == "sqlite":
         return "see that the file and its folder can be written by this user, and the disk has room"
     if isinstance(error, DatabaseUnavailable):
@@ -238,8 +238,8 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
     try:
         pending = await pending_revisions(service.settings.database_url, service.migrations)
     except DatabaseTooNew as error:
-        mend = "run the newer release of msgsvc or of the plugin that wrote it"
-        yield problem("migrations", str(error), mend)
+        fix = "run the newer release of msgsvc or of the plugin that wrote it"
+        yield problem("migrations", str(error), fix)
         return
     counts = Counter(revision.partition(":")[0] for revision in pending)
     by_owner = ", ".join(f"{owner} {count}" for owner, count in counts.items())
@@ -309,7 +309,7 @@ async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
             "is a server or, with dramatiq, a worker running, with the plugins of that work?",
         )
     if dead := counts.get("dead", 0):
-        mend = "see them with `msgsvc jobs list --state dead`"
-        yield warning("jobs", f"{dead} failed for good and are kept as dead letters", mend)
+        fix = "see them with `msgsvc jobs list --state dead`"
+        yield warning("jobs", f"{dead} failed for good and are kept as dead letters", fix)
     if not overdue and not dead:
         yield ok("jobs", f"{sum(counts.values())} are waiting or running, none is overdue")

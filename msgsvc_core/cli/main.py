@@ -9,13 +9,11 @@ from typer.core import TyperGroup
 from msgsvc_core.cli.broadcast import app as broadcast
 from msgsvc_core.cli.channels import app as channels
 from msgsvc_core.cli.database import migrate
-from msgsvc_core.cli.demo import demo
 from msgsvc_core.cli.doctor import doctor
 from msgsvc_core.cli.init import init
 from msgsvc_core.cli.jobs import app as jobs
 from msgsvc_core.cli.keys import app as keys
 from msgsvc_core.cli.members import app as members
-from msgsvc_core.cli.plugin import app as plugin
 from msgsvc_core.cli.plugins import plugins
 from msgsvc_core.cli.projects import app as projects
 from msgsvc_core.cli.reference import reference
@@ -31,14 +29,17 @@ from msgsvc_core.service import MigrationsPending
 REFUSED, UNUSABLE = 1, 2
 
 
-#: Entry points of plugins that have commands: a `typer.Typer`, by the name of the command.
+#: Entry points of distributions that have commands: a `typer.Typer`, by the name of the command.
 COMMANDS_GROUP = "msgsvc.commands"
+
+#: Commands that people look for, by the distribution that brings them: it is named where it is missing.
+BROUGHT_BY = {"demo": "msgsvc-devkit", "plugin": "msgsvc-devkit"}
 
 
 class Commands(TyperGroup):
-    """Tells what a person can mend in a line or two; a traceback is left for what is our fault.
+    """Errors that the user can fix are printed in a line or two; a traceback is for bugs of ours.
 
-    Commands of plugins are loaded when they are called, or listed.
+    Commands of other distributions are loaded when they are called, or listed.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -53,6 +54,9 @@ class Commands(TyperGroup):
             found = typer.main.get_command(point.load())
             found.name = cmd_name
             return found
+        if cmd_name in BROUGHT_BY:
+            text = f"`msgsvc {cmd_name}` comes with {BROUGHT_BY[cmd_name]}: pip install it"
+            raise _exit(text, UNUSABLE)
         return None
 
     def invoke(self, ctx: Any) -> Any:
@@ -82,7 +86,6 @@ app = typer.Typer(
 app.command()(init)
 app.command()(serve)
 app.command()(worker)
-app.command()(demo)
 app.command()(migrate)
 app.command()(doctor)
 app.command()(plugins)
@@ -93,7 +96,6 @@ app.add_typer(members, name="member")
 app.add_typer(jobs, name="jobs")
 app.add_typer(broadcast, name="broadcast")
 app.add_typer(channels, name="channels")
-app.add_typer(plugin, name="plugin")
 
 
 def _show_version(wanted: bool) -> None:

@@ -25,13 +25,15 @@ MemberId = Annotated[str, typer.Argument(metavar="MEMBER_ID", help="For example 
 @app.command()
 def add(
     project_id: ProjectId,
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Names them in the project.")],
-    name: Annotated[str, typer.Option("--name", help="What colleagues and customers read.")],
-    role: Annotated[Role, typer.Option("--role", help="What they may do.")] = "agent",
+    email: Annotated[
+        str, typer.Argument(metavar="EMAIL", help="Identifies the member in the project.")
+    ],
+    name: Annotated[str, typer.Option("--name", help="Name shown to colleagues and customers.")],
+    role: Annotated[Role, typer.Option("--role", help="Role of the member.")] = "agent",
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Add somebody who works with the project."""
+    """Add a member to a project."""
     try:
         body = AddMemberBody(name=name, email=email, role=role)
     except ValidationError as error:
@@ -49,7 +51,7 @@ def add(
 
 @app.command("list")
 def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = False) -> None:
-    """List a project's members, the newest first."""
+    """List a project's members, newest first."""
     members = asyncio.run(_list(config, project_id))
     if as_json:
         data = [_plain(member) for member in members]
@@ -75,17 +77,19 @@ def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = Fa
 def remove(
     project_id: ProjectId,
     member_id: MemberId,
-    erase: Annotated[bool, typer.Option("--erase", help="Name and e-mail too, for good.")] = False,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Also erase the name and email permanently.")
+    ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """End what somebody does for the project, in messengers too."""
+    """Remove a member from a project and unlink their messengers."""
     asyncio.run(_remove(config, project_id, member_id, erase=erase))
     typer.echo(f"{member_id} is {'erased' if erase else 'removed'}")
 
 
 async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Member:
     async with opened(config) as service, service.db.transaction() as tx:
-        await service.projects.find(tx, project_id)
+        await service.projects.get(tx, project_id)
         member = await service.members.add(tx, project_id, body)
         await service.audit.write_command(
             tx, "member.add", project_id, member.member_id, role=member.role
@@ -96,7 +100,7 @@ async def _add(config: Path | None, project_id: str, body: AddMemberBody) -> Mem
 async def _list(config: Path | None, project_id: str) -> list[Member]:
     found: list[Member] = []
     async with opened(config) as service, service.db.read() as tx:
-        await service.projects.find(tx, project_id)
+        await service.projects.get(tx, project_id)
         cursor = None
         while len(page := await _page(service, tx, project_id, cursor)) > PAGE:
             found += page[:PAGE]

@@ -28,7 +28,7 @@ class PluginState:
 
 
 def plugins(config: ConfigOption = None) -> None:
-    """Show the plugins: installed, loaded by the configuration, version, and their hooks."""
+    """List installed plugins: version, whether loaded, and the hooks they implement."""
     rows = [_row(state) for state in plugin_states(_wanted(config))]
     if not rows:
         typer.echo("no plugins are installed")

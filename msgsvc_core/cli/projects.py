@@ -21,15 +21,16 @@ Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object,
 @app.command()
 def create(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Shown to everybody, as in “Sign in to Shop?”.")
+        str, typer.Argument(metavar="NAME", help="Shown to people, as in “Sign in to Shop?”.")
     ],
     account: Annotated[
-        str | None, typer.Option("--account", metavar="EMAIL", help="Whose it is to be.")
+        str | None,
+        typer.Option("--account", metavar="EMAIL", help="Account that owns the project."),
     ] = None,
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Create a project; `msgsvc key create` then opens it to an integrator."""
+    """Create a project. Continue with `msgsvc key create`."""
     if not name.strip():
         raise typer.BadParameter("a name is needed", param_hint="NAME")
     project = asyncio.run(_create(config, name.strip(), account))
@@ -42,7 +43,7 @@ def create(
 
 @app.command("list")
 def list_(config: ConfigOption = None, as_json: Json = False) -> None:
-    """List all projects, the oldest first."""
+    """List all projects, oldest first."""
     projects = asyncio.run(_list(config))
     if as_json:
         data = [_plain(project) for project in projects]
@@ -58,10 +59,10 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
 @app.command()
 def give(
     project_id: ProjectId,
-    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Whose it is from now on.")],
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="Account that becomes the owner.")],
     config: ConfigOption = None,
 ) -> None:
-    """Make somebody the owner of a project, who has an account."""
+    """Transfer a project to an account."""
     asyncio.run(_give(config, project_id, email))
     typer.echo(f"{project_id} belongs to {email}")
 
@@ -78,7 +79,7 @@ def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
 
 @app.command()
 def enable(project_id: ProjectId, config: ConfigOption = None) -> None:
-    """Take a disabled project's requests again."""
+    """Enable a disabled project."""
     asyncio.run(_set_active(config, project_id, active=True))
     typer.echo(f"{project_id} is enabled")
 

@@ -10,17 +10,19 @@ from msgsvc_core.cli.checks import check_addresses, check_jobs, check_proxies, c
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.process import collect_less_often
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.server import Guard, Server, bind, check_open_files
+from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
 
 def serve(
     config: ConfigOption = None,
-    host: Annotated[str | None, typer.Option(help="Instead of server.host.")] = None,
-    port: Annotated[int | None, typer.Option(help="Instead of server.port; 0: any free.")] = None,
+    host: Annotated[str | None, typer.Option(help="Overrides server.host.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Overrides server.port; 0 picks a free port.")
+    ] = None,
 ) -> None:
-    """Serve the API and the pages, and do the work behind them, until Ctrl-C."""
+    """Run the API, the pages and the background jobs until Ctrl-C."""
     named: dict[str, Any] = {"host": host, "port": port}
     overrides = {name: value for name, value in named.items() if value is not None}
     settings = read_settings(config, server=overrides)
@@ -44,13 +46,13 @@ def _warn(settings: Settings) -> None:
     ]
     for finding in findings:
         if finding.level != "ok":
-            typer.echo(f"{finding.level}: {finding.text}; {finding.mend}", err=True)
+            typer.echo(f"{finding.level}: {finding.text}; {finding.fix}", err=True)
 
 
 async def _serve(settings: Settings) -> None:
     service = Service(settings)
     allowed = check_open_files(settings.server)
-    guard = Guard(allowed, settings.errors_url, service.metrics)
+    guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)
     listener = bind(settings.server.host, settings.server.port)
 
     def say_where(sockets: list[socket.socket]) -> None:
@@ -60,7 +62,9 @@ async def _serve(settings: Settings) -> None:
 
     try:
         async with service:
-            server = Server(service.app, guard, listening=say_where, stopping=service.begin_stop)
+            server = Server(
+                service.app, guard, listening=say_where, stopping=service.begin_shutdown
+            )
             await server.serve(sockets=[listener])
     finally:
         listener.close()

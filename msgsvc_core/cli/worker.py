@@ -38,12 +38,15 @@ UNUSABLE, FIRST_S = 2, 60.0
 def worker(
     config: ConfigOption = None,
     processes: Annotated[
-        int, typer.Option("--processes", "-p", min=1, max=512, help="How many; one uses one core.")
+        int,
+        typer.Option(
+            "--processes", "-p", min=1, max=512, help="Number of processes; each uses one core."
+        ),
     ] = 1,
     one_of_many: Annotated[bool, typer.Option("--one-of-many", hidden=True)] = False,
     place: Annotated[int, typer.Option("--place", hidden=True)] = 0,
 ) -> None:
-    """Do the work behind the API, with jobs.runner = "dramatiq", until Ctrl-C."""
+    """Run background jobs until Ctrl-C (needs jobs.runner = "dramatiq")."""
     settings = read_settings(config)
     configure_logs(settings.log, for_good=True)
     if settings.jobs.runner != "dramatiq":

@@ -11,7 +11,7 @@ ENV_PREFIX = "MSGSVC_"
 #: there, and what the tests use.
 ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_INIT_TOKEN", "MSGSVC_TEST_")
 
-#: What Kubernetes tells every container of its Services, where one of them is named `msgsvc` or `msgsvc-...`.
+#: Variables that Kubernetes injects into every container for a Service named `msgsvc` or `msgsvc-...`.
 _OF_KUBERNETES = re.compile(
     r"MSGSVC_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )

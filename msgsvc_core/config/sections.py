@@ -1,4 +1,4 @@
-"""What every section of the configuration is made of, and those about who may come in and what goes out."""
+"""Base class of settings sections, and the core's sections on access and outbound calls."""
 
 from typing import Any, Literal
 
@@ -27,9 +27,11 @@ class ServerSettings(Section):
         description="Addresses or ranges of the proxies before the service, e.g. `127.0.0.1`; only"
         " what they say of a caller's address (X-Forwarded-For, -Proto) is believed.",
     )
-    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call us from.")
+    cors_origins: tuple[str, ...] = Field(
+        (), description="Origins that may call the API from browsers (CORS)."
+    )
     max_connections: int = Field(
-        10_000, ge=10, description="Connections at a time; who comes beyond them gets a 503."
+        10_000, ge=10, description="Open connections; further ones get a 503."
     )
     max_header_bytes: int = Field(
         32 * 1024, ge=1024, description="Largest head of a request, its URL included."
@@ -50,7 +52,7 @@ class ServerSettings(Section):
     send_timeout_s: float = Field(
         60.0,
         gt=0,
-        description="Seconds after which a caller who reads nothing of its answer is cut.",
+        description="Seconds without the client reading any of the response before the connection is closed.",
     )
 
     @field_validator("trusted_proxies")
@@ -62,14 +64,15 @@ class ServerSettings(Section):
 
 
 class MetricsSettings(Section):
-    """Who may read `GET /metrics`, and where a worker shows its own."""
+    """Access to `GET /metrics`, and the metrics port of a worker."""
 
     allow: tuple[str, ...] = Field(
         ("127.0.0.0/8", "::1/128"),
-        description="Addresses or ranges of callers who may read metrics without the token.",
+        description="Addresses or ranges that may read metrics without the token.",
     )
     token: SecretStr | None = Field(
-        None, description="Others may with `Authorization: Bearer <token>`; without one, nobody."
+        None,
+        description="Token for other clients, as `Authorization: Bearer <token>`; empty refuses them.",
     )
     worker_host: str = Field("127.0.0.1", description="Address on which a worker shows metrics.")
     worker_port: int = Field(
@@ -130,7 +133,7 @@ class MediaSettings(Section):
     loose_hours: int = Field(
         168,
         ge=1,
-        description="Hours after which a stored file is removed that nothing refers to.",
+        description="Hours after which an unreferenced stored file is deleted.",
     )
     files_per_person: int = Field(
         100,
@@ -149,16 +152,14 @@ class MediaSettings(Section):
 class OwnChannelSettings(Section):
     """Messengers that projects bring themselves (`/v1/channels`)."""
 
-    per_project: int = Field(
-        10, ge=0, description="Channels of its own that a project may have; 0: none."
-    )
+    per_project: int = Field(10, ge=0, description="Own channels per project; 0 disables them.")
     kinds: tuple[str, ...] = Field(
         (), description="Kinds of messenger that projects may bring; every loaded one if empty."
     )
     settings: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
-        description="What the operator sets for all of them, by kind: a proxy, say, in"
-        " `[own_channels.settings.telegram]`. Projects don't see it.",
+        description="Settings by channel type for all of them, e.g. a proxy in "
+        "`[own_channels.settings.telegram]`. Hidden from projects.",
     )
     follow_s: float = Field(
         1.0, gt=0, description="Seconds between looks for what other processes changed of them."
@@ -169,10 +170,10 @@ class LogSettings(Section):
     """What is written to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least level that is written."
+        "info", description="Minimum level that is logged."
     )
     format: Literal["console", "json"] = Field(
-        "console", description="For people, or one JSON object a line."
+        "console", description="Human-readable text, or one JSON object per line."
     )
     requests: Literal["all", "failed", "none"] = Field(
         "all",

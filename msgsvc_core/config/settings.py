@@ -33,9 +33,9 @@ from msgsvc_core.config.sections import (
     Section,
     ServerSettings,
 )
-from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.errors import SettingsError, join_findings
 from msgsvc_core.kernel.i18n import LANGUAGES, check_tag, in_words
-from msgsvc_core.kernel.validation_messages import worded_finding
+from msgsvc_core.kernel.validation_messages import to_findings
 
 __all__ = [
     "OWN_USERS",
@@ -59,7 +59,7 @@ from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_
 #: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
 
-#: Languages at most: what is sent to many is tried out in each of them at the call.
+#: Maximum number of languages: a message to an audience is checked in each of them within the request.
 MOST_LANGUAGES = 20
 
 #: A messenger in the browser and all areas; what is left out is the deployer's choice.
@@ -77,8 +77,8 @@ DEFAULT_PLUGINS = (
     "dashboard",
 )
 
-#: Marks a limit whose default suits tenants that are strangers: `json_schema_extra={OWN_USERS: N}` has
-#: `msgsvc init` write N, for who serves users of their own.
+#: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
+#: init` writes N for an operator who serves their own users.
 OWN_USERS = "own_users"
 
 
@@ -109,10 +109,12 @@ class JobSettings(Section):
         description="Begins the names of what is in the broker; one for each deployment that shares it.",
     )
     lease_s: float = Field(
-        10.0, gt=0, description="Seconds after which a dead runner's work goes on elsewhere."
+        10.0,
+        gt=0,
+        description="Seconds after which another runner takes over a dead runner's work (lease).",
     )
     sweep_s: float = Field(
-        1.0, gt=0, description="Seconds between looks for lanes that nobody works on."
+        1.0, gt=0, description="Seconds between sweeps for lanes whose wake-up was lost."
     )
     grace_s: float = Field(30.0, gt=0, description="Seconds that running jobs get at shutdown.")
     stopped_check_s: float = Field(
@@ -213,7 +215,9 @@ class LimitSettings(Section):
     batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
     broadcast_recipients: int = Field(100_000, ge=1, description="Subscribers of one mass send.")
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
-    recipient_days: int = Field(90, ge=1, description="Days for which who got a mass send is kept.")
+    recipient_days: int = Field(
+        90, ge=1, description="Days for which the recipients of a mass send are kept."
+    )
     answer_hours: int = Field(
         24,
         ge=1,
@@ -222,7 +226,7 @@ class LimitSettings(Section):
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
     delivery_attempts: int = Field(
-        8, ge=1, description="Tries of one message before it fails for good."
+        8, ge=1, description="Attempts per message before it fails permanently."
     )
     delivery_hours: int = Field(
         24,
@@ -245,13 +249,13 @@ class ChannelSettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """Everything that a `Service` can be told. Sections of plugins are kept as extra fields."""
+    """All settings of a `Service`. Plugins' sections are kept as extra fields."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     base_url: str = Field(
         "http://127.0.0.1:8000",
-        description="Address under which people and sites reach the service.",
+        description="Public URL of the service.",
     )
     docs_url: str | None = Field(
         None, description="Where error codes are described; by default `<base_url>/docs`."
@@ -270,7 +274,7 @@ class Settings(BaseModel):
         " what must hold.",
     )
     secret_keys: tuple[SecretStr, ...] = Field(
-        description="Keys that protect stored secrets; the first is used, the others are still understood."
+        description="Keys that encrypt stored secrets; the first encrypts, the others still decrypt."
     )
     plugins: tuple[str, ...] = Field(
         DEFAULT_PLUGINS, description="Plugins to load, by entry point."
@@ -280,7 +284,7 @@ class Settings(BaseModel):
             "messenger_a": ChannelSettings(plugin="sandbox"),
             "messenger_b": ChannelSettings(plugin="sandbox"),
         },
-        description="Messengers by the name that the API shows.",
+        description="Channels, by their name in the API.",
     )
     header_prefix: str = Field(
         "X-Service",
@@ -485,7 +489,7 @@ def _explain(error: ValidationError, prefix: str = "") -> str:
         elif problem["type"] == "model_type":
             text = "must be a table"
         else:
-            text = worded_finding(problem["type"], problem["msg"])
+            text = join_findings(to_findings(problem))
         # What concerns several settings names them itself.
         lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Addresses in the configuration: refused when it is read, rather than when somebody connects."""
+"""Validates URLs in settings, so that errors show at start rather than at the first connection."""
 
 import re
 from urllib.parse import SplitResult, parse_qsl, urlsplit

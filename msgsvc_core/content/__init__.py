@@ -1,1 +1,1 @@
-"""What a message holds: text with markup, files, buttons, and values put into templates."""
+"""Message content: text with markup, files, buttons, and template substitution."""

@@ -1,7 +1,7 @@
-"""What a file is, by its first bytes: names and headers say whatever their author likes.
+"""File types by the first bytes, because names and headers are the sender's.
 
-These are the types that messengers show, after the WHATWG's MIME Sniffing Standard and the files' own
-formats. A file that begins as a picture and holds a page as well is taken for neither.
+The types that messengers display, after the WHATWG's MIME Sniffing Standard and the formats'
+specifications. A file that starts as an image and contains a page is accepted as neither.
 """
 
 import re
@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 
 UNKNOWN = "application/octet-stream"
 
-#: The bytes by which files begin, and what they are.
+#: Leading bytes and their MIME types.
 _BEGINNINGS = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -46,9 +46,9 @@ _BOX_BYTES = range(12, 1024)
 #: Markup that no picture and no video holds near its beginning, in lower case.
 _MARKUP = re.compile(rb"<(?:!doctype|html|script|iframe)\b|<\?php")
 
-#: What a page begins with; comments and declarations may stand before it.
+#: Start of an HTML page; comments and declarations may precede it.
 _PAGE = re.compile(
-    # Possessive: who writes the file must not choose how long we look for a match.
+    # Possessive: the file's author must not control how long matching takes.
     rb"(?>\s+|<!--.*?-->|<\?xml.*?\?>)*+(?:<!doctype\s+(\w+)|<(\w+))",
     re.DOTALL,
 )
@@ -62,7 +62,7 @@ _PAGE_SUFFIXES = {
 
 
 def mime_type_of(head: bytes) -> str:
-    """The type of a file that begins so, `application/octet-stream` for one that we don't know."""
+    """MIME type for these leading bytes, `application/octet-stream` if unknown."""
     for beginning, mime_type in _BEGINNINGS:
         if head.startswith(beginning):
             return mime_type
@@ -78,10 +78,10 @@ def mime_type_of(head: bytes) -> str:
 
 
 def problem_of(media: Media, head: bytes) -> str | None:
-    """Why a file that begins so can't go as what the message says it is; None if it can.
+    """Why a file with these leading bytes cannot be sent as the message declares it; None if it can.
 
-    An SVG is no picture to a messenger, but a page with scripts. A document may be anything; one that
-    is a page must be named so, for else it is what a host answers in place of the file.
+    To a messenger an SVG is not an image but a page with scripts. A document may be anything, but a page
+    must be named as one: otherwise it is probably a host's error page.
     """
     mime_type = mime_type_of(head)
     if media.type == "document":
@@ -103,7 +103,7 @@ def name_of(media: Media) -> str:
 
 
 def _page_type(head: bytes) -> str | None:
-    """Of what begins as HTML or SVG."""
+    """HTML or SVG, judging by the start."""
     found = _PAGE.match(head.removeprefix(b"\xef\xbb\xbf").lower())
     if found is None:
         return None

@@ -103,7 +103,7 @@ class _Reader:
         self._places = _Places(text)
         self._spans: list[Span] = []
         self._looks = _Looks()
-        #: By a place in a tag: where the attributes that begin there end.
+        #: Position in a tag: where the attributes from there end.
         self._attributes_end: dict[int, int] = {}
 
     def read(self) -> list[Span]:
@@ -113,18 +113,18 @@ class _Reader:
             start = text.find("<", place)
             if start < 0:
                 start = len(text)
-            self._put(unescape(text[place:start]))
+            self._add_text(unescape(text[place:start]))
             if start == len(text):
                 break
             place = self._construct(start)
         return self._spans
 
-    def _put(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if text:
             self._spans.append(Span(text, *self._looks.now))
 
     def _construct(self, start: int) -> int:
-        """Reads what begins with a `<`; where it ends."""
+        """Parses what starts with a `<`; returns its end."""
         after = self._text[start + 1 : start + 2]
         if after.isascii() and after.isalpha():
             end = self._tag(start)
@@ -133,7 +133,7 @@ class _Reader:
         elif after in {"!", "?"}:
             end = self._left_out(start)
         else:
-            self._put("<")
+            self._add_text("<")
             return start + 1
         if end is None:
             # It has no end, so it is text.
@@ -143,7 +143,7 @@ class _Reader:
                 end = start + 1 if following is None else following
             else:
                 end += 1
-            self._put(unescape(self._text[start:end]))
+            self._add_text(unescape(self._text[start:end]))
         return end
 
     def _left_out(self, start: int) -> int | None:
@@ -189,7 +189,7 @@ class _Reader:
             place = attribute.end()
         rest = text[place:end].strip()
         if rest not in {">", "/>"}:
-            self._put(text[start:end])
+            self._add_text(text[start:end])
             return end
         return self._begin(match[1].lower(), attributes, end, closes_itself=rest == "/>")
 
@@ -197,7 +197,7 @@ class _Reader:
         self, tag: str, attributes: dict[str, str | None], end: int, *, closes_itself: bool
     ) -> int:
         if tag == "br":
-            self._put("\n")
+            self._add_text("\n")
         elif closes_itself:
             # Opened and closed again: nothing stands in it.
             pass
@@ -209,7 +209,7 @@ class _Reader:
             raw = _RAW_END[tag].search(self._text, end)
             if raw is None:
                 return len(self._text)
-            self._put(self._text[end : raw.start()])
+            self._add_text(self._text[end : raw.start()])
             return raw.end()
         return end
 
@@ -261,7 +261,7 @@ class _Reader:
             end = self._places.next(quote, value + 1)
             if end is not None:
                 return skip(r"\s*", end + 1)
-            # A quote that stays open begins an attribute of its own, or is part of a bare value.
+            # An unclosed quote starts an attribute of its own, or is part of a bare value.
             if value > equals_end:
                 return value
             if equals_end - equals < 2:

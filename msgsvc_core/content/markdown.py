@@ -1,9 +1,8 @@
-"""Reads the Markdown of a message, in time that grows with the text's length and no faster.
+"""Parses the Markdown of a message in time linear in its length.
 
-A mark begins where its signs stand before a text, and ends at the first signs of its kind that stand
-after one; what is escaped and what is code is stepped over as a whole. A regular expression that looks
-for the end from every beginning takes quadratic time where there is none, so ends are looked up here in
-lists that are made once for a text.
+A mark opens where its signs precede text, and closes at the first matching signs after text; escapes and
+code are skipped. A regular expression that searches the end from each opening takes quadratic time if there
+is none, so ends are looked up in lists built once per text.
 """
 
 import re
@@ -106,7 +105,7 @@ def _link(written: str, label: str, address: str, marks: tuple[Mark, ...]) -> Sp
 
 
 def _marked(ends: "_Ends", signs: str, start: int) -> tuple[str, int] | None:
-    """The signs that begin a mark at a place, and where it ends. Two signs may be one sign and a text."""
+    """The signs that open a mark at a position, and where it ends. Two signs may be one sign and text."""
     for tried in (signs, signs[0]) if signs in {"**", "__"} else (signs,):
         end = ends.first(tried, start + len(tried))
         if end is not None:
@@ -124,7 +123,7 @@ class _Labels:
         self._addresses: dict[int, re.Match[str] | None] = {}
 
     def address(self, start: int) -> re.Match[str] | None:
-        """The address behind a label that begins at a place; `None` if it is no label."""
+        """The address behind a label that starts at a position; `None` if it is no label."""
         end = self._end(start)
         if end == start:
             return None
@@ -165,7 +164,7 @@ class _Ends:
         self._no_fence_from = len(text)
 
     def first(self, signs: str, start: int) -> int | None:
-        """The first end of a mark whose text begins at a place; `None` if there is none."""
+        """The first end of a mark whose text starts at a position; `None` if there is none."""
         if start >= len(self._text) or self._text[start].isspace():
             return None
         known = self._from.setdefault(signs, {})

@@ -66,15 +66,15 @@ def like(look: Span, text: str) -> Span:
 
 
 def utf16_length(text: str) -> int:
-    """UTF-16 code units: two for a character beyond the basic plane, such as most emoji."""
+    """Length in UTF-16 code units: two for a character outside the basic plane, such as most emoji."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def clipped(text: str, most: int) -> str:
+def clipped(text: str, limit: int) -> str:
     """As much of a text as fits, in the unit in which platforms count."""
-    if utf16_length(text) <= most:
+    if utf16_length(text) <= limit:
         return text
-    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (most - 1)]
+    kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (limit - 1)]
     return kept.decode("utf-16-le", "ignore").rstrip() + "…"
 
 

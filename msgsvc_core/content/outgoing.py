@@ -1,4 +1,4 @@
-"""What is shown in a chat: a text in one of three formats, buttons, a file."""
+"""An outgoing message: text in one of three formats, buttons, a file."""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -30,10 +30,10 @@ class Media:
 
 @value_object
 class OutgoingMessage:
-    """What is shown in a chat. `buttons` are rows from top to bottom.
+    """The content of a chat message. `buttons` are rows from top to bottom.
 
-    `key` names the message towards its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same whenever this
-    message is sent again, and no other message's. It is no part of the content.
+    `key` identifies the message to its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same on every retry
+    of this message, and unique to it. It is not part of the content.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What a message's text comes to when its markup has been read: runs of text with one look each."""
+"""Parsed message text: runs with uniform formatting."""
 
 import re
 from dataclasses import dataclass

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field
 
 from msgsvc_core.content.markup import Span, joined, to_html, to_spans
 from msgsvc_core.content.outgoing import Format
+from msgsvc_core.kernel.errors import InvalidValue, Refusal
 from msgsvc_core.security.http_urls import check_http_url
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
@@ -44,7 +45,7 @@ _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()\n]|\A\s|\s\Z")
 _WORDS = re.compile(r"[^\W_](?:[\w .,-]*[^\W_])?")
 
 
-class TemplateError(ValueError):
+class TemplateError(InvalidValue):
     """A text is no template; the message says where and why."""
 
 
@@ -52,12 +53,11 @@ class AddressError(TemplateError):
     """What a text would be is no address that may stand there."""
 
 
-class WrongVariable(Exception):
-    """The variable `name` does not fit; `why` says what is wrong with it."""
+class WrongVariable(Refusal):
+    """The variable `name` does not fit; `error` says what is wrong with it."""
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
-        self.name, self.why = name, why
+    def __init__(self, name: str, error: InvalidValue) -> None:
+        super().__init__(finding.at(name) for finding in error.findings)
 
 
 class TooLong(Exception):
@@ -67,7 +67,7 @@ class TooLong(Exception):
 def _check_value(value: Any) -> Any:
     if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise ValueError("must be a text, a number, or true or false")
+    raise InvalidValue("must be a text, a number, or true or false")
 
 
 VariableName = Annotated[str, Field(pattern=f"^{VARIABLE_NAME}$")]
@@ -108,18 +108,18 @@ class Template:
     def holes(self) -> list[Hole]:
         return [part for part in self.parts if isinstance(part, Hole)]
 
-    def render(self, values: Mapping[str, str], most: int) -> str:
-        """The text with `values` in it.
+    def render(self, values: Mapping[str, str], limit: int) -> str:
+        """The text with `values` filled in.
 
-        Raises `WrongVariable`, and `TooLong` beyond `most` characters.
+        Raises `WrongVariable`, and `TooLong` beyond `limit` characters.
         """
         rendered: list[str] = []
         length = 0
         for part in self.parts:
-            text = part if isinstance(part, str) else _filled(part, values, most)
+            text = part if isinstance(part, str) else _filled(part, values, limit)
             length += len(text)
-            # At once, not at the end: each of a thousand holes may take a value of a megabyte.
-            if length > most:
+            # Checked per value, not at the end: each of a thousand placeholders may take a megabyte.
+            if length > limit:
                 raise TooLong
             rendered.append(text)
         return "".join(rendered)
@@ -141,26 +141,26 @@ class TextTemplate(Template):
     format: Format
     pieces: tuple[Piece, ...] = ()
 
-    def render_text(self, values: Mapping[str, str], most: int) -> tuple[str, Format]:
+    def render_text(self, values: Mapping[str, str], limit: int) -> tuple[str, Format]:
         """The text with `values` in it, and its format. Raises what `render` does.
 
         In the template's own format if that shows the values as they are. Nothing can be escaped in
         Markdown's code, a sign that the template leaves open would meet one of a value, and a mark
         around nothing is none: such a text is written in HTML, which can say all of it.
         """
-        text = self.render(values, most)
+        text = self.render(values, limit)
         if self._is_plain(values):
             return text, self.format
-        seen = joined(_seen(piece, values, most) for piece in self.pieces)
+        seen = joined(_seen(piece, values, limit) for piece in self.pieces)
         if seen == to_spans(text, self.format):
             return text, self.format
         text = to_html(seen)
-        if len(text) > most:
+        if len(text) > limit:
             raise TooLong
         return text, "html"
 
     def _is_plain(self, values: Mapping[str, str]) -> bool:
-        """Whether there is nothing to go wrong; most texts are neither read nor compared for it."""
+        """Whether substitution is trivial; most texts are neither parsed nor compared."""
         if not self.pieces:
             return True
         if self.format == "html" and any(
@@ -172,21 +172,21 @@ class TextTemplate(Template):
         return all(_WORDS.fullmatch(value) for value in filled)
 
 
-def _seen(piece: Piece, values: Mapping[str, str], most: int) -> Span:
-    href = None if piece.href is None else piece.href.render(values, most)
-    return Span(piece.text.render(values, most), piece.look.marks, href)
+def _seen(piece: Piece, values: Mapping[str, str], limit: int) -> Span:
+    href = None if piece.href is None else piece.href.render(values, limit)
+    return Span(piece.text.render(values, limit), piece.look.marks, href)
 
 
-def _filled(hole: Hole, values: Mapping[str, str], most: int) -> str:
+def _filled(hole: Hole, values: Mapping[str, str], limit: int) -> str:
     value = values.get(hole.name, hole.default)
     if value is None:
-        raise WrongVariable(hole.name, "is required by the template")
-    if len(value) > most:
+        raise WrongVariable(hole.name, InvalidValue("is required by the template"))
+    if len(value) > limit:
         raise TooLong
     try:
         return hole.escape(value)
-    except ValueError as error:
-        raise WrongVariable(hole.name, str(error)) from None
+    except InvalidValue as error:
+        raise WrongVariable(hole.name, error) from None
 
 
 def names_in(templates: Sequence[Template]) -> list[str]:
@@ -235,7 +235,8 @@ def _read(text: str) -> tuple[Part, ...]:
         match = _VARIABLE.match(text, start)
         if match is None:
             raise TemplateError(
-                f'at character {start + 1}: must be {{{{ name }}}} or {{{{ name | default("x") }}}}'
+                'at character {position}: must be {{{{ name }}}} or {{{{ name | default("x") }}}}',
+                position=start + 1,
             )
         if start > end:
             parts.append(text[end:start])
@@ -325,8 +326,8 @@ def _check_address(marked: str, marks: Sequence[str]) -> None:
         raise AddressError("a variable can't be part of an address's host")
     try:
         check_http_url(marked)
-    except ValueError as error:
-        raise AddressError(str(error)) from None
+    except InvalidValue as error:
+        raise AddressError.made_of(error.findings) from None
     if any(mark in urlsplit(marked).netloc for mark in marks):
         raise AddressError("a variable can't be part of an address's host")
 
@@ -334,7 +335,7 @@ def _check_address(marked: str, marks: Sequence[str]) -> None:
 def _in_address(value: str) -> str:
     """`..` would go up from where the template points, percent-encoded or not."""
     if value and not value.strip("."):
-        raise ValueError("dots alone can't be part of an address")
+        raise InvalidValue("dots alone can't be part of an address")
     return quote(value, safe="")
 
 

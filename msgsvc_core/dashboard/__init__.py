@@ -1,4 +1,4 @@
-"""What pages of the dashboard are made of: a plugin declares them here, the dashboard shows them."""
+"""Building blocks of dashboard pages: plugins declare pages, the dashboard plugin renders them."""
 
 from msgsvc_core.dashboard.access import ALLOWED, Access, Viewer, may
 from msgsvc_core.dashboard.answers import Download, Redirect, Render

@@ -1,4 +1,4 @@
-"""The role table: who may open which pages of a project."""
+"""The role table: which role may open which pages of a project."""
 
 from typing import Literal
 
@@ -16,19 +16,27 @@ class Viewer:
     is_operator: bool
 
 
-#: `see`: customers, their conversations, and how the project does. `look`: everything else, without
-#: changing it. `answer`: work with customers. `manage`: change the project. `own`: what it costs, and
-#: whose it is. `operate`: the installation; no role gives it, only `Viewer.is_operator`. `self`: pages
-#: of whoever is signed in, at no project.
-Access = Literal["see", "look", "answer", "manage", "own", "operate", "self"]
+#: What a page needs. `customers`: customers, their conversations, and how the project does; `project`:
+#: everything else of it. `project:own`: what it costs, and who owns it.
+#: `installation:operate`: no role grants it, only `Viewer.is_operator`.
+#: `account:self`: pages outside projects, open to every account.
+Access = Literal[
+    "customers:read",
+    "project:read",
+    "customers:write",
+    "project:write",
+    "project:own",
+    "installation:operate",
+    "account:self",
+]
 
 #: Roles that may, for pages of a project.
 ALLOWED: dict[Access, frozenset[Role]] = {
-    "see": frozenset({"owner", "admin", "agent", "viewer"}),
-    "look": frozenset({"owner", "admin", "viewer"}),
-    "answer": frozenset({"owner", "admin", "agent"}),
-    "manage": frozenset({"owner", "admin"}),
-    "own": frozenset({"owner"}),
+    "customers:read": frozenset({"owner", "admin", "agent", "viewer"}),
+    "project:read": frozenset({"owner", "admin", "viewer"}),
+    "customers:write": frozenset({"owner", "admin", "agent"}),
+    "project:write": frozenset({"owner", "admin"}),
+    "project:own": frozenset({"owner"}),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a page's handler answers with."""
+"""Results of page handlers."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +9,7 @@ from typing import Any
 class Render:
     """A template of the area, e.g. `tickets.html` of `msgsvc_helpdesk.dashboard`, and its values.
 
-    A template that extends `page.html` is a whole page; one that doesn't is a fragment, which htmx puts
-    in its place.
+    A template that extends `page.html` is a complete page; any other is a fragment, which htmx swaps in.
     """
 
     template: str

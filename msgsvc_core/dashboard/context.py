@@ -1,4 +1,4 @@
-"""What a page's handler gets."""
+"""The page context passed to handlers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PageContext:
-    """One request for a page, from somebody who is signed in and may open it.
+    """One page request by a signed-in account that may open the page.
 
-    `tx` reads for GET, and is the one transaction of a POST: an `ApiError` that a handler raises undoes
-    it, and the page named by `again` is shown anew with `error` and with `form`, what was typed.
+    `tx` reads for GET, and is the one transaction of a POST: an `ApiError` raised by the handler rolls it
+    back, and the page named by `form_page` is rendered again with `error` and with `form`, the submitted
+    values.
     """
 
     viewer: Viewer
     #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
     project: "Project | None"
     role: "Role | None"
-    #: Who the viewer is among the project's members; None for an owner who is no member.
+    #: The viewer's member record in the project; None for an owner without one.
     member: "Member | None"
     plan: "Plan | None"
     lang: str
@@ -45,12 +46,12 @@ class PageContext:
     params: Mapping[str, str]
     query: Mapping[str, str]
     form: PostedForm
-    #: Where the dashboard begins, e.g. `/dashboard`, also below another application.
+    #: Root path of the dashboard, e.g. `/dashboard`, also below another application.
     root: str
     ip: str
     #: Names the viewer's session in this browser.
     session_id: str = ""
-    #: The id of the htmx target that asks for a fragment; empty for a whole page.
+    #: The htmx target id for which a fragment is requested; empty for a complete page.
     fragment: str = ""
     error: "ApiError | None" = None
     _tx: "Tx | None" = None
@@ -78,9 +79,9 @@ class PageContext:
 
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""
-        if access == "operate":
+        if access == "installation:operate":
             return self.viewer.is_operator
-        return access == "self" or may(self.role, access)
+        return access == "account:self" or may(self.role, access)
 
     def url(self, path: str, **query: object) -> str:
         """The address of a page of this project, e.g. `page.url("/tickets", status="open")`.

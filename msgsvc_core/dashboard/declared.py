@@ -2,11 +2,15 @@
 
     pages = Pages("helpdesk", package="msgsvc_helpdesk.dashboard")
 
-    @pages.get("/tickets", access="see", nav=Nav("Tickets", icon="ticket", group="people", order=10))
+    @pages.get(
+        "/tickets",
+        access="customers:read",
+        nav=Nav("Tickets", icon="ticket", group="people", order=10),
+    )
     async def tickets(page: PageContext) -> Shown:
         return Shown("tickets.html", {"tickets": ...})
 
-    @pages.post("/tickets/{ticket_id}/reply", access="answer", again=ticket)
+    @pages.post("/tickets/{ticket_id}/reply", access="customers:write", form_page=ticket)
     async def reply(page: PageContext) -> Moved: ...
 
 A handler's argument `page` is the request: parts of the path are in `page.params["ticket_id"]`, what
@@ -26,18 +30,18 @@ from typing import Any, Literal, TypeVar
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
-from msgsvc_core.kernel.providers import Providers, asked_for
+from msgsvc_core.kernel.providers import Providers, provided_arguments
 
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
 
-#: What is never provided: whoever asks for a text wants a part of the path.
+#: Never provided as an object: a parameter of this type is a part of the path.
 _PLAIN = frozenset({str, int, float, bool, Any})
 
 
 def _bound(providers: Providers, handler: Handler) -> BoundHandler:
     """Raises `NotProvided`, and `TypeError` for a handler that asks for a part of its path."""
-    asked = asked_for(handler, {"page"})
+    asked = provided_arguments(handler, {"page"})
     if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
         name = getattr(handler, "__name__", repr(handler))
         raise TypeError(
@@ -74,20 +78,20 @@ class Page:
     access: Access
     handler: Handler
     nav: Nav | None = None
-    again: Handler | None = None
+    form_page: Handler | None = None
     holds_connection: bool = True
     #: Bytes of a body with files; None takes none.
     upload_bytes: int | None = None
-    #: A POST that changes nothing: it only asks, with more than an address can hold.
-    asks: bool = False
+    #: A POST that changes nothing, used because its input is too long for a URL.
+    read_only: bool = False
     #: The handlers with the objects that they ask for by type; set by `bound`.
     show: BoundHandler | None = None
-    show_again: BoundHandler | None = None
+    show_form: BoundHandler | None = None
 
     def bound(self, providers: Providers) -> "Page":
         """The page with its handlers' objects filled in. Raises `NotProvided`."""
-        again = None if self.again is None else _bound(providers, self.again)
-        return replace(self, show=_bound(providers, self.handler), show_again=again)
+        form = None if self.form_page is None else _bound(providers, self.form_page)
+        return replace(self, show=_bound(providers, self.handler), show_form=form)
 
     @property
     def name(self) -> str:
@@ -157,15 +161,15 @@ class Pages:
         path: str,
         *,
         access: Access,
-        again: Handler | None = None,
+        form_page: Handler | None = None,
         holds_connection: bool = True,
         upload_bytes: int | None = None,
-        asks: bool = False,
+        read_only: bool = False,
     ) -> Callable[[F], F]:
-        """Declares a change. `again` shows the form anew when it is refused.
+        """Declares a change. `form_page` is rendered again when the change is refused.
 
-        One that `asks` changes nothing, e.g. shows how a long text would look: it reads as a GET does,
-        and stands in no audit log.
+        A `read_only` one changes nothing, e.g. a preview of a long text: it reads as a GET does, and is not
+        audited.
         """
 
         def declare(handler: F) -> F:
@@ -176,10 +180,10 @@ class Pages:
                     path,
                     access,
                     handler,
-                    again=again,
+                    form_page=form_page,
                     holds_connection=holds_connection,
                     upload_bytes=upload_bytes,
-                    asks=asks,
+                    read_only=read_only,
                 )
             )
             return handler
@@ -187,7 +191,7 @@ class Pages:
         return declare
 
     def card(
-        self, *, access: Access = "see", order: int = 100, wide: bool = False
+        self, *, access: Access = "customers:read", order: int = 100, wide: bool = False
     ) -> Callable[[F], F]:
         """Declares a part of the overview."""
 

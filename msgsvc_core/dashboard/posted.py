@@ -1,4 +1,4 @@
-"""What a form of the dashboard posts."""
+"""A submitted dashboard form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class PostedForm:
         return [text.replace("\r\n", "\n") for text in self.values.get(name, ())]
 
     def number(self, name: str) -> int | str:
-        """The whole number that stands there; else the text, which is for `validate` to refuse."""
+        """The value as an integer; else the text, for `validate` to refuse."""
         text = self.text(name).strip()
         found = whole_number(text)
         return text if found is None else found

@@ -57,10 +57,10 @@ class MessageChoices:
     async def of(self, page: PageContext) -> dict[str, Any]:
         project_id = page.project_id
         # Nobody is counted for them: a tag may be with everybody.
-        tags = await self._tags.all_of(page.tx, project_id, 0)
+        tags = await self._tags.list_all(page.tx, project_id, 0)
         newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
         templates = await self._templates.page(page.tx, project_id, None, self._max_templates)
-        permissions = await self._permissions.all_of(page.tx, project_id)
+        permissions = await self._permissions.list_all(page.tx, project_id)
         return {
             "tags": sorted(tag.name for tag in newest[:_MOST_TAGS]),
             "templates": sorted((template.key, template.key) for template in templates),
@@ -68,12 +68,12 @@ class MessageChoices:
                 (each.key, in_language(each.title, page.lang, self._default_lang))
                 for each in permissions
             ],
-            "channels": [channel.name for channel in self._channels.all_of(project_id)],
+            "channels": [channel.name for channel in self._channels.list_for_project(project_id)],
         }
 
 
 def message_of(form: PostedForm) -> dict[str, Any]:
-    """The message that somebody wrote, for `validate` to judge."""
+    """The message of the form, unvalidated."""
     message: dict[str, Any] = {}
     if form.text("written") == "template":
         message["template"] = form.text("template")
@@ -97,7 +97,7 @@ def message_of(form: PostedForm) -> dict[str, Any]:
 
 
 def audience_of(form: PostedForm) -> dict[str, Any]:
-    """The audience that somebody chose, for `validate` to judge."""
+    """The audience of the form, unvalidated."""
     if form.text("to", "all") != "some":
         return {"all": True}
     audience: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def audience_of(form: PostedForm) -> dict[str, Any]:
 
 
 def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = None) -> PostedForm:
-    """The form as somebody would have filled it in for these: to change them, or to write the like."""
+    """Form values for a message and audience: for editing, or for a copy."""
     values: dict[str, Sequence[str]] = {
         "written": ["template" if "template" in message else "text"]
     }
@@ -164,7 +164,7 @@ def _text_values(text: Localized, name: str, number: str = "") -> dict[str, Sequ
 
 
 def _seconds(hours: str) -> object:
-    """Whole seconds; what is no number is left to be refused by its name."""
+    """Seconds for hours; anything but a number is passed on for validation to refuse."""
     try:
         return round(float(hours.replace(",", ".")) * _HOUR_S)
     except (ValueError, OverflowError):

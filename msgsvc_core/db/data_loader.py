@@ -1,4 +1,4 @@
-"""Lookups by key that are made together: many callers ask at once, the database is asked once."""
+"""Coalesces concurrent lookups by key into one query."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -20,10 +20,10 @@ Load = Callable[[Tx, Sequence[K]], Awaitable[Mapping[K, V]]]
 
 
 class DataLoader(Generic[K, V]):
-    """`get` as if alone; in truth the keys of all who wait go into one query.
+    """Coalesces concurrent `get` calls into one query; each caller gets its own result.
 
-    The query begins after the last of them asked, so that everybody sees what was committed before
-    they did. Nothing is kept: this is no cache.
+    The query starts after the last of these calls, so every caller sees what was committed before its call.
+    Nothing is cached.
     """
 
     def __init__(self, db: Database, load: Load[K, V]) -> None:
@@ -44,41 +44,43 @@ class DataLoader(Generic[K, V]):
         self._waiting.setdefault(key, []).append(found)
         if self._task is None:
             # Not the first caller's context: its request id would stand in the logs of all.
-            self._task = loop.create_task(self._answer_all(), context=Context())
+            self._task = loop.create_task(self._run(), context=Context())
         return await found
 
-    async def _answer_all(self) -> None:
+    async def _run(self) -> None:
         try:
             while self._waiting:
-                await self._answer_some()
+                await self._load_next()
         finally:
             self._task = None
 
-    async def _answer_some(self) -> None:
+    async def _load_next(self) -> None:
         keys = list(self._waiting)[:KEYS_PER_QUERY]
-        await self._answer({key: self._waiting.pop(key) for key in keys})
+        await self._load_keys({key: self._waiting.pop(key) for key in keys})
 
-    async def _answer(self, asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> None:
+    async def _load_keys(self, futures: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> None:
         try:
-            values = await self._db.ask_few(lambda tx: self._load(tx, list(asked)))
+            values = await self._db.read_inline(lambda tx: self._load(tx, list(futures)))
         except asyncio.CancelledError:
-            for found in _open(asked):
+            for found in _open(futures):
                 found.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - handed to everybody who asked
-            if len(asked) > 1 and not isinstance(error, DatabaseUnavailable):
+        except Exception as error:  # noqa: BLE001 - re-raised in each caller
+            if len(futures) > 1 and not isinstance(error, DatabaseUnavailable):
                 # One of the keys is at fault, with a NUL in it for one; the others are not.
-                for key, waiting in asked.items():
-                    await self._answer({key: waiting})
+                for key, waiting in futures.items():
+                    await self._load_keys({key: waiting})
                 return
-            for found in _open(asked):
+            for found in _open(futures):
                 found.set_exception(error)
             return
-        for key, waiting in asked.items():
+        for key, waiting in futures.items():
             for found in waiting:
                 if not found.done():
                     found.set_result(values.get(key))
 
 
-def _open(asked: Mapping[K, Sequence[asyncio.Future[V | None]]]) -> list[asyncio.Future[V | None]]:
-    return [found for waiting in asked.values() for found in waiting if not found.done()]
+def _open(
+    futures: Mapping[K, Sequence[asyncio.Future[V | None]]],
+) -> list[asyncio.Future[V | None]]:
+    return [found for waiting in futures.values() for found in waiting if not found.done()]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock, named_errors
-from msgsvc_core.db.notifications import Heard, Notifications
+from msgsvc_core.db.notifications import Callback, Notifications
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.db.sqlite import (
@@ -23,7 +23,7 @@ from msgsvc_core.db.sqlite import (
     WRITE_WAIT_S,
     SQLiteBackend,
     SQLiteConnection,
-    when_unlocked,
+    retry_while_locked,
 )
 from msgsvc_core.db.sqlite_batches import SQLiteBatches
 from msgsvc_core.db.tx import Tx, begin, commit, rollback, shielded
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that `disconnect` waits for those who are at work.
+#: Seconds for which `disconnect` waits for connections in use.
 CLOSING_S = 5.0
 
 #: Characters that a trial writes: more than fits into what the database's newest page has free.
@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 class NotificationListener(Protocol):
-    """Hears what other processes tell, from `start` to `stop`."""
+    """Receives notifications of other processes between `start` and `stop`."""
 
     def start(self) -> None: ...
 
@@ -54,7 +54,7 @@ class NotificationListener(Protocol):
 
 
 @dataclass(slots=True)
-class Use:
+class PoolUsage:
     """How many connections are at work, how many callers wait for one, how many there may be."""
 
     size: int
@@ -70,7 +70,7 @@ class Database:
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._inserts = UnnestInserts()
         self._notices = Notifications()
-        self._ear: NotificationListener | None = None
+        self._listener: NotificationListener | None = None
         self._backend: Any
         self._batches: Batches
         if self.dialect == "sqlite":
@@ -80,21 +80,21 @@ class Database:
                 self._writing,
                 lambda: self._backend.in_place_writer,
             )
-            self.use = Use(size=1 + READERS)
+            self.usage = PoolUsage(size=1 + READERS)
         else:
             # What they bring of SQLAlchemy and asyncpg is 7 MiB.
             from msgsvc_core.db.postgres_batches import PostgresBatches  # noqa: PLC0415 - not on SQLite
-            from msgsvc_core.db.postgres_notices import PostgresEar  # noqa: PLC0415 - not on SQLite
+            from msgsvc_core.db.postgres_notices import PostgresListener  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
 
             self._backend = PostgresPool(url, max_size=pool_size)
-            self.use = Use(size=pool_size)
+            self.usage = PoolUsage(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
-            self._ear = PostgresEar(url, self._notices)
+            self._listener = PostgresListener(url, self._notices)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False
-        #: Seconds that who writes waits for others on SQLite, in this process and outside.
+        #: Seconds for which a writer waits for other writers on SQLite, in this process and outside.
         self.write_wait_s = WRITE_WAIT_S
         #: Transactions and units that could not be written, since the start.
         self.failed_writes = 0
@@ -113,16 +113,16 @@ class Database:
             undo.push_async_callback(self._batches.close)
             await self._batches.open()
             undo.push_async_callback(self._writer.close)
-            if self._ear is not None:
-                undo.push_async_callback(self._ear.stop)
+            if self._listener is not None:
+                undo.push_async_callback(self._listener.stop)
                 if self._notices:
-                    self._ear.start()
+                    self._listener.start()
             self._opened = undo.pop_all()
         self._connected = True
 
     async def disconnect(self) -> None:
-        """From now on the database is unavailable; closes the connections when those who have one are
-        done with it, or after `CLOSING_S`."""
+        """Makes the database unavailable, and closes the connections once they are released, or after
+        `CLOSING_S`."""
         self._connected = False
         opened, self._opened = self._opened, AsyncExitStack()
         with suppress(TimeoutError):
@@ -142,54 +142,58 @@ class Database:
         async with self._acquired(connection):
             yield Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
 
-    async def ask_few(self, ask: Callable[[Tx], Awaitable[T]]) -> T:
-        """What `ask` answers, given a connection as of `read`, for some hundred rows at most, by an
-        index: SQLite is asked without a hop to a thread. It may be called twice."""
+    async def read_inline(self, query: Callable[[Tx], Awaitable[T]]) -> T:
+        """Result of `query`, called with a connection as of `read`. For a few hundred rows by an index: on
+        SQLite it runs without a thread hop. `query` may be called twice."""
         if self.dialect == "sqlite":
             self._check_connected()
             with suppress(DatabaseUnavailable):
-                return await ask(
+                return await query(
                     Tx(self._backend.in_place_reader, self.dialect, self._inserts, self._notices)
                 )
         # Or the file was locked, by a process that recovers it from a crash for one; `read` waits.
         async with self.read() as tx:
-            return await ask(tx)
+            return await query(tx)
 
     @asynccontextmanager
     async def transaction(
-        self, *, few: bool = False, on_disk: bool = True, until_s: float | None = None
+        self, *, inline: bool = False, durable: bool = True, until_s: float | None = None
     ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
-        With `few`, for statements that find some hundred rows at most, by an index: SQLite executes
-        them without a hop to a thread.
+        `inline` is for statements that touch at most a few hundred rows by an index: on SQLite they run
+        without a thread hop.
 
-        With `on_disk=False` the commit comes back before it is on disk, which takes longer than all the
-        rest. Nothing that depends on it may be done to the outside before a commit that waits: no such
-        commit is on disk before this one.
+        `durable=False` returns from the commit before it is on disk, which is by far the slowest part. Do
+        nothing externally visible that depends on it before a later durable commit, which makes this one
+        durable too.
 
-        On SQLite, where one transaction writes at a time, others are waited for until the loop's time
-        `until_s`, that of `write_deadline` by default; then `DatabaseUnavailable` is raised.
+        On SQLite, which has a single writer, the transaction waits for others until the loop time
+        `until_s`, by default `write_deadline`; then `DatabaseUnavailable` is raised.
 
-        A caller that is cancelled gets its rollback all the same: `databases` lost the connection
-        then, and its pool ran empty.
+        A cancelled caller still gets its rollback: otherwise `databases` would leak the connection and
+        exhaust its pool.
         """
         self._check_connected()
         until_s = self.write_deadline() if until_s is None else until_s
         connection = self._writing_connection(until_s)
-        with self._noted():
+        with self._recording_failures():
             async with self._acquired(connection):
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
                 try:
                     in_place = (
-                        self._backend.in_place_writer if few and self.dialect == "sqlite" else None
+                        self._backend.in_place_writer
+                        if inline and self.dialect == "sqlite"
+                        else None
                     )
-                    if in_place and in_place.begin(on_disk=on_disk):
+                    if in_place and in_place.begin(durable=durable):
                         tx = Tx(in_place, self.dialect, self._inserts, self._notices, begun=True)
                     elif self.dialect == "sqlite":
-                        await when_unlocked(lambda: shielded(begin(tx, on_disk=on_disk)), until_s)
+                        await retry_while_locked(
+                            lambda: shielded(begin(tx, durable=durable)), until_s
+                        )
                     else:
-                        await shielded(begin(tx, on_disk=on_disk))
+                        await shielded(begin(tx, durable=durable))
                     yield tx
                 except BaseException:
                     await shielded(rollback(tx))
@@ -197,14 +201,14 @@ class Database:
                 await shielded(commit(tx))
 
     async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
-        """Commits a unit, together with others that come at the same time; returns after the commit.
+        """Commits a batch together with others that arrive at the same time; returns after the commit.
 
-        Raises `Taken` if its claim is, `Refused` for another constraint, `LockTimeout` if the claim
-        waits for another transaction, `DatabaseUnavailable`. `until_s` is that of `transaction`. See
-        `GroupWriter`.
+        Raises `UniqueViolation` if a required row exists, `ConstraintViolation` for another constraint,
+        `LockTimeout` if the required row waits for another transaction, `DatabaseUnavailable`. `until_s` is
+        that of `transaction`. See `GroupWriter`.
         """
         self._check_connected()
-        with self._noted():
+        with self._recording_failures():
             await self._writer.write(unit, self.write_deadline() if until_s is None else until_s)
         self.write_failure = None
 
@@ -223,7 +227,7 @@ class Database:
         if not has_failed and self.dialect == "postgresql":
             return
         until_s = asyncio.get_running_loop().time() + within_s
-        async with self.transaction(few=True, until_s=until_s) as tx:
+        async with self.transaction(inline=True, until_s=until_s) as tx:
             if has_failed:
                 # Random, for PostgreSQL would compress it.
                 filler = secrets.token_hex(TRIAL_CHARACTERS // 2)
@@ -236,7 +240,7 @@ class Database:
         self.write_failure = None
 
     @contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _recording_failures(self) -> Iterator[None]:
         """Notes that the database could not write; one that gave way to another can."""
         try:
             yield
@@ -246,17 +250,17 @@ class Database:
                 self.write_failure = str(error)
             raise
 
-    def listen(self, topic: str, heard: Heard) -> None:
-        """Has `heard` called with each text that a transaction tells of `topic`.
+    def listen(self, topic: str, callback: Callback) -> None:
+        """Calls `callback` with each text that a transaction notifies on `topic`.
 
-        In this process on both databases; on PostgreSQL in every other as well, some milliseconds
-        after the commit, by a connection of its own that is opened for the first who listens. A hint:
-        it may come twice, and is not heard while that connection is away. So look for yourself from
-        time to time too. `heard` must not block.
+        In this process on both databases; on PostgreSQL in every other process too, milliseconds after the
+        commit, over a dedicated connection opened for the first listener. Delivery is a hint: it may come
+        twice, and is lost while that connection is down, so poll from time to time as well. `callback` must
+        not block.
         """
-        self._notices.listen(topic, heard)
-        if self._connected and self._ear is not None:
-            self._ear.start()
+        self._notices.listen(topic, callback)
+        if self._connected and self._listener is not None:
+            self._listener.start()
 
     def _check_connected(self) -> None:
         if not self._connected:
@@ -280,36 +284,36 @@ class Database:
     async def _acquired(
         self, connection: "ConnectionBackend | SQLiteConnection"
     ) -> AsyncIterator[None]:
-        self.use.waiting += 1
+        self.usage.waiting += 1
         self._idle.clear()
         try:
             with named_errors():
                 await connection.acquire()
         except BaseException:
-            self.use.waiting -= 1
-            self._left()
+            self.usage.waiting -= 1
+            self._set_idle()
             raise
-        self.use.waiting -= 1
-        self.use.in_use += 1
+        self.usage.waiting -= 1
+        self.usage.in_use += 1
         try:
             yield
         finally:
-            self.use.in_use -= 1
-            await shielded(_give_back(connection))
-            self._left()
+            self.usage.in_use -= 1
+            await shielded(_release(connection))
+            self._set_idle()
 
-    def _left(self) -> None:
-        if not self.use.in_use and not self.use.waiting:
+    def _set_idle(self) -> None:
+        if not self.usage.in_use and not self.usage.waiting:
             self._idle.set()
 
 
-async def _give_back(connection: "ConnectionBackend | SQLiteConnection") -> None:
+async def _release(connection: "ConnectionBackend | SQLiteConnection") -> None:
     try:
         with named_errors():
             await connection.release()
     except DatabaseUnavailable as error:
-        # The server ended it just now or is silent, and the pool has dropped it by itself. What the
-        # caller did is done or has failed already: this is no news for him.
+        # The server closed the connection or does not respond, and the pool has dropped it. The caller's
+        # work has been committed or has failed already, so this is not an error of theirs.
         log.warning("connection_lost", error=str(error))
 
 

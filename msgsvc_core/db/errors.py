@@ -1,4 +1,4 @@
-"""The drivers' many ways of saying that a statement failed, under a few names."""
+"""Maps the drivers' exceptions to a few named errors."""
 
 import sqlite3
 import sys
@@ -17,8 +17,8 @@ class FileLocked(DatabaseUnavailable):
 
 
 class Deadlock(DatabaseUnavailable):
-    """PostgreSQL gave this transaction up for another that waited for it, as it waited for that: a deadlock.
-    Begun anew at once it may well succeed, as `again_if_undone` does."""
+    """PostgreSQL aborted this transaction to resolve a deadlock. Retrying usually succeeds; see
+    `retry_on_deadlock`."""
 
 
 class RolledBack(Exception):
@@ -73,7 +73,7 @@ def named_errors() -> Iterator[None]:
         if _primary_code(error) == sqlite3.SQLITE_BUSY:
             raise FileLocked(str(error)) from error
         if is_lost(error):
-            # A bound that has passed says nothing by itself.
+            # A timeout has no error code of its own.
             silent = (
                 "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__
             )

@@ -1,8 +1,8 @@
-"""SQLite on the thread of the event loop, for a few rows by an index.
+"""SQLite on the event loop's thread, for a few rows by an index.
 
-They take some 50 µs, and most pages are in memory. The hop to a thread, which has to get Python's lock
-back from a busy loop for each step and each row, took 1.5 ms under load. Only a commit, which waits for
-the disk, is made on another thread.
+Such a statement takes some 50 µs, mostly from pages in memory. A thread hop has to reacquire the GIL from a
+busy loop for each step and row, which took 1.5 ms under load. Only the commit, which waits for the disk,
+runs on another thread.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class InPlaceReader:
 
 
 class InPlaceWriter:
-    """The same for writing, by whoever has the backend's one connection for writing meanwhile."""
+    """The same for writes, used by the holder of the backend's single write connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -61,14 +61,14 @@ class InPlaceWriter:
         await self._let_others()
         return cursor
 
-    def begin(self, *, on_disk: bool = True) -> bool:
-        """False where another process has the file now. With `on_disk=False` the commit waits for no disk."""
-        if on_disk is not self._waits_for_disk:
+    def begin(self, *, durable: bool = True) -> bool:
+        """False where another process has the file now. With `durable=False` the commit waits for no disk."""
+        if durable is not self._waits_for_disk:
             # SQLite takes it between transactions only.
             for name, fleeting in _FLEETING.items():
-                value = self._lasting[name] if on_disk else min(self._lasting[name], fleeting)
+                value = self._lasting[name] if durable else min(self._lasting[name], fleeting)
                 self.connection.execute(f"PRAGMA {name} = {value}")
-            self._waits_for_disk = on_disk
+            self._waits_for_disk = durable
         try:
             self.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

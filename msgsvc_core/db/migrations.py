@@ -30,8 +30,8 @@ MIGRATION_LOCK = 7_136_742_001
 #: Seconds until a SQLite file that another process migrates is tried again.
 RETRY_S = 0.05
 
-#: Alembic's `op` and `context` are proxies of the whole process, to the migration that began last: one
-#: is run at a time, whichever service, loop and thread it is of.
+#: Alembic's `op` and `context` are process-wide proxies to the latest migration: run one at a time, across
+#: services, loops and threads.
 _one_at_a_time = threading.Lock()
 
 
@@ -54,7 +54,7 @@ async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
 
 @asynccontextmanager
 async def _alone() -> AsyncIterator[None]:
-    # Tried again and again: who waited in the lock would stop the loop of who has it.
+    # Polled: waiting inside the lock would block the event loop of its holder.
     while not _one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - no event spans threads and loops
         await asyncio.sleep(RETRY_S)
     try:
@@ -115,8 +115,8 @@ def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
 
 @asynccontextmanager
 async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """A transaction. Raises `DatabaseUnavailable` when it can't be begun; what fails later is a
-    script's mistake, and keeps its own name."""
+    """A transaction. Raises `DatabaseUnavailable` when it cannot be started; later failures are errors of
+    the script and pass unchanged."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         async with AsyncExitStack() as stack:
@@ -133,8 +133,8 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 
 
 def _is_locked(error: Exception) -> bool:
-    """Whether another process is at it. SQLite mostly waits by itself, but not where two wait for each
-    other: who is committing a new file for who has begun to read it."""
+    """Whether another process holds the lock. SQLite's busy timeout covers most cases, but not two
+    processes waiting for each other: one committing a new file, one that has started to read it."""
     cause = getattr(error, "orig", None)
     return isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause)
 
@@ -145,7 +145,7 @@ def _engine(url: str) -> AsyncEngine:
         return create_async_engine(f"postgresql+asyncpg://{rest}", poolclass=NullPool)
     engine = create_async_engine(f"sqlite+aiosqlite://{rest}", poolclass=NullPool)
 
-    # Python's sqlite3 commits before DDL unless we begin transactions ourselves.
+    # Python's sqlite3 commits before DDL unless transactions are started explicitly.
     @event.listens_for(engine.sync_engine, "connect")
     def _on_connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None

@@ -1,6 +1,6 @@
-"""Hints from process to process: a transaction tells, and whoever listens hears of it at once.
+"""Notifications between processes, sent by a transaction after its commit.
 
-Told in this process directly, and in others by PostgreSQL's NOTIFY; see
+Delivered directly in this process, and to others by PostgreSQL's NOTIFY; see
 docs/decisions/0030-notices.md.
 """
 
@@ -9,39 +9,39 @@ from functools import partial
 
 from msgsvc_core.db.write_batch import call_all
 
-#: The channel of NOTIFY; topics are told apart in its text.
+#: The NOTIFY channel; the topic is part of the payload.
 CHANNEL = "msgsvc"
 
 #: Bytes of a notice, topic and all: PostgreSQL takes fewer than 8000 (its NOTIFY, "payload").
-MOST_BYTES = 7999
+MAX_BYTES = 7999
 
-#: Called with the text that was told. It must not block.
-Heard = Callable[[str], None]
+#: Called with the text of a notification. It must not block.
+Callback = Callable[[str], None]
 
 
 class Notifications:
-    """Who listens in this process, by topic."""
+    """Callbacks of this process, by topic."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, list[Heard]] = {}
+        self._callbacks: dict[str, list[Callback]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._heard)
+        return bool(self._callbacks)
 
-    def listen(self, topic: str, heard: Heard) -> None:
-        self._heard.setdefault(topic, []).append(heard)
+    def listen(self, topic: str, callback: Callback) -> None:
+        self._callbacks.setdefault(topic, []).append(callback)
 
-    def tell(self, notice: str) -> None:
-        """Calls who listens to the topic of the notice. One who raises is logged."""
+    def notify(self, notice: str) -> None:
+        """Calls the listeners of the notice's topic. Exceptions are logged."""
         topic, _, text = notice.partition(" ")
-        call_all([partial(heard, text) for heard in self._heard.get(topic, ())])
+        call_all([partial(heard, text) for heard in self._callbacks.get(topic, ())])
 
 
-def written(topic: str, text: str) -> str:
+def encode_notice(topic: str, text: str) -> str:
     """The notice. Raises ValueError for what PostgreSQL would not carry."""
     notice = f"{topic} {text}"
     if not topic or " " in topic:
         raise ValueError(f"{topic!r}: a topic is one word")
-    if len(notice.encode()) > MOST_BYTES or "\0" in notice:
+    if len(notice.encode()) > MAX_BYTES or "\0" in notice:
         raise ValueError(f"a notice of {topic!r} is too long, or holds a NUL")
     return notice

@@ -20,8 +20,8 @@ from msgsvc_core.db.tx import UNDO_S
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
-#: Milliseconds that a claim waits for another transaction that has written the same row and not
-#: committed yet. It holds up the whole batch, so it is short; callers may try again.
+#: Milliseconds for which a claim waits for another transaction that has written the same row and not
+#: committed yet. It delays the whole batch, so it is short; callers may retry.
 CLAIM_WAIT_MS = 100
 
 #: Units by the values of their claim's key, each the first of it.
@@ -32,7 +32,7 @@ class PostgresBatches:
     """`acquire` gives a connection of the pool."""
 
     #: Two were tried: each then carried a third less, which cost more than the disk made them wait.
-    at_once = 1
+    max_concurrent = 1
 
     def __init__(
         self, acquire: Callable[[float], AbstractAsyncContextManager[Any]], inserts: UnnestInserts
@@ -60,7 +60,7 @@ class PostgresBatches:
     async def _write(
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
-        """In one statement, which is a transaction by itself and takes one round trip, if it can be."""
+        """As one statement if possible: an implicit transaction in one round trip."""
         kinds = claims_by_kind(units)
         if not kinds:
             await self._insert(connection, units)
@@ -68,13 +68,15 @@ class PostgresBatches:
         if len(kinds) > 1:
             return await self._in_transaction(connection, self._write_together, units)
         [((shape, key), first)] = kinds.items()
-        claims = Claims(shape, key, [unit.claim_.values for unit in first.values() if unit.claim_])
+        claims = Claims(
+            shape, key, [unit.required.values for unit in first.values() if unit.required]
+        )
         return await self._claim_and_insert(connection, units, claims, first)
 
     async def _in_transaction(
         self, connection: asyncpg.Connection, write: Any, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
-        waits = any(unit.claim_ for unit in units)
+        waits = any(unit.required for unit in units)
         await connection.execute(
             f"BEGIN; SET LOCAL lock_timeout = {CLAIM_WAIT_MS}" if waits else "BEGIN"
         )
@@ -82,7 +84,7 @@ class PostgresBatches:
             outcomes: list[Outcome] = await write(connection, units)
             check_committed(await connection.execute("COMMIT"))
         except BaseException:
-            # A connection that is gone has nothing to undo, and its error is the one to tell.
+            # A lost connection has nothing to roll back, and its error is the one to report.
             with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 await connection.execute("ROLLBACK", timeout=UNDO_S)
             raise
@@ -114,7 +116,7 @@ class PostgresBatches:
         rows: dict[Shape, list[Values]] = {}
         for unit in units:
             # None: another unit of the batch has the same claim, and came first.
-            number = 0 if unit.claim_ is None else numbers.get(id(unit))
+            number = 0 if unit.required is None else numbers.get(id(unit))
             if number is not None:
                 for shape, values in unit.rows:
                     rows.setdefault(shape, []).append((*values, number))
@@ -128,7 +130,7 @@ class PostgresBatches:
         """Which units, by `id`, got the row that they claim."""
         won: set[int] = set()
         for (shape, key), units_by_key in claims_by_kind(units).items():
-            claims = [unit.claim_.values for unit in units_by_key.values() if unit.claim_]
+            claims = [unit.required.values for unit in units_by_key.values() if unit.required]
             insert, values = await self._inserts.get(connection, {shape: claims})
             statement = f"{insert} ON CONFLICT DO NOTHING RETURNING {', '.join(key)}"
             for row in await connection.fetch(statement, *values):
@@ -139,7 +141,7 @@ class PostgresBatches:
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        # Who holds a claim has been waited for already, and everybody else waits for this batch.
+        # The claim's holder has been waited for already, and the other callers wait for this batch.
         await connection.execute("SET LOCAL lock_timeout = 1")
         for unit in units:
             await connection.execute("SAVEPOINT unit")

@@ -1,4 +1,4 @@
-"""What asyncpg raises, by what it means to us. Loaded by who has loaded asyncpg."""
+"""Classifies asyncpg's exceptions. Imported only where asyncpg is loaded."""
 
 import asyncpg
 
@@ -6,7 +6,7 @@ LOCK_TIMEOUT = asyncpg.LockNotAvailableError
 
 REFUSAL = asyncpg.IntegrityConstraintViolationError
 
-#: The server chose this transaction to end, of several that can't all go on; begun anew it may.
+#: The server aborted this transaction in favour of others; a retry may succeed.
 UNDONE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 LOST = (

@@ -1,16 +1,16 @@
-"""Statements for PostgreSQL that insert many rows at once, made anew for no number of rows.
+"""Bulk INSERT statements for PostgreSQL, one prepared statement for any number of rows.
 
-    WITH part_0 AS (INSERT INTO a (x, y) SELECT v.x, $2::text FROM unnest($1::text[]) AS v (x)) ...
+WITH part_0 AS (INSERT INTO a (x, y) SELECT v.x, $2::text FROM unnest($1::text[]) AS v (x)) ...
 
-What all rows of a column have in common goes over the wire once: rows that are written together are of one
-project and one bot as a rule, and asyncpg looks at every value of an array three times.
+Values that all rows share are sent once: rows written together usually belong to one project and bot, and
+asyncpg inspects every array element three times.
 
 Rows may depend on claims, which are rows that must be new:
 
-    WITH patience AS (...), won AS (INSERT ... FROM unnest(...), patience ON CONFLICT DO NOTHING RETURNING k),
-    kept AS (SELECT claim_no_ FROM unnest(...) WITH ORDINALITY ... JOIN won ...),
-    part_0 AS (INSERT ... WHERE claim_no_ = 0 OR claim_no_ IN (SELECT claim_no_ FROM kept))
-    SELECT claim_no_ FROM kept
+WITH patience AS (...), won AS (INSERT ... FROM unnest(...), patience ON CONFLICT DO NOTHING RETURNING k),
+kept AS (SELECT claim_no_ FROM unnest(...) WITH ORDINALITY ... JOIN won ...),
+part_0 AS (INSERT ... WHERE claim_no_ = 0 OR claim_no_ IN (SELECT claim_no_ FROM kept))
+SELECT claim_no_ FROM kept
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class UnnestInserts:
     async def get(
         self, connection: "asyncpg.Connection", rows: Mapping[Shape, Sequence[Values]]
     ) -> tuple[str, list[Any]]:
-        """The statement that inserts all of `rows`, and so is a transaction by itself; its parameters."""
+        """The statement that inserts all `rows` as an implicit transaction, and its parameters."""
         parts = [self._part(shape, columns_of(found)) for shape, found in rows.items()]
         key = tuple((part.shape, part.varying) for part in parts)
         statement = self._statements.get(key)

@@ -1,4 +1,4 @@
-"""Hears what other processes tell, on a connection of PostgreSQL that does nothing else."""
+"""Listens to NOTIFY on a dedicated connection."""
 
 import asyncio
 from contextlib import suppress
@@ -23,10 +23,10 @@ PATIENCE_S = 5.0
 log = structlog.get_logger(__name__)
 
 
-class PostgresEar:
-    """Tells `notices` of what is heard, from `start` to `stop`.
+class PostgresListener:
+    """Passes notifications to `notices` between `start` and `stop`.
 
-    What others tell while the connection is away is not heard.
+    Notifications sent while the connection is down are lost.
     """
 
     def __init__(self, url: str, notices: Notifications) -> None:
@@ -49,14 +49,14 @@ class PostgresEar:
     async def _run(self) -> None:
         while True:
             try:
-                await self._hear()
+                await self._receive()
             except Exception as error:  # noqa: BLE001 - whatever befell the connection, a new one is tried
                 log.warning("notices_not_heard", error=str(error) or type(error).__name__)
             finally:
                 self.open.clear()
             await asyncio.sleep(RETRY_S)
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         """Until the connection is lost. Raises what the driver raises."""
         # A pool of one: so it is opened as all the others are, whatever the URL says.
         backend = PostgresBackend(
@@ -80,7 +80,7 @@ class PostgresEar:
     async def _listen(self, raw: Any) -> None:
         lost = asyncio.Event()
         raw.add_termination_listener(lambda _connection: lost.set())
-        await raw.add_listener(CHANNEL, self._heard)
+        await raw.add_listener(CHANNEL, self._on_notification)
         self.open.set()
         while not lost.is_set():
             try:
@@ -90,5 +90,7 @@ class PostgresEar:
                 await raw.execute("SELECT 1", timeout=PATIENCE_S)
         log.warning("notices_not_heard", error="the connection was lost")
 
-    def _heard(self, _connection: Any, _process_id: int, _channel: str, notice: str) -> None:
-        self._notices.tell(notice)
+    def _on_notification(
+        self, _connection: Any, _process_id: int, _channel: str, notice: str
+    ) -> None:
+        self._notices.notify(notice)

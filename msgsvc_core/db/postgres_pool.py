@@ -22,8 +22,8 @@ STATEMENT_S = 60.0
 #: Seconds that a caller waits for a connection while others have them all.
 ACQUIRE_S = 30.0
 
-#: Seconds that giving a connection back may take, which waits for the end of a statement that was cut
-#: short; beyond them the connection is ended. Few, for a caller that was cancelled waits for it.
+#: Seconds for returning a connection, which waits until an aborted statement has ended; then the
+#: connection is closed. Short, because a cancelled caller waits for it.
 GIVE_BACK_S = 2.0
 
 #: Seconds that closing the pool may take, after which its connections are cut off.
@@ -31,8 +31,8 @@ CLOSE_S = 5.0
 
 
 class PostgresPool(PostgresBackend):
-    """At most `max_size` connections. What takes longer than its bound raises `TimeoutError`, an `OSError`
-    as other ways of losing a server are."""
+    """At most `max_size` connections. Exceeding a time limit raises `TimeoutError`, an `OSError` like other
+    lost connections."""
 
     def __init__(self, url: str, *, max_size: int) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class _BoundedConnection(PostgresConnection):
 
 
 def _is_read_only(connection: Any) -> bool:
-    """Whether the server lets nobody write, by what it has told of itself (PostgreSQL 14 and newer)."""
+    """Whether the server is read-only, as it reports itself (PostgreSQL 14 and newer)."""
     if connection.is_closed():
         return False
     settings = connection.get_settings()

@@ -1,4 +1,4 @@
-"""Transactions that the database gave up for others, begun anew."""
+"""Retries transactions that the database aborted because of a deadlock."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,15 +9,15 @@ from msgsvc_core.db.errors import Deadlock
 
 T = TypeVar("T")
 
-#: Times that a transaction is begun: by the third, who was in its way has long been committed.
+#: Attempts; by the third, the conflicting transaction has long committed.
 TRIES = 3
 
 log = structlog.get_logger(__name__)
 
 
 async def retry_on_deadlock(transaction: Callable[[], Awaitable[T]]) -> T:
-    """What `transaction` returns, which begins one and commits it. It is called up to `TRIES` times, so
-    what it changes besides, it changes after the commit. Raises `Deadlock` after the last time."""
+    """Result of `transaction`, which opens and commits one. It is called up to `TRIES` times, so side
+    effects belong after the commit. Raises `Deadlock` after the last attempt."""
     for _ in range(TRIES - 1):
         try:
             return await transaction()

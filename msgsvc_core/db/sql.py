@@ -39,7 +39,8 @@ def in_array(column: str, name: str, dialect: Dialect) -> str:
 
 
 def limited_delete(table: str, condition: str, dialect: Dialect) -> str:
-    """That a row of `table` is among the first `:most` for which `condition` holds: for a DELETE in steps."""
+    """Condition that selects the first `:most` rows of `table` that match `condition`: for a DELETE in
+    steps."""
     row = "ctid" if dialect == "postgresql" else "rowid"
     these = f"SELECT {row} FROM {table} WHERE {condition} LIMIT :most"
     return f"ctid = ANY(ARRAY({these}))" if dialect == "postgresql" else f"rowid IN ({these})"
@@ -81,10 +82,10 @@ def in_list(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
 def any_of(
     column: str, name: str, values: Sequence[str], dialect: Dialect
 ) -> tuple[str, dict[str, Any]]:
-    """The condition that a column is one of `values`, and its parameter `name`.
+    """Condition that a column equals one of `values`, and its parameter `name`.
 
-    Its text is the same for any number of values, so that a database prepares it once; `in_list` is
-    for where values are few, or no texts.
+    The text does not depend on the number of values, so the statement is prepared once; `in_list` is for a
+    few values, or for non-text values.
     """
     if dialect == "postgresql":
         return f"{column} = ANY(:{name})", {name: list(values)}
@@ -121,6 +122,6 @@ def for_update(dialect: Dialect, of: str | None = None) -> str:
     return " FOR UPDATE" if of is None else f" FOR UPDATE OF {of}"
 
 
-def held_with_keys(dialect: Dialect) -> str:
+def for_no_key_update(dialect: Dialect) -> str:
     """The same for rows that are changed and whose keys stay; it waits for no `for_key_share`."""
     return " FOR NO KEY UPDATE" if dialect == "postgresql" else ""

@@ -1,7 +1,7 @@
-"""SQLite as a backend in the manner of `databases`, which keeps its connections.
+"""SQLite backend with the interface of `databases` and persistent connections.
 
-The one that `databases` brings opens a connection and a thread for every acquire, which left 3 % of
-aiosqlite's own speed and lost the PRAGMAs; this one has a writer and a few readers for its lifetime.
+The backend of `databases` opens a connection and a thread for every acquire, which left 3 % of aiosqlite's
+speed and lost the PRAGMAs; this one has one writer and a few readers for its lifetime.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ T = TypeVar("T")
 #: Seconds to wait for another process that reads or opens the file.
 BUSY_TIMEOUT_S = 10.0
 
-#: Seconds after which who wants to write is told that the file is not to be had: for their turn in this
-#: process and for another process that is writing, e.g. `msgsvc key create` beside a server, together.
+#: Seconds after which a write fails because the file is locked: for the queue of this process and for
+#: other writing processes, e.g. `msgsvc key create` beside a server, together.
 WRITE_WAIT_S = 10.0
 
-#: Seconds until a transaction is begun again that found another process writing: at first, and at most.
+#: Seconds before retrying to start a transaction while another process writes: initial and maximum.
 LOCKED_RETRY_S = (0.001, 0.02)
 
-#: Seconds until a statement is tried again for which SQLite does not wait by itself.
+#: Seconds before retrying a statement to which SQLite's busy timeout does not apply.
 BUSY_RETRY_S = 0.02
 
 #: KiB of pages that a connection keeps that writes many rows. With SQLite's own 2 MiB it wrote and read
@@ -49,7 +49,7 @@ CHECKPOINT_PAGES = 4000
 READERS = 3
 
 
-def make_file(path: Path) -> None:
+def create_file(path: Path) -> None:
     """Makes the file if it is missing, for its owner alone. Raises OSError or sqlite3's error.
 
     A missing folder is refused: it is a mistyped path or a disk that is not mounted, and a new, empty
@@ -116,10 +116,10 @@ class SQLiteBackend:
         self.in_place_writer: InPlaceWriter | None = None
 
     async def connect(self) -> None:
-        make_file(self._path)
+        create_file(self._path)
         try:
             writing = await self._open(read_only=False)
-            # Who waits for another process does so in `when_unlocked`, and can be cancelled.
+            # Waiting for another process happens in `retry_while_locked`, where it can be cancelled.
             await _patiently(writing, "PRAGMA busy_timeout = 0")
             self._writer.put_nowait(writing)
             for _ in range(READERS):
@@ -162,9 +162,9 @@ class SQLiteBackend:
             self._path,
             isolation_level=None,
             timeout=BUSY_TIMEOUT_S,
-            # What is begun on the event loop's thread is committed on another, one after the other.
+            # Started on the event loop's thread, committed on another, strictly in sequence.
             check_same_thread=False,
-            # A statement for every number of rows of the tables that are written most.
+            # One cached statement per row count for the most written tables.
             cached_statements=512,
         )
         connection.row_factory = sqlite3.Row
@@ -187,7 +187,7 @@ class SQLiteBackend:
         }
 
     async def _open(self, *, read_only: bool) -> aiosqlite.Connection:
-        # isolation_level=None: we begin transactions ourselves, and never deferred ones.
+        # isolation_level=None: transactions are started explicitly, and never deferred.
         connection = await aiosqlite.connect(
             self._path, isolation_level=None, timeout=BUSY_TIMEOUT_S
         )
@@ -198,7 +198,7 @@ class SQLiteBackend:
         return connection
 
 
-async def when_unlocked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
+async def retry_while_locked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
     """What `write` answers, which is called again while it raises `FileLocked`: at least once, and as long
     as the loop's time is not `until_s`. Not left to SQLite, whose waiting nobody could end."""
     pause_s, longest_s = LOCKED_RETRY_S
@@ -213,8 +213,8 @@ async def when_unlocked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
 
 
 async def _patiently(connection: aiosqlite.Connection, sql: str) -> None:
-    """Executes it once others let it: SQLite does not wait by itself where several processes make a file
-    at once, and each sets its journal mode."""
+    """Executes it once the lock is free: SQLite's busy timeout does not apply where several processes
+    create a file concurrently and each sets its journal mode."""
     ends_at_s = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

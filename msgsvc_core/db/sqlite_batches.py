@@ -1,9 +1,9 @@
-"""Commits batches of units on SQLite, each in one transaction.
+"""Commits write batches on SQLite, many in one transaction.
 
-A batch is written on the thread of the event loop and committed on another: rows go to memory, some
-microseconds each, and only the commit waits for the disk. A thread that makes every step has to get
-Python's lock back from a busy loop after each, which doubled the time of a batch. What the loop can't
-write at once, because another process writes or a unit is at fault, is left to that thread whole.
+Rows are written on the event loop's thread, some microseconds each into memory, and committed on another
+thread, because only the commit waits for the disk. Doing every step on a thread would reacquire the GIL
+from a busy loop each time, which doubled the time of a batch. What the loop cannot write immediately,
+because another process writes or a batch fails, goes to that thread as a whole.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ from typing import Any
 from msgsvc_core.db.errors import ConstraintViolation, is_lost, is_refusal, named_errors
 from msgsvc_core.db.in_place import InPlaceWriter
 from msgsvc_core.db.rows import flat, parts, values_insert
-from msgsvc_core.db.sqlite import when_unlocked
+from msgsvc_core.db.sqlite import retry_while_locked
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
@@ -35,7 +35,7 @@ class SQLiteBatches:
     instead had a tenth of the throughput.
     """
 
-    at_once = 1
+    max_concurrent = 1
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class SQLiteBatches:
 
     async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
         async with self._alone(until_s):
-            return await when_unlocked(partial(self._try_to_commit, units), until_s)
+            return await retry_while_locked(partial(self._try_to_commit, units), until_s)
 
     async def _try_to_commit(self, units: Sequence[WriteBatch]) -> Sequence[Outcome]:
         in_place = self._in_place()
@@ -129,7 +129,7 @@ def _in_transaction(
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    # After some errors, a full disk for one, SQLite has rolled back by itself.
+    # After some errors, such as a full disk, SQLite has rolled back already.
     with suppress(sqlite3.OperationalError):
         connection.execute("ROLLBACK")
 
@@ -147,7 +147,7 @@ def _claimed(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> set
     """Which units, by `id`, got the row that they claim."""
     won: set[int] = set()
     for (shape, key), units_by_key in claims_by_kind(units).items():
-        claims = [unit.claim_.values for unit in units_by_key.values() if unit.claim_]
+        claims = [unit.required.values for unit in units_by_key.values() if unit.required]
         for part in parts(claims):
             insert = values_insert(shape, len(part))
             statement = f"{insert} ON CONFLICT DO NOTHING RETURNING {', '.join(key)}"

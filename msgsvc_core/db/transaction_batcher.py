@@ -1,4 +1,4 @@
-"""Transactions that are made together: many callers come at once, and share one commit."""
+"""Coalesces concurrent requests into one transaction."""
 
 import asyncio
 from collections import deque
@@ -19,8 +19,8 @@ V = TypeVar("V")
 #: Requests of one transaction.
 REQUESTS_PER_BATCH = 500
 
-#: Seconds that a batch waits for rows that other transactions hold, before each goes its own way:
-#: one row that is held for long must not hold up those who want others.
+#: Seconds for which a batch waits for row locks before its requests are retried one by one: one locked row
+#: must not delay requests for others.
 BATCH_WAIT_S = 0.25
 
 #: Takes requests of several callers; answers each, in their order, with a value or an error.
@@ -28,9 +28,8 @@ Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
 
 
 @value_object
-class _Asked(Generic[R, V]):
-    """A request and the caller who waits for its answer; it waits for others until the loop's time
-    `until_s`."""
+class _Submitted(Generic[R, V]):
+    """A request and its caller's future; it waits for the write lock until the loop time `until_s`."""
 
     request: R
     done: asyncio.Future[V]
@@ -38,13 +37,13 @@ class _Asked(Generic[R, V]):
 
 
 class TransactionBatcher(Generic[R, V]):
-    """`do` as if alone; in truth the requests of all who wait go into one transaction.
+    """Coalesces concurrent `submit` calls into one transaction; each caller gets its own result.
 
-    For changes that are one conditional statement for any number of rows, such as exchanging a code:
-    a commit costs the same for one as for hundreds. An error that the work answers with is its
-    caller's alone, and undoes nothing; one that it raises undoes the batch, and each is done again in
-    a transaction of its own. `few` and `on_disk` are those of `Database.transaction`;
-    `wait_s` is how long a batch waits for locks, None for work that waits for none.
+    For changes that are one conditional statement for any number of rows, such as exchanging a code: a
+    commit costs the same for one row as for hundreds. An error that the work returns goes to its caller
+    only and undoes nothing; an error that it raises undoes the batch, and each request is retried in its
+    own transaction. `inline` and `durable` are those of `Database.transaction`; `wait_s` is how long a
+    batch waits for locks, None for work that takes none.
     """
 
     def __init__(
@@ -52,57 +51,57 @@ class TransactionBatcher(Generic[R, V]):
         db: Database,
         work: Work[R, V],
         *,
-        few: bool = False,
-        on_disk: bool = True,
+        inline: bool = False,
+        durable: bool = True,
         wait_s: float | None = BATCH_WAIT_S,
     ) -> None:
         self._db = db
         self._work = work
-        self._few = few
-        self._on_disk = on_disk
+        self._inline = inline
+        self._durable = durable
         self._wait_s = wait_s
-        self._waiting: deque[_Asked[R, V]] = deque()
+        self._waiting: deque[_Submitted[R, V]] = deque()
         #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
-        self._at_once = 1 if db.dialect == "sqlite" else 2
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._max_concurrent = 1 if db.dialect == "sqlite" else 2
+        self._running: set[asyncio.Task[None]] = set()
         self._alone: set[asyncio.Task[None]] = set()
 
-    async def do(self, request: R, tx: Tx | None = None) -> V:
-        """What the work answers, after the commit. Raises what it raises, `DatabaseUnavailable`.
+    async def submit(self, request: R, tx: Tx | None = None) -> V:
+        """Result of the work, after the commit. Raises what the work raises, and `DatabaseUnavailable`.
 
-        With `tx` it is done there, alone. A caller who is cancelled before the transaction begins
-        takes the request along; later, it is done all the same.
+        With `tx` the request runs there, alone. Cancelling the caller withdraws the request until the
+        transaction starts; after that it runs regardless.
         """
         if tx is not None:
             return _value((await self._work(tx, [request]))[0])
         loop = asyncio.get_running_loop()
         done: asyncio.Future[V] = loop.create_future()
-        self._waiting.append(_Asked(request, done, self._db.write_deadline()))
-        if len(self._under_way) < self._at_once:
+        self._waiting.append(_Submitted(request, done, self._db.write_deadline()))
+        if len(self._running) < self._max_concurrent:
             # Not the first caller's context: its request id would stand in the logs of all.
-            task = loop.create_task(self._do_all(), context=Context())
-            self._under_way.add(task)
+            task = loop.create_task(self._run(), context=Context())
+            self._running.add(task)
         return await done
 
-    async def _do_all(self) -> None:
+    async def _run(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
             while self._waiting:
-                await self._do(self._take())
+                await self._run_batch(self._next_batch())
         finally:
-            # Here and not when the task is done: who comes in between would find it still at work.
-            self._under_way.discard(task)
+            # Here rather than in a done callback: a request submitted in between would see a running task.
+            self._running.discard(task)
 
-    def _take(self) -> list[_Asked[R, V]]:
-        batch: list[_Asked[R, V]] = []
+    def _next_batch(self) -> list[_Submitted[R, V]]:
+        batch: list[_Submitted[R, V]] = []
         while self._waiting and len(batch) < REQUESTS_PER_BATCH:
             asked = self._waiting.popleft()
             if not asked.done.cancelled():
                 batch.append(asked)
         return batch
 
-    async def _do(self, batch: Sequence[_Asked[R, V]]) -> None:
+    async def _run_batch(self, batch: Sequence[_Submitted[R, V]]) -> None:
         if not batch:
             return
         until_s = min(asked.until_s for asked in batch)
@@ -113,12 +112,12 @@ class TransactionBatcher(Generic[R, V]):
             for asked in batch:
                 asked.done.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - raised to whoever asked
+        except Exception as error:  # noqa: BLE001 - re-raised in each caller
             is_away = isinstance(error, DatabaseUnavailable) and not isinstance(error, Deadlock)
             if len(batch) > 1 and not is_away:
-                # One of them is at fault, or waits for somebody; the others are not, and don't.
+                # One of them fails or waits for a lock; the others are independent of it.
                 for one in batch:
-                    task = asyncio.create_task(self._do([one]))
+                    task = asyncio.create_task(self._run_batch([one]))
                     self._alone.add(task)
                     task.add_done_callback(self._alone.discard)
                 return
@@ -134,7 +133,7 @@ class TransactionBatcher(Generic[R, V]):
     async def _in_transactions(
         self, requests: Sequence[R], until_s: float
     ) -> Sequence[V | Exception]:
-        """What becomes of the requests; one by itself is begun anew after a deadlock."""
+        """Outcomes of the requests; a single one is retried after a deadlock."""
         if len(requests) > 1:
             return await self._in_transaction(requests, until_s)
         return await retry_on_deadlock(partial(self._in_transaction, requests, until_s))
@@ -143,7 +142,7 @@ class TransactionBatcher(Generic[R, V]):
         self, requests: Sequence[R], until_s: float
     ) -> Sequence[V | Exception]:
         async with self._db.transaction(
-            few=self._few, on_disk=self._on_disk, until_s=until_s
+            inline=self._inline, durable=self._durable, until_s=until_s
         ) as tx:
             if len(requests) > 1 and self._wait_s is not None:
                 await tx.wait_for_locks(self._wait_s)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from msgsvc_core.db.errors import DatabaseUnavailable, check_committed, named_errors
-from msgsvc_core.db.notifications import CHANNEL, Notifications, written
+from msgsvc_core.db.notifications import CHANNEL, Notifications, encode_notice
 from msgsvc_core.db.postgres_inserts import UnnestInserts
 from msgsvc_core.db.rows import (
     Shape,
@@ -60,7 +60,7 @@ class Tx:
         self._raw = raw
         self._inserts = inserts
         self._notices = notices
-        self._told: list[str] = []
+        self._sent: list[str] = []
         self.dialect = dialect
         self._after_commit: list[Callable[[], None]] = []
         self._begun = begun
@@ -99,14 +99,14 @@ class Tx:
         await self.insert_many(table, [values])
 
     async def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Adds rows of the same columns in as few statements as the database allows."""
+        """Inserts rows with the same columns in as few statements as the database allows."""
         if rows:
             shape = shape_of(table, rows[0])
             await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
 
     async def write(self, unit: WriteBatch) -> None:
         """Adds a unit's rows in this transaction. It may have no claim."""
-        assert unit.claim_ is None, "a claim is for Database.write"
+        assert unit.required is None, "a claim is for Database.write"
         for shape, rows in by_shape([unit]).items():
             await self._insert(shape, rows)
         self._after_commit += unit.after_commit
@@ -124,11 +124,11 @@ class Tx:
     async def savepoint(self) -> AsyncIterator[None]:
         """What happens inside is undone if the block raises, the rest of the transaction is not."""
         await self.execute("SAVEPOINT step")
-        known, told = len(self._after_commit), len(self._told)
+        known, told = len(self._after_commit), len(self._sent)
         try:
             yield
         except BaseException:
-            del self._after_commit[known:], self._told[told:]
+            del self._after_commit[known:], self._sent[told:]
             await shielded(self._undo_step())
             raise
         await self.execute("RELEASE SAVEPOINT step")
@@ -155,18 +155,18 @@ class Tx:
                 self._raw.terminate()
 
     async def wait_for_locks(self, timeout_s: float) -> None:
-        """Bounds waiting for rows that other transactions hold; beyond it `LockTimeout` is raised.
+        """Limits waiting for row locks; after `timeout_s`, `LockTimeout` is raised.
 
-        SQLite has one writer, so a transaction that has begun waits for nobody.
+        No effect on SQLite: it has a single writer, so an open transaction waits for nobody.
         """
         if self.dialect == "postgresql":
             await self.execute(f"SET LOCAL lock_timeout = {int(timeout_s * 1000)}")
 
     async def lock(self, name: str) -> None:
-        """Waits until no other transaction holds the lock of that name; it ends with this one.
+        """Takes the advisory lock of that name until the end of the transaction.
 
-        For rules over many rows, such as "at most 20 tags": count and insert under one lock. On
-        SQLite, where one transaction writes at a time, there is nothing to wait for.
+        For rules over many rows, such as "at most 20 tags": count and insert under one lock. No effect on
+        SQLite, which has a single writer.
         """
         if self.dialect == "postgresql":
             await self.execute(
@@ -177,17 +177,17 @@ class Tx:
         """Has `callback` called after a successful commit. It must not raise and not block."""
         self._after_commit.append(callback)
 
-    def tell(self, topic: str, text: str) -> None:
-        """Tells whoever listens to `topic`, after a successful commit: see `Database.listen`."""
-        notice = written(topic, text)
-        self._told.append(notice)
-        self.on_commit(partial(self._notices.tell, notice))
+    def notify(self, topic: str, text: str) -> None:
+        """Notifies the listeners of `topic` after the commit: see `Database.listen`."""
+        notice = encode_notice(topic, text)
+        self._sent.append(notice)
+        self.on_commit(partial(self._notices.notify, notice))
 
     async def _commit(self) -> None:
-        if self._told and self.dialect == "postgresql":
+        if self._sent and self.dialect == "postgresql":
             await self.execute(
                 f"SELECT pg_notify('{CHANNEL}', notice) FROM unnest(:told::text[]) AS told (notice)",
-                {"told": self._told},
+                {"told": self._sent},
             )
         if self.dialect == "sqlite":
             await self.execute("COMMIT")
@@ -199,16 +199,16 @@ class Tx:
         call_all(self._after_commit)
 
 
-async def begin(tx: Tx, *, on_disk: bool = True) -> None:
+async def begin(tx: Tx, *, durable: bool = True) -> None:
     if tx.dialect == "sqlite":
         # IMMEDIATE: 95 of 100 deferred transactions that read before they wrote failed with
         # "database is locked".
         await tx.execute("BEGIN IMMEDIATE")
         tx._begun = True
     else:
-        # First: a BEGIN that was not answered in time may have begun one.
+        # Set first: a BEGIN that timed out may still have started a transaction.
         tx._begun = True
-        await tx.execute("BEGIN" if on_disk else "BEGIN; SET LOCAL synchronous_commit = off")
+        await tx.execute("BEGIN" if durable else "BEGIN; SET LOCAL synchronous_commit = off")
 
 
 async def commit(tx: Tx) -> None:
@@ -227,13 +227,14 @@ async def rollback(tx: Tx) -> None:
     try:
         await tx._undo("ROLLBACK")
     except (DatabaseUnavailable, sqlite3.OperationalError) as error:
-        # The connection is gone or the database rolled back by itself; there is nothing to undo.
+        # The connection is lost or the database rolled back already; there is nothing to undo.
         log.warning("rollback_failed", error=str(error))
 
 
 async def shielded(work: Any) -> None:
-    """Awaits `work` to its end even if the caller is cancelled meanwhile. It is cancelled then, also where
-    `work` failed: whoever tells a task to end must not wait for one that goes on after an error."""
+    """Awaits `work` to its end even if the caller is cancelled meanwhile; the cancellation is raised
+    afterwards, also where `work` failed: otherwise the canceller would wait for a task that continues after
+    an error."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -36,47 +36,48 @@ def call_all(callbacks: Iterable[Callable[[], None]]) -> None:
 
 
 class WriteBatch:
-    """What one caller wants written; `Database.write` commits many of them at once.
+    """Rows that one caller wants written; `Database.write` commits many batches in one transaction.
 
-    All of it is written or nothing, whatever becomes of the units beside it.
+    A batch is written completely or not at all, independent of the others.
     """
 
-    __slots__ = ("after_commit", "claim_", "rows")
+    __slots__ = ("after_commit", "required", "rows")
 
     def __init__(self) -> None:
         self.rows: list[tuple[Shape, Values]] = []
-        self.claim_: Claim | None = None
+        self.required: Claim | None = None
         self.after_commit: list[Callable[[], None]] = []
 
     def insert(self, table: str, values: Mapping[str, Any]) -> None:
         """Adds one row."""
         self.rows.append((shape_of(table, values), tuple(values.values())))
 
-    def claim(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
-        """Makes the batch depend on a new row: if that `key` is there, `write` raises `UniqueViolation`.
+    def require_new(self, table: str, values: Mapping[str, Any], key: Sequence[str]) -> None:
+        """Makes the batch depend on a new row: if a row with this `key` exists, `write` raises
+        `UniqueViolation`.
 
-        Columns of a key are never null, keep values as they are, and tell them apart as Python does: texts
-        and whole numbers.
+        Key columns are never null and of types that the database compares as Python does: texts and
+        integers.
         """
-        assert self.claim_ is None, "a unit has one claim"
+        assert self.required is None, "a unit has one claim"
         assert all(values[column] is not None for column in key), "a key is never null"
-        self.claim_ = Claim(shape_of(table, values), tuple(values.values()), tuple(key))
+        self.required = Claim(shape_of(table, values), tuple(values.values()), tuple(key))
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Has `callback` called after the commit. It must not raise and not block."""
         self.after_commit.append(callback)
 
     def __bool__(self) -> bool:
-        return bool(self.rows) or self.claim_ is not None
+        return bool(self.rows) or self.required is not None
 
 
 def without_claim(units: Sequence[WriteBatch], won: set[int]) -> list[Exception | None]:
     """`UniqueViolation` for each batch whose claim is not among `won`, by `id`; None for the others."""
     return [
         None
-        if unit.claim_ is None or id(unit) in won
+        if unit.required is None or id(unit) in won
         else UniqueViolation(
-            f"{unit.claim_.shape[0]} has a row of that {', '.join(unit.claim_.key)}"
+            f"{unit.required.shape[0]} has a row of that {', '.join(unit.required.key)}"
         )
         for unit in units
     ]
@@ -105,7 +106,7 @@ def claims_by_kind(
     """
     found: dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]] = {}
     for unit in units:
-        if unit.claim_ is not None:
-            kind = (unit.claim_.shape, unit.claim_.key)
-            found.setdefault(kind, {}).setdefault(unit.claim_.key_values, unit)
+        if unit.required is not None:
+            kind = (unit.required.shape, unit.required.key)
+            found.setdefault(kind, {}).setdefault(unit.required.key_values, unit)
     return {kind: dict(sorted(units.items())) for kind, units in found.items()}

@@ -23,8 +23,8 @@ Outcome = Exception | None
 class Batches(Protocol):
     """Commits a batch on one kind of database."""
 
-    #: Batches that may be under way at once.
-    at_once: int
+    #: Maximum number of concurrent commits.
+    max_concurrent: int
 
     async def open(self) -> None: ...
 
@@ -37,7 +37,7 @@ class Batches(Protocol):
 
 
 class _Waiting:
-    """A unit and the caller who waits for its commit, which is to begin by the loop's time `until_s`."""
+    """A write batch and its caller's future; the commit must start before the loop time `until_s`."""
 
     __slots__ = ("committed", "unit", "until_s")
 
@@ -53,45 +53,45 @@ class GroupWriter:
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
         self._queue: deque[_Waiting] = deque()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
         self._is_starting = False
 
     async def write(self, unit: WriteBatch, until_s: float) -> None:
-        """Commits `unit`, which waits for others until the loop's time `until_s`.
+        """Commits `unit`; waits for the write lock until the loop time `until_s`.
 
-        Raises `Taken`, `Refused`, `LockTimeout` or `DatabaseUnavailable`.
+        Raises `UniqueViolation`, `ConstraintViolation`, `LockTimeout` or `DatabaseUnavailable`.
 
-        A caller who is cancelled before the batch begins takes the unit out of it; later, the unit
-        is written all the same.
+        Cancelling the caller withdraws the batch until its commit starts; after that it is written
+        regardless.
         """
         loop = asyncio.get_running_loop()
         waiting = _Waiting(unit, loop.create_future(), until_s)
         self._queue.append(waiting)
         if not self._is_starting:
             self._is_starting = True
-            # Not at once: what else this turn of the loop brings shall join. And not in this caller's
-            # context, whose request id would stand in the logs of all.
+            # Deferred, so that other writes of this turn of the loop can join; with an empty context, so
+            # that the logs of all do not carry this caller's request id.
             loop.call_soon(self._start, context=Context())
         await waiting.committed
 
     async def close(self) -> None:
         """Returns when everything handed over so far is committed or refused."""
-        while self._queue or self._under_way:
+        while self._queue or self._running:
             self._start()
-            # None is, where all who waited were cancelled.
-            if self._under_way:
-                await asyncio.wait(set(self._under_way))
+            # Empty if all callers were cancelled.
+            if self._running:
+                await asyncio.wait(set(self._running))
 
     def _start(self) -> None:
         self._is_starting = False
-        while self._queue and len(self._under_way) < self._batches.at_once:
-            batch = self._take()
+        while self._queue and len(self._running) < self._batches.max_concurrent:
+            batch = self._next_batch()
             if batch:
                 task = asyncio.create_task(self._commit(batch))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
+                self._running.add(task)
+                task.add_done_callback(self._on_done)
 
-    def _take(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
         while self._queue and len(batch) < UNITS_PER_BATCH:
             waiting = self._queue.popleft()
@@ -99,13 +99,13 @@ class GroupWriter:
                 batch.append(waiting)
         return batch
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
         self._start()
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         try:
-            # Who came later is refused with the first: by then somebody has kept the file for long.
+            # Later ones fail with the first: the file has been locked for long.
             until_s = min(waiting.until_s for waiting in batch)
             outcomes = await self._batches.commit([waiting.unit for waiting in batch], until_s)
         except asyncio.CancelledError:

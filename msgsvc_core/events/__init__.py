@@ -1,7 +1,7 @@
-"""Events: what happened in a project, told to the feed, the plugins and in-process listeners."""
+"""Events: what happened in a project, published to the feed, plugins and in-process listeners."""
 
 from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent
 from msgsvc_core.events.emitter import Events
-from msgsvc_core.events.forgetting import anonymous, is_about
+from msgsvc_core.events.erasure import anonymous, is_about
 
 __all__ = ["Event", "EventSpec", "Events", "Listener", "NewEvent", "anonymous", "is_about"]

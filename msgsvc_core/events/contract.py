@@ -1,4 +1,4 @@
-"""What an event is, for those who declare, emit or observe one."""
+"""Event types, for declaring, emitting and observing events."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.kernel.values import value_object
 
 
-class Person(Protocol):
+class EventSubject(Protocol):
     """Whom an event concerns; a subscriber."""
 
     @property
@@ -33,8 +33,8 @@ class EventSpec:
     meaning: str
     fields: type[ResponseModel]
     of_subscriber: bool = True
-    #: Whether it stands in the history of its subscriber. Not where what it tells of is there itself, as
-    #: messages are; so an index over histories costs nothing where thousands are sent.
+    #: Whether it is part of the subscriber's history. False for events whose subject is listed there
+    #: itself, such as messages; so indexing histories costs nothing where thousands are sent.
     in_history: bool = True
 
 
@@ -59,7 +59,7 @@ class NewEvent:
     project_id: str
     name: str
     fields: Mapping[str, Any]
-    subscriber: Person | None = None
+    subscriber: EventSubject | None = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

@@ -11,7 +11,7 @@ import structlog
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import store
-from msgsvc_core.events.contract import Event, EventSpec, Listener, NewEvent, Person
+from msgsvc_core.events.contract import Event, EventSpec, EventSubject, Listener, NewEvent
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name
@@ -81,7 +81,7 @@ class Events:
         name: str,
         fields: Mapping[str, Any],
         *,
-        subscriber: Person | None = None,
+        subscriber: EventSubject | None = None,
     ) -> Event:
         """Records an event in `tx`; it happened if, and only if, `tx` commits.
 
@@ -91,19 +91,19 @@ class Events:
         return event
 
     async def emit_many(self, tx: Tx, new: Sequence[NewEvent]) -> list[Event]:
-        """Like `emit`, for many at once: one statement for all rows, and one call of each plugin."""
+        """Like `emit`, for many events: one statement for all rows, and one call per plugin."""
         if not new:
             return []
         now_ms = self._clock.now_ms()
         occurred_at = to_rfc3339(now_ms)
-        events = [self._made(one, now_ms, occurred_at) for one in new]
+        events = [self._build(one, now_ms, occurred_at) for one in new]
         await store.insert_many(tx, events)
         await self._observe(tx, events)
         happened = [(one.name, one.subscriber.bot if one.subscriber else "") for one in new]
         tx.on_commit(lambda: self._count(happened))
         heard = [event for event in events if self._listeners[event.name]]
         if heard:
-            tx.on_commit(lambda: self._tell_later(heard))
+            tx.on_commit(lambda: self._queue_for_listeners(heard))
         return events
 
     async def between(
@@ -140,14 +140,14 @@ class Events:
         *,
         since_ms: int,
         until_ms: int,
-        most: int,
+        limit: int,
     ) -> int:
-        """How many events of a time `between` would find, counted up to `most`."""
+        """Number of events that `between` would return, counted up to `limit`."""
         return await store.count(
-            tx, project_id, names, since_ms=since_ms, until_ms=until_ms, most=most
+            tx, project_id, names, since_ms=since_ms, until_ms=until_ms, limit=limit
         )
 
-    def _made(self, new: NewEvent, now_ms: int, occurred_at: str) -> Event:
+    def _build(self, new: NewEvent, now_ms: int, occurred_at: str) -> Event:
         spec = self.catalogue[new.name]
         data: dict[str, Any] = {"occurred_at": occurred_at}
         if new.subscriber is not None:
@@ -156,15 +156,15 @@ class Events:
         history_of = data.get("subscriber_id") if spec.in_history else None
         return Event(new_id("evt"), new.project_id, new.name, data, now_ms, history_of)
 
-    def _tell_later(self, events: Iterable[Event]) -> None:
+    def _queue_for_listeners(self, events: Iterable[Event]) -> None:
         for event in events:
             self._queue.put_nowait(event)
 
     async def start(self) -> None:
-        self._worker = asyncio.create_task(self._tell_listeners(), name="event listeners")
+        self._worker = asyncio.create_task(self._call_listeners(), name="event listeners")
 
     async def stop(self) -> None:
-        """Ends after the events already committed have been told."""
+        """Stops after events committed so far have been passed to listeners."""
         if self._worker is None:
             return
         with suppress(TimeoutError):
@@ -173,7 +173,7 @@ class Events:
         await cancel_and_wait(self._worker)
         self._worker = None
 
-    async def _tell_listeners(self) -> None:
+    async def _call_listeners(self) -> None:
         while True:
             event = await self._queue.get()
             for listener in self._listeners[event.name]:

@@ -41,7 +41,9 @@ class EventList(ResponseModel):
 @router.get("/v1/events", errors=(BadRequest,))
 async def list_events(ctx: Context, query: EventQuery) -> EventList:
     """Lists what happened in the project, newest first."""
-    found = await store.list_page(ctx.tx, ctx.project_id, query.event, query.after, query.most)
+    found = await store.list_page(
+        ctx.tx, ctx.project_id, query.event, query.after, query.fetch_limit
+    )
     page, following = query.cut(found, lambda event: event.event_id)
     return EventList(
         data=[
@@ -59,6 +61,6 @@ async def list_events(ctx: Context, query: EventQuery) -> EventList:
     shows_secrets=False,
 )
 async def track_event(ctx: Context, body: TrackBody, tracked: TrackedEvents) -> TrackAnswer:
-    """Tells of something that a subscriber did: it becomes the event `event.tracked`."""
+    """Reports something a subscriber did; it is emitted as the event `event.tracked`."""
     event = await tracked.track(ctx.tx, ctx.project_id, body)
     return TrackAnswer(event_id=event.event_id)

@@ -59,13 +59,13 @@ async def history(
     return [_event(row) for row in rows]
 
 
-async def window_end(tx: Tx, project_id: str, after: str, most: int) -> str | None:
-    """The last id of the `most` events after `after`, oldest first; None if there are no more."""
+async def window_end(tx: Tx, project_id: str, after: str, limit: int) -> str | None:
+    """The id of the last of up to `limit` events after `after`, oldest first; None if there are no more."""
     end: str | None = await tx.fetch_val(
         "SELECT MAX(event_id) AS last FROM (SELECT event_id FROM core_events"
         " WHERE project_id = :project_id AND event_id > :after"
         " ORDER BY event_id LIMIT :most) AS these",
-        {"project_id": project_id, "after": after, "most": most},
+        {"project_id": project_id, "after": after, "most": limit},
     )
     return end
 
@@ -88,7 +88,8 @@ async def set_data(
     await tx.execute(
         "UPDATE core_events AS e SET data = keys.data"
         f" FROM {key_table(('project', 'event', 'data'), tx.dialect)}"
-        # All of the key from `keys`: with a project by itself, SQLite goes through all of its events.
+        # The complete key from `keys`: with a separate condition on the project, SQLite scans all its
+        # events.
         " WHERE e.project_id = keys.project AND e.event_id = keys.event",
         key_params(
             [(project_id, event_id, to_json(data)) for event_id, data in changed], tx.dialect
@@ -120,14 +121,14 @@ async def between(
 
 
 async def count(
-    tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, most: int
+    tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, limit: int
 ) -> int:
-    """How many `between` would find, counted up to `most`."""
+    """Number of events that `between` would return, counted up to `limit`."""
     conditions, params = _of_time(tx, project_id, names, since_ms, until_ms)
     found: int = await tx.fetch_val(
         "SELECT COUNT(*) AS count FROM"
         f" (SELECT event_id FROM core_events WHERE {conditions} LIMIT :most) AS found",
-        {**params, "most": most},
+        {**params, "most": limit},
     )
     return found
 

@@ -1,4 +1,4 @@
-"""What a project tells of its own: `POST /v1/events`."""
+"""Custom events that projects report: `POST /v1/events`."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.db import Tx
-from msgsvc_core.events.contract import Event, Person
+from msgsvc_core.events.contract import Event, EventSubject
 from msgsvc_core.events.emitter import Events
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.json import to_json
@@ -26,7 +26,7 @@ class TrackBody(RequestModel):
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: which of the subscribers.")
     name: str = Field(
-        pattern=r"^[\w.-]{1,64}$", description="Yours to choose, e.g. `cart.abandoned`."
+        pattern=r"^[\w.-]{1,64}$", description="Your event name, e.g. `cart.abandoned`."
     )
     properties: dict[str, Any] = Field(
         default={}, description="Comes back in the event; at most 8 KiB as JSON."
@@ -39,7 +39,7 @@ class TrackAnswer(ResponseModel):
     event_id: str
 
 
-class FindPerson(Protocol):
+class FindSubscriber(Protocol):
     """Finds the subscriber whom a request names by one of two identifiers; raises where there is none."""
 
     async def __call__(
@@ -50,25 +50,27 @@ class FindPerson(Protocol):
         subscriber_id: str | None,
         external_id: str | None,
         channel: str | None,
-    ) -> Person: ...
+    ) -> EventSubject: ...
 
 
 class TrackedEvents:
-    """Takes what projects tell. Properties have at most `max_bytes` as JSON."""
+    """Records custom events. Properties are limited to `max_bytes` as JSON."""
 
-    def __init__(self, *, events: Events, find_person: FindPerson, max_bytes: int) -> None:
+    def __init__(self, *, events: Events, find_subscriber: FindSubscriber, max_bytes: int) -> None:
         self._events = events
-        self._find_person = find_person
+        self._find_subscriber = find_subscriber
         self._max_bytes = max_bytes
 
     async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
         """Emits `event.tracked`, with the subscriber's fields, whether they are subscribed or not.
 
-        Raises what `Subscribers.receiver` raises, and `ValidationFailed` for properties that are too many.
+        Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for too many properties.
         """
         if len(to_json(body.properties).encode()) > self._max_bytes:
-            raise ValidationFailed(f"properties: must be at most {self._max_bytes} bytes as JSON")
-        person = await self._find_person(
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="properties", limit=self._max_bytes
+            )
+        person = await self._find_subscriber(
             tx,
             project_id,
             subscriber_id=body.subscriber_id,

@@ -1,6 +1,6 @@
-"""Our own addresses of files, `/files/{file_id}/{signature}`: whoever has one may read the file.
+"""Signed file URLs, `/files/{file_id}/{signature}`: the URL alone grants access.
 
-They are for messengers, which fetch a file without an API key, and hold for some days.
+They are for messengers, which download files without an API key, and expire after some days.
 """
 
 import hmac
@@ -38,7 +38,7 @@ def is_signed(secrets: SecretBox, file_id: str, signature: str, now_ms: int) -> 
     if found is None:
         return False
     expected = [_proof(key) for key in secrets.derive_all(PURPOSE, file_id, found[1])]
-    # No early exit: the time taken must not tell which key it was.
+    # No early exit: the duration must not reveal which key matched.
     matches = [hmac.compare_digest(found[2], proof) for proof in expected]
     return any(matches) and now_ms < int(found[1]) * 1000
 

@@ -17,14 +17,14 @@ from msgsvc_core.content.file_types import HEAD_BYTES
 from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.db import Tx
 from msgsvc_core.files import store
-from msgsvc_core.files.kinds import Unfit, most_bytes, recognise
+from msgsvc_core.files.kinds import Unfit, max_bytes, recognise
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import with_suffix
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, exponential
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
-#: Told of a file that is there, or will not come, in the transaction that says so.
+#: Called when a file has been downloaded or has failed, in that transaction.
 OnFetched = Callable[[Tx, StoredFile], Awaitable[None]]
 
 JOB = "file.fetch"
@@ -34,7 +34,7 @@ LANES = LaneSpec("files", concurrency=2)
 
 #: Tries of one file, and the waits between them: half an hour altogether.
 MAX_ATTEMPTS = 10
-_BACKOFF = exponential(2.0, most_s=600.0)
+_BACKOFF = exponential(2.0, max_s=600.0)
 
 #: Hours for which a platform may ask us to wait, which takes up no try.
 PATIENCE_MS = 24 * 3600 * 1000
@@ -104,26 +104,26 @@ class FileFetcher:
         )
 
     async def fetch(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Gets files; one that is gone meanwhile, or settled already, is no work."""
+        """Downloads files; one that was removed or finished meanwhile is skipped."""
         for each in jobs:
             await self._fetch(ctx, each)
 
-    async def on_dead(self, tx: Tx, this: Job, _error: str) -> None:
-        """The file will not come: says so, even where a plugin can't be told."""
-        file = await store.find(tx, this.project_id or "", this.payload["file_id"])
+    async def on_dead(self, tx: Tx, job: Job, _error: str) -> None:
+        """Marks the file as failed, even if a plugin's hook raises."""
+        file = await store.find(tx, job.project_id or "", job.payload["file_id"])
         if file is None or file.status != "pending":
             return
         # The error may name what nobody needs to know; the log has it.
         lost = failed(file, "it could not be fetched")
-        await store.settle(tx, lost)
+        await store.finish(tx, lost)
         try:
             async with tx.savepoint():
                 await self._on_fetched(tx, lost)
         except Exception:
             log.exception("file_hook_failed", file_id=file.file_id)
 
-    async def _fetch(self, ctx: JobContext, this: Job) -> None:
-        project_id, file_id = this.project_id or "", this.payload["file_id"]
+    async def _fetch(self, ctx: JobContext, job: Job) -> None:
+        project_id, file_id = job.project_id or "", job.payload["file_id"]
         async with ctx.reading() as tx:
             file = await store.find(tx, project_id, file_id)
             sealed = await store.find_source(tx, project_id, file_id)
@@ -134,21 +134,21 @@ class FileFetcher:
                 await self._download(file, sealed, content)
                 fetched = self._recognised(file, content)
             except DeliveryError as error:
-                await self._give_up_or_wait(ctx, this, file, error)
+                await self._give_up_or_wait(ctx, job, file, error)
                 return
             except Unfit as error:
-                await self._settle(ctx, this, failed(file, str(error)))
+                await self._finish(ctx, job, failed(file, str(error)))
                 return
-            if await _write(ctx, this, fetched, content):
-                await self._settle(ctx, this, fetched)
+            if await _write(ctx, job, fetched, content):
+                await self._finish(ctx, job, fetched)
 
     async def _download(self, file: StoredFile, sealed: str, content: IO[bytes]) -> None:
         try:
             source = json.loads(self._secrets.decrypt(sealed))
         except DecryptionError:
             raise Unfit("the secret key is gone under which its place was noted") from None
-        most = most_bytes(self._settings, file.type)
-        async with self._channels.use(source["channel"]) as channel:
+        most = max_bytes(self._settings, file.type)
+        async with self._channels.borrow(source["channel"]) as channel:
             if channel is None:
                 raise Unfit("the bot that it was sent to is gone")
             try:
@@ -164,39 +164,41 @@ class FileFetcher:
         size = content.seek(0, 2)
         content.seek(0)
         head = content.read(HEAD_BYTES)
-        kind, mime_type = recognise(self._settings, file.filename, head, size, said=file.type)
+        kind, mime_type = recognise(
+            self._settings, file.filename, head, size, declared_type=file.type
+        )
         name = with_suffix(file.filename, mime_type)
         return replace(
             file, type=kind, mime_type=mime_type, filename=name, size=size, status="ready"
         )
 
     async def _give_up_or_wait(
-        self, ctx: JobContext, this: Job, file: StoredFile, error: DeliveryError
+        self, ctx: JobContext, job: Job, file: StoredFile, error: DeliveryError
     ) -> None:
         if error.reason in _FOR_GOOD:
-            await self._settle(ctx, this, failed(file, error.text))
+            await self._finish(ctx, job, failed(file, error.text))
             return
         asked_to_wait = error.reason is Reason.RATE_LIMITED
-        age_ms = self._clock.now_ms() - this.created_at_ms
-        if this.attempts >= MAX_ATTEMPTS or (asked_to_wait and age_ms > PATIENCE_MS):
-            await self._settle(ctx, this, failed(file, error.text))
+        age_ms = self._clock.now_ms() - job.created_at_ms
+        if job.attempts >= MAX_ATTEMPTS or (asked_to_wait and age_ms > PATIENCE_MS):
+            await self._finish(ctx, job, failed(file, error.text))
             return
         after_s = error.retry_after_s if asked_to_wait else None
-        raise Retry(after_s or _BACKOFF(this.attempts), error.text, counts=not asked_to_wait)
+        raise Retry(after_s or _BACKOFF(job.attempts), error.text, counts=not asked_to_wait)
 
-    async def _settle(self, ctx: JobContext, this: Job, file: StoredFile) -> None:
-        async with ctx.completing(this) as tx:
-            if await store.settle(tx, file):
+    async def _finish(self, ctx: JobContext, job: Job, file: StoredFile) -> None:
+        async with ctx.completing(job) as tx:
+            if await store.finish(tx, file):
                 await self._on_fetched(tx, file)
 
 
-async def _write(ctx: JobContext, this: Job, file: StoredFile, content: IO[bytes]) -> bool:
+async def _write(ctx: JobContext, job: Job, file: StoredFile, content: IO[bytes]) -> bool:
     """Stores the content while the file is still pending; False if it is so no more."""
     content.seek(0)
     number = 0
     while number == 0 or number * store.CHUNK_BYTES < file.size:
-        async with ctx.holding(this) as tx:
-            if not await store.hold_pending(tx, file.project_id, file.file_id):
+        async with ctx.holding(job) as tx:
+            if not await store.lock_pending(tx, file.project_id, file.file_id):
                 return False
             if number == 0:
                 # What a try before this one left, that was killed on its way.

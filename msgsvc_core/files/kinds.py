@@ -1,4 +1,4 @@
-"""What a file is to messengers, by its content: image, video, or a document, which may be anything."""
+"""File types of messengers, detected by content: image, video, or document (anything)."""
 
 from msgsvc_core.config.sections import MediaSettings
 from msgsvc_core.content.file_types import mime_type_of, problem_of
@@ -13,7 +13,7 @@ class TooLarge(Unfit):
     """It has more bytes than files of its type may have."""
 
 
-def most_bytes(settings: MediaSettings, kind: MediaType) -> int:
+def max_bytes(settings: MediaSettings, kind: MediaType) -> int:
     """Bytes that a file of that type may have."""
     most: int = getattr(settings, f"max_{kind}_bytes")
     return most
@@ -21,24 +21,29 @@ def most_bytes(settings: MediaSettings, kind: MediaType) -> int:
 
 def check_size(settings: MediaSettings, kind: MediaType, size: int) -> None:
     """Raises `TooLarge`."""
-    most = most_bytes(settings, kind)
+    most = max_bytes(settings, kind)
     if size > most:
         raise TooLarge(f"it is larger than {most} bytes")
 
 
 def recognise(
-    settings: MediaSettings, filename: str, head: bytes, size: int, *, said: MediaType | None = None
+    settings: MediaSettings,
+    filename: str,
+    head: bytes,
+    size: int,
+    *,
+    declared_type: MediaType | None = None,
 ) -> tuple[MediaType, str]:
-    """The type and the MIME type of a file that begins so. Raises `Unfit`.
+    """File type and MIME type, judging by the first bytes. Raises `Unfit`.
 
-    `said` is what the sender calls it. A picture that was sent as a document stays one, and so does a
-    picture that is too large for one; what is called a picture and is none becomes a document.
+    `declared_type` is the sender's. An image sent as a document stays a document, and so does one that is
+    too large for an image; a declared image that is none becomes a document.
     """
     if not head:
         raise Unfit("it is empty")
     mime_type = mime_type_of(head)
-    kind: MediaType = "document" if said == "document" else _type_of(mime_type)
-    if kind == "image" and size > settings.max_image_bytes and said is None:
+    kind: MediaType = "document" if declared_type == "document" else _type_of(mime_type)
+    if kind == "image" and size > settings.max_image_bytes and declared_type is None:
         kind = "document"
     check_size(settings, kind, size)
     if problem := problem_of(Media(kind, "", filename), head):

@@ -24,7 +24,7 @@ IN_MEMORY_BYTES = 1024 * 1024
 
 CHUNK_BYTES = 64 * 1024
 
-#: Seconds for a file of the largest size, and for an answer to begin.
+#: Seconds for a file of maximum size, and for a response to start.
 TOTAL_S, FIRST_S = 120, 15
 
 #: Addresses that a file may be sent on to, one after the other. Each is checked as the first was.
@@ -52,11 +52,11 @@ class MediaFiles:
     @cached_property
     def checks(self) -> MediaChecks:
         """What is known of files that messages are about to be sent with."""
-        return MediaChecks(clock=self._clock, settings=self._settings, look=self.look)
+        return MediaChecks(clock=self._clock, settings=self._settings, inspect=self.inspect)
 
     @asynccontextmanager
     async def fetch(self, media: Media) -> AsyncIterator[MediaFile]:
-        """The file behind `media.url`, gone when the block ends."""
+        """The file at `media.url`, deleted at the end of the block."""
         with tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES) as file:
             size = await self._get(media, file)
             file.seek(0)
@@ -65,10 +65,10 @@ class MediaFiles:
             file.seek(0)
             yield MediaFile(file, name_of(media), mime_type_of(head), size)
 
-    async def look(self, media: Media) -> None:
-        """Whether the file may go with a message: its size, and what its first bytes say that it is.
+    async def inspect(self, media: Media) -> None:
+        """Whether the file may be attached to a message: its size, and its type by its first bytes.
 
-        Of a file whose host tells its length no more than its beginning is read.
+        If the host reports the length, only the start of the file is downloaded.
         """
         if self._files.is_own_address(media.url):
             stored = await self._stored(media)

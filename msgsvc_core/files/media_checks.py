@@ -1,7 +1,7 @@
-"""What is known of files before messages are sent with them: each is asked for once by all who send it.
+"""Checks of files before messages are sent, shared by all messages with the same file.
 
-A host may be slow, and a bot's other messages must not wait for it: who asks is told what is known, and
-may wait for `media.check_wait_s` from the first question, but not for a host that kept others waiting.
+Hosts may be slow, and a bot's other messages must not wait for them: the caller gets the current state of
+the check, and may wait for up to `media.check_wait_s` from its start, unless the host is known to be slow.
 """
 
 import asyncio
@@ -27,17 +27,18 @@ FIT_S, UNFIT_S, AWAY_S = 300.0, 60.0, 0.5
 #: Answers that are kept.
 KEPT = 1000
 
-#: Hosts' answers that are waited for at once, of all and of one.
+#: Concurrent requests in total and per host.
 MOST, MOST_OF_HOST = 100, 10
 
 #: Questions without an answer yet, of all and of one host. More than the first would not be waited for
 #: soon, each would cost memory, and one slow host shall not take them all.
 MOST_OPEN, MOST_OPEN_OF_HOST = KEPT, KEPT // 2
 
-#: Seconds for which a host counts as slow that kept somebody waiting in vain, and how many such are known.
+#: Seconds for which a host counts as slow after a wait was in vain, and how many such hosts are
+#: remembered.
 SLOW_S, SLOW_HOSTS = 60.0, 1000
 
-#: Seconds after which who found no answer yet asks again, at least. It is twice as long each time.
+#: Minimum seconds before a waiting caller asks again, doubled each time.
 LOOK_AGAIN_S = 1.0
 
 _Key = tuple[str, str, str | None]
@@ -50,8 +51,8 @@ class Check:
     """One question about a file, and its answer once `done`: `failure` is why it can't be sent."""
 
     host: str
-    asked_at_s: float
-    #: Until when it may be waited for; like `asked_at_s` by the machine's monotonic clock.
+    started_at_s: float
+    #: Until when it may be waited for; like `started_at_s` by the machine's monotonic clock.
     patience_ends_s: float
     done: bool = False
     failure: DeliveryError | None = None
@@ -68,20 +69,20 @@ class Check:
         return not self.done and time.monotonic() < self.patience_ends_s
 
     @property
-    def look_again_s(self) -> float:
+    def retry_in_s(self) -> float:
         """Seconds after which it is worth to ask for the answer again, while there is none."""
-        return max(self.least_s, time.monotonic() - self.asked_at_s)
+        return max(self.least_s, time.monotonic() - self.started_at_s)
 
 
 class MediaChecks:
-    """`service.media.checks`. `look` raises `DeliveryError` for a file that can't be sent, or not now."""
+    """`service.media.checks`. `inspect` raises `DeliveryError` for a file that can't be sent, or not now."""
 
     def __init__(
-        self, *, clock: Clock, settings: MediaSettings, look: Callable[[Media], Awaitable[None]]
+        self, *, clock: Clock, settings: MediaSettings, inspect: Callable[[Media], Awaitable[None]]
     ) -> None:
         self._clock = clock
         self._settings = settings
-        self._look = look
+        self._inspect = inspect
         self._known: dict[_Key, Check] = {}
         #: How many of them are not done, by host.
         self._open: Counter[str] = Counter()
@@ -90,7 +91,7 @@ class MediaChecks:
         self._slow: dict[str, float] = {}
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def known(self, files: Sequence[Media]) -> list[Check]:
+    def get(self, files: Sequence[Media]) -> list[Check]:
         """What is known of each file; what is not is asked for, unless too many questions are open."""
         return [self._check(media) for media in files]
 
@@ -102,7 +103,7 @@ class MediaChecks:
             await asyncio.wait(new, timeout=max(0.0, last_s - time.monotonic()))
         for check in new.values():
             if not check.done:
-                self._note_pace(check)
+                self._record_pace(check)
 
     async def close(self) -> None:
         """Asks no more."""
@@ -120,18 +121,18 @@ class MediaChecks:
         if self._open[host] >= MOST_OPEN_OF_HOST or self._open.total() >= MOST_OPEN:
             # By then the questions that are under way have an answer.
             return Check(host, now_s, now_s, least_s=self._settings.check_timeout_s)
-        self._forget_oldest()
+        self._evict_oldest()
         self._known.pop(key, None)
         patience_s = self._settings.check_wait_s if self._slow.get(host, 0.0) <= now_s else 0.0
         check = self._known[key] = Check(host, now_s, now_s + patience_s)
         self._open[host] += 1
-        # Not the asker's context: its ids would stand in the logs of all who wait.
+        # An empty context: otherwise this caller's request id would appear in the logs of all.
         check.task = asyncio.create_task(self._run(media, check), context=Context())
         return check
 
     async def _run(self, media: Media, check: Check) -> None:
         try:
-            await self._ask_host(media, check.host)
+            await self._request_host(media, check.host)
             kept_s = FIT_S
         except DeliveryError as error:
             check.failure = error
@@ -141,36 +142,36 @@ class MediaChecks:
             why = f"media.url: it could not be looked at ({type(error).__name__})"
             check.failure, kept_s = DeliveryError(Reason.PLATFORM_UNAVAILABLE, why), AWAY_S
         check.until_ms = self._now_ms() + round(kept_s * 1000)
-        self._note_pace(check)
+        self._record_pace(check)
         check.done, check.task = True, None
         self._open[check.host] -= 1
         if not self._open[check.host]:
             del self._open[check.host]
 
-    def _note_pace(self, check: Check) -> None:
-        """Remembers whether the host is one that answers while somebody waits."""
+    def _record_pace(self, check: Check) -> None:
+        """Records whether the host responds within the waiting time."""
         now_s = time.monotonic()
-        if now_s - check.asked_at_s < self._settings.check_wait_s:
+        if now_s - check.started_at_s < self._settings.check_wait_s:
             self._slow.pop(check.host, None)
             return
         if len(self._slow) >= SLOW_HOSTS:
             self._slow.clear()
         self._slow[check.host] = now_s + SLOW_S
 
-    async def _ask_host(self, media: Media, host: str) -> None:
+    async def _request_host(self, media: Media, host: str) -> None:
         of_host = self._hosts.setdefault(host, asyncio.Semaphore(MOST_OF_HOST))
         async with of_host, self._slots:
             timeout_s = self._settings.check_timeout_s
             try:
                 async with asyncio.timeout(timeout_s):
-                    await self._look(media)
+                    await self._inspect(media)
             except TimeoutError:
                 raise DeliveryError(
                     Reason.PLATFORM_UNAVAILABLE,
                     f"media.url: its host took more than {timeout_s:g} s",
                 ) from None
 
-    def _forget_oldest(self) -> None:
+    def _evict_oldest(self) -> None:
         if len(self._known) >= KEPT:
             oldest = next((key for key, check in self._known.items() if check.done), None)
             if oldest is not None:

@@ -1,4 +1,4 @@
-"""What a file is, here and on the wire."""
+"""Stored files, inside and on the wire."""
 
 from typing import Literal, Self
 

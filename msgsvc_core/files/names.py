@@ -4,7 +4,7 @@ import unicodedata
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-#: Bytes of a name, as most file systems have it.
+#: Maximum bytes of a name, as in most file systems.
 MAX_NAME_BYTES = 200
 
 #: The ending of a file whose name has none, by what its content is. No page is among them.
@@ -52,7 +52,7 @@ def attachment(name: str) -> str:
 
 
 def _cut(name: str) -> str:
-    """At most `MAX_NAME_BYTES`, with its ending."""
+    """Shortened to `MAX_NAME_BYTES`, keeping the extension."""
     if len(name.encode()) <= MAX_NAME_BYTES:
         return name
     suffix = PurePosixPath(name).suffix

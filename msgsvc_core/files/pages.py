@@ -1,4 +1,4 @@
-"""The addresses at which messengers, and whoever else was given one, read files."""
+"""Public file URLs, for messengers and other holders of a link."""
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,7 +15,7 @@ def file_routes(files: Files) -> list[BaseRoute]:
     async def signed(request: Request) -> Response:
         file = await files.signed(**request.path_params)
         if file is None:
-            # The same for one that is gone, and for one that never was.
+            # The same response for removed and unknown files.
             raise HTTPException(404)
         return await stream(files, file)
 

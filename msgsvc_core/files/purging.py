@@ -1,6 +1,6 @@
-"""Removes files that nobody keeps, and those of people who are erased, a few in a transaction.
+"""Removes unreferenced files, and those of erased people, a few per transaction.
 
-They have up to 200 chunks each, and nobody's request waits for that many.
+A file has up to 200 chunks, too many to delete within a request.
 """
 
 from collections.abc import Sequence
@@ -40,13 +40,15 @@ class FilePurge:
         return JobSpec(JOB, self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Removes the content of files that were too many at once, too."""
+        """Also deletes the content of files that were too many to remove in a request."""
         await in_steps(ctx, store.delete_removed, AT_ONCE)
         before_ms = self._clock.now_ms() - self._loose_ms
-        await in_steps(ctx, lambda tx, most: store.delete_loose(tx, before_ms, most), AT_ONCE)
+        await in_steps(
+            ctx, lambda tx, most: store.delete_unreferenced(tx, before_ms, most), AT_ONCE
+        )
 
 
-async def forget_files(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+async def erase_files(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
     """Removes all files of a person, kept or not. Raises `Stopping` when it should."""
 
     async def some(tx: Tx, most: int) -> int:

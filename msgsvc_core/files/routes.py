@@ -25,8 +25,8 @@ async def upload_file(ctx: Context, upload: Upload, files: Files) -> FileAnswer:
 
 @router.get("/v1/files/{file_id}", errors=(NotFound,))
 async def get_file(ctx: Context, file_id: str, files: Files) -> FileAnswer:
-    """Shows what is known of a file: of one that a person sent also while it is `pending`."""
-    return _answer(files, await files.find(ctx.tx, ctx.project_id, file_id))
+    """Shows a file's metadata, also while a received file is `pending`."""
+    return _answer(files, await files.get(ctx.tx, ctx.project_id, file_id))
 
 
 @router.get(
@@ -36,10 +36,10 @@ async def get_file(ctx: Context, file_id: str, files: Files) -> FileAnswer:
     media_type="application/octet-stream",
 )
 async def get_file_content(ctx: Context, file_id: str, files: Files, db: Database) -> Response:
-    """Streams a file, to be saved and not to be shown; 409 while it is not `ready`."""
-    file = await files.find(db, ctx.project_id, file_id)
+    """Streams a file as a download; 409 while it is not `ready`."""
+    file = await files.get(db, ctx.project_id, file_id)
     if not file.is_ready:
-        raise Conflict(f"the file is {file.status}")
+        raise Conflict("the file is {status}", status=file.status)
     return await stream(files, file)
 
 

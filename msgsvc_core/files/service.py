@@ -1,6 +1,6 @@
 """`service.files`: what people send and projects upload, and the addresses that messengers read it at.
 
-A plugin that refers to a file `keep`s it; what nobody keeps is removed after `media.loose_hours`.
+A plugin that refers to a file calls `retain`; what nobody keeps is removed after `media.loose_hours`.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -25,7 +25,7 @@ from msgsvc_core.kernel.errors import NotFound, PayloadTooLarge, ValidationFaile
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import SecretBox
 
-#: What ids of files begin with.
+#: Prefix of file ids.
 PREFIX = "fil"
 
 #: The window of `media.files_per_person`.
@@ -33,7 +33,7 @@ DAY_MS = 24 * 3600 * 1000
 
 
 class FileGone(Exception):
-    """A file was removed while somebody read it."""
+    """A file was removed while being read."""
 
 
 class Files:
@@ -57,7 +57,7 @@ class Files:
         self._secrets = secrets
         self._jobs = jobs
         self._settings = settings
-        #: Begins every address of a file.
+        #: Prefix of file URLs.
         self._root = f"{base_url}/files/"
 
     # ---- in -------------------------------------------------------------------------------------
@@ -82,9 +82,9 @@ class Files:
         try:
             kind, mime_type = recognise(self._settings, name, content.read(HEAD_BYTES), size)
         except TooLarge as error:
-            raise PayloadTooLarge(f"file: {error}") from None
+            raise PayloadTooLarge.because(error, field="file") from None
         except Unfit as error:
-            raise ValidationFailed(f"file: {error}") from None
+            raise ValidationFailed.because(error, field="file") from None
         file = StoredFile(
             file_id=new_id(PREFIX),
             project_id=project_id,
@@ -110,16 +110,15 @@ class Files:
         subscriber_id: str,
         files: Sequence[ReceivedFile],
     ) -> list[StoredFile]:
-        """Notes files of an update in its transaction; a job fetches them after the commit.
+        """Records the files of an update in its transaction; a job downloads them after the commit.
 
-        They are `pending`, or `failed` where the messenger says that one is too large, or the person
-        has sent too many of late. The hook `on_file_fetched` tells what became of those that were
-        pending.
+        They are `pending`, or `failed` where the messenger reports one as too large, or the person has sent
+        too many recently. The hook `on_file_fetched` reports the outcome of pending ones.
         """
-        room = await self._room_for(ctx.tx, project_id, subscriber_id) if files else 0
+        room = await self._remaining_quota(ctx.tx, project_id, subscriber_id) if files else 0
         noted = []
         for received in files:
-            file = self._noted(project_id, subscriber_id, received)
+            file = self._insert(project_id, subscriber_id, received)
             source = None
             if file.status == "pending" and room <= 0:
                 most = self._settings.files_per_person
@@ -133,13 +132,13 @@ class Files:
             noted.append(file)
         return noted
 
-    async def _room_for(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
-        """How many more files are fetched from somebody now."""
+    async def _remaining_quota(self, tx: Tx, project_id: str, subscriber_id: str) -> int:
+        """How many more files may be downloaded for a person now."""
         since_ms = self._clock.now_ms() - DAY_MS
         sent = await store.count_of_person(tx, project_id, subscriber_id, since_ms)
         return self._settings.files_per_person - sent
 
-    def _noted(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
+    def _insert(self, project_id: str, subscriber_id: str, received: ReceivedFile) -> StoredFile:
         file = StoredFile(
             file_id=new_id(PREFIX),
             project_id=project_id,
@@ -160,32 +159,32 @@ class Files:
 
     # ---- which there are ------------------------------------------------------------------------
 
-    async def find(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
+    async def get(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
         """Raises `NotFound`."""
         async with _asking(source) as tx:
             file = await store.find(tx, project_id, file_id)
         if file is None:
-            raise NotFound(f"there is no file {file_id}")
+            raise NotFound("there is no file {file_id}", file_id=file_id)
         return file
 
-    async def find_many(
+    async def get_many(
         self, source: Tx | Database, project_id: str, file_ids: Sequence[str]
     ) -> list[StoredFile]:
         """Those of the project's files that there are, in the order of `file_ids`."""
         if not file_ids:
             return []
         async with _asking(source) as tx:
-            found = await store.find_many(tx, project_id, file_ids)
+            found = await store.get_many(tx, project_id, file_ids)
         by_id = {file.file_id: file for file in found}
         return [by_id[file_id] for file_id in dict.fromkeys(file_ids) if file_id in by_id]
 
-    async def keep(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+    async def retain(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
         """Says that something refers to these files, and that they stay until they are removed."""
         if file_ids:
-            await store.keep(tx, project_id, file_ids)
+            await store.retain(tx, project_id, file_ids)
 
     async def remove(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-        """Removes files, in whatever state they are; the content of many by a job, a few at a time."""
+        """Removes files in any state; the content of many files is deleted by a job."""
         if not await purging.remove(tx, project_id, file_ids):
             await self._jobs.enqueue(tx, NewJob(purging.JOB))
 
@@ -201,7 +200,7 @@ class Files:
             yield chunk
 
     async def head(self, file: StoredFile) -> bytes:
-        """Its first bytes, by which it is recognised; none of one that is gone."""
+        """Its first bytes, for type detection; empty if it was removed."""
         async with self._db.read() as tx:
             chunk = await store.read_chunk(tx, file.project_id, file.file_id, 0)
         return (chunk or b"")[:HEAD_BYTES]
@@ -225,7 +224,7 @@ class Files:
         return url.startswith(self._root)
 
     async def at_address(self, url: str) -> StoredFile | None:
-        """The file at an address of ours; None where it is gone, or the address is not valid any more."""
+        """The file at a URL of ours; None if it was removed, or the URL is not valid any more."""
         file_id, _, signature = url.removeprefix(self._root).partition("/")
         return await self.signed(file_id, signature)
 

@@ -10,7 +10,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, for_key_share, in_array
 from msgsvc_core.files.models import StoredFile
 
-#: Bytes of a chunk: what is in memory of a file at a time, whoever reads or writes it.
+#: Bytes of a chunk: the part of a file that is in memory at a time.
 CHUNK_BYTES = 256 * 1024
 
 _COLUMNS = (
@@ -37,7 +37,7 @@ async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
 
 
 async def count_of_person(tx: Tx, project_id: str, subscriber_id: str, since_ms: int) -> int:
-    """Files that somebody has sent since then, and that did not fail."""
+    """Number of files that a person has sent since then, without failed ones."""
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM core_files WHERE project_id = :project_id"
@@ -53,7 +53,7 @@ async def find(tx: Tx, project_id: str, file_id: str) -> StoredFile | None:
     return None if row is None else _file(row)
 
 
-async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[StoredFile]:
+async def get_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[StoredFile]:
     """In no certain order."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id AND {_THERE}"
@@ -64,7 +64,7 @@ async def find_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[St
 
 
 async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
-    """Of any project: for who shows that we have signed the file's address."""
+    """Of any project: for a caller that has verified the signature."""
     row = await tx.fetch_one(
         f"{_SELECT} WHERE file_id = :file_id AND {_THERE}", {"file_id": file_id}
     )
@@ -80,7 +80,7 @@ async def find_source(tx: Tx, project_id: str, file_id: str) -> str | None:
     return source
 
 
-async def hold_pending(tx: Tx, project_id: str, file_id: str) -> bool:
+async def lock_pending(tx: Tx, project_id: str, file_id: str) -> bool:
     """Whether the file is still pending; then it stays there until the transaction ends."""
     found = await tx.fetch_all(
         f"SELECT 1 FROM core_files WHERE {_THIS} AND status = 'pending'{for_key_share(tx.dialect)}",
@@ -89,8 +89,8 @@ async def hold_pending(tx: Tx, project_id: str, file_id: str) -> bool:
     return bool(found)
 
 
-async def settle(tx: Tx, file: StoredFile) -> bool:
-    """Writes what became of a pending file; False if it is pending no more, or gone."""
+async def finish(tx: Tx, file: StoredFile) -> bool:
+    """Writes the outcome of a pending file; False if it is no longer pending."""
     values = {
         name: getattr(file, name)
         for name in ("type", "filename", "mime_type", "size", "status", "reason")
@@ -103,7 +103,7 @@ async def settle(tx: Tx, file: StoredFile) -> bool:
     return bool(changed)
 
 
-async def keep(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
+async def retain(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
     await tx.execute(
         "UPDATE core_files SET is_kept = :yes WHERE project_id = :project_id"
         f" AND {in_array('file_id', 'ids', tx.dialect)}",
@@ -129,32 +129,32 @@ async def mark_removed(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None
     )
 
 
-async def delete_removed(tx: Tx, most: int) -> int:
+async def delete_removed(tx: Tx, limit: int) -> int:
     """Removes the content of files of all projects that are marked, with all that is known of them;
     returns of how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
         " WHERE status = 'removed' LIMIT :most)",
-        {"most": most},
+        {"most": limit},
     )
 
 
-async def delete_loose(tx: Tx, before_ms: int, most: int) -> int:
+async def delete_unreferenced(tx: Tx, before_ms: int, limit: int) -> int:
     """Removes files of all projects that nobody keeps and that are older; returns how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
         " WHERE NOT is_kept AND created_at_ms < :before_ms ORDER BY created_at_ms LIMIT :most)",
-        {"before_ms": before_ms, "most": most},
+        {"before_ms": before_ms, "most": limit},
     )
 
 
-async def delete_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, most: int) -> int:
+async def delete_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, limit: int) -> int:
     """Removes some files of a person; returns how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE project_id = :project_id AND file_id IN"
         " (SELECT file_id FROM core_files WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id LIMIT :most)",
-        {"project_id": project_id, "subscriber_id": subscriber_id, "most": most},
+        {"project_id": project_id, "subscriber_id": subscriber_id, "most": limit},
     )
 
 

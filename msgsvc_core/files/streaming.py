@@ -9,11 +9,11 @@ from msgsvc_core.files.names import attachment
 from msgsvc_core.files.service import FileGone, Files
 from msgsvc_core.kernel.errors import NotFound
 
-#: Types that are told as they are: those that a browser takes for no page, even were it to show them.
+#: MIME types sent unchanged: browsers do not render them as a page.
 _TOLD = ("image/", "video/", "audio/", "application/pdf", "application/zip", "application/gzip")
 
-#: What somebody sent is saved and not shown; and where it is shown all the same, it is a page without
-#: scripts, forms and origin, that loads nothing.
+#: Uploads are downloaded rather than displayed; if displayed all the same, as a page without scripts,
+#: forms, origin and external resources.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "X-Content-Type-Options": "nosniff",
@@ -23,13 +23,13 @@ _HEADERS = {
 
 
 async def stream(files: Files, file: StoredFile) -> Response:
-    """The file to be saved, a chunk in memory at a time. Raises `NotFound` for one that is gone now."""
+    """The file as a download, streamed by chunks. Raises `NotFound` if it was removed."""
     pieces = files.content(file)
-    # What can go wrong at once goes wrong before the answer has begun.
+    # Errors of the first chunk surface before the response starts.
     try:
         first = await anext(pieces)
     except FileGone:
-        raise NotFound(f"there is no file {file.file_id!r} any more") from None
+        raise NotFound("there is no file {file_id!r} any more", file_id=file.file_id) from None
     return saved(
         _all(first, pieces), filename=file.filename, mime_type=file.mime_type, size=file.size
     )
@@ -38,7 +38,7 @@ async def stream(files: Files, file: StoredFile) -> Response:
 def saved(
     pieces: AsyncIterator[bytes], *, filename: str, mime_type: str, size: int
 ) -> StreamingResponse:
-    """The answer for a file that somebody sent, with headers that keep it from being a page."""
+    """The response for an uploaded file, with headers that keep browsers from rendering it as a page."""
     told = mime_type.startswith(_TOLD) and not mime_type.endswith("+xml")
     return StreamingResponse(
         pieces,

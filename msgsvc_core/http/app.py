@@ -26,7 +26,7 @@ from msgsvc_core.kernel.errors import ApiError, MethodNotAllowed, NotFound, Vali
 from msgsvc_core.security.networks import Networks
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
-#: The name of a plugin's route that `/` leads to: where people begin.
+#: Name of a plugin's route to which `/` redirects.
 HOME = "home"
 
 
@@ -110,10 +110,10 @@ def _endpoint_paths(
 
 
 class _PathRouter:
-    """Leads to endpoints at once, and to all else through Starlette's router.
+    """Dispatches endpoints directly, and everything else through Starlette's router.
 
-    The router tries one expression after another, in layers that catch what our edge has caught
-    already; together they took a tenth of the time of `POST /v1/send`.
+    The router tries one regular expression after another, inside middleware that catches what our edge has
+    caught already; together that took a tenth of the time of `POST /v1/send`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class _PathRouter:
         self._others = others
         self._paths = Paths[ASGIApp]()
         for path, app in endpoints.items():
-            self._paths.put(path, app)
+            self._paths.add(path, app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app_for(scope)(scope, receive, send)
@@ -137,7 +137,7 @@ class _PathRouter:
             return self._unstorable
         if (literal := self._literal.get(path)) is not None:
             return literal
-        if (found := self._paths.find(path)) is None:
+        if (found := self._paths.match(path)) is None:
             return self._others
         app, scope["path_params"] = found
         return app
@@ -157,7 +157,7 @@ class _Unstorable:
         self._edge = edge
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        error: ApiError = ValidationFailed("query: a text holds NUL")
+        error: ApiError = ValidationFailed("a text holds NUL", field="query")
         if "\0" in scope["path"]:
             error = NotFound("there is nothing at a path that holds NUL")
         response = await self._edge.refuse(error, Request(scope, receive))
@@ -185,6 +185,8 @@ class _PathEndpoint:
             return await self._edge.answer(endpoint, request)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": self._allow})
-        error = MethodNotAllowed(f"{request.method} is not one of {self._allow}")
+        error = MethodNotAllowed(
+            "{method} is not one of {methods}", method=request.method, methods=self._allow
+        )
         error.headers["Allow"] = self._allow
         return await self._edge.refuse(error, request)

@@ -23,7 +23,7 @@ def api_key_of(headers: Mapping[str, str]) -> str | None:
 def check_scope(key: ApiKey, area: str, *, owners_only: bool) -> None:
     """Raises `Forbidden` if the key does not open that area."""
     if not key.opens(area, owners_only=owners_only):
-        raise Forbidden(f"the API key has no access to {area!r}")
+        raise Forbidden("the API key has no access to {area!r}", area=area)
 
 
 class Authentication:
@@ -64,7 +64,9 @@ def check_rate(window: Window) -> None:
     """Raises `RateLimitProject` beyond the limit."""
     if not window.allowed:
         raise RateLimitProject(
-            f"more than {window.limit} requests in {RATE_WINDOW_S} s",
+            "more than {limit} requests in {seconds} s",
+            limit=window.limit,
+            seconds=RATE_WINDOW_S,
             retry_after_s=window.retry_after_s,
         )
 

@@ -170,13 +170,13 @@ class EndpointDispatcher:
             return b""
         raw = await read_body(request.receive, declared, self._max_body_bytes)
         if raw and endpoint.body is None and raw.strip() != b"{}":
-            raise ValidationFailed("body: this endpoint takes none")
+            raise ValidationFailed("this endpoint takes none", field="body")
         return raw
 
     def _arguments(self, endpoint: Endpoint, request: Request, raw: bytes) -> dict[str, Any]:
         arguments: dict[str, Any] = dict(request.path_params)
         if any(not is_storable(value) for value in arguments.values()):
-            raise NotFound(f"there is nothing at {request.scope['path']}")
+            raise NotFound("there is nothing at {path}", path=request.scope["path"])
         if endpoint.query is None:
             if request.scope["query_string"]:
                 validate(_NoQuery, _query(request), "query")
@@ -197,12 +197,12 @@ class EndpointDispatcher:
     async def _run(
         self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
     ) -> Response:
-        if endpoint.grouped:
+        if endpoint.group_commit:
             ctx._unit = WriteBatch()
             result = await endpoint.call(ctx, **arguments)
             await self._db.write(ctx._unit)
             return _respond(endpoint, result)
-        if not endpoint.holds_connection or endpoint.shares_transaction:
+        if not endpoint.holds_connection or endpoint.batched_transaction:
             result = await endpoint.call(ctx, **arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
@@ -258,7 +258,7 @@ class EndpointDispatcher:
             return StoredAnswer(error.status, body)
 
         # What holds no connection must hold no transaction either, so only its answer is written.
-        alone = endpoint.grouped or not endpoint.holds_connection
+        alone = endpoint.group_commit or not endpoint.holds_connection
         run = self._idempotency.run_grouped if alone else self._idempotency.run
         answer = await run(
             ctx.project_id,
@@ -298,9 +298,9 @@ def _query(request: Request) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in values:
-            raise ValidationFailed(f"{name}: stands twice in the query")
+            raise ValidationFailed("stands twice in the query", field=name)
         if not is_storable(name + value):
-            raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
+            raise ValidationFailed("a text holds NUL or invalid UTF-8", field="query")
         values[name] = value
     return values
 

@@ -37,7 +37,7 @@ FORGET_AT_ONCE = 200
 #: What the keyed hashes of requests are for.
 PURPOSE = "idempotency"
 
-#: How a body begins that is stored as it is.
+#: Prefix of a body that is stored unencrypted.
 _READABLE = "{"
 
 #: Statuses that are not stored although they are below 500: nothing happened, so the client may try
@@ -62,7 +62,7 @@ Work = Callable[[T], Awaitable[StoredAnswer]]
 ToAnswer = Callable[[ApiError], StoredAnswer]
 
 
-class _Gate:
+class _KeyLock:
     """A key's lock in this process, dropped with its last user."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class _Gate:
 
 
 class Idempotency:
-    """Runs a request's work at most once for each key of a project."""
+    """Runs a request's work at most once for each idempotency key of a project."""
 
     def __init__(self, db: Database, clock: Clock, secrets: SecretBox, *, keep_hours: int) -> None:
         self._db = db
@@ -79,7 +79,7 @@ class Idempotency:
         self._secrets = secrets
         self._clock = clock
         self._keep_ms = keep_hours * 3600 * 1000
-        self._running: dict[tuple[str, str], _Gate] = {}
+        self._running: dict[tuple[str, str], _KeyLock] = {}
 
     async def run(
         self,
@@ -133,7 +133,7 @@ class Idempotency:
                     if known := await self.recall(project_id, key, fingerprints):
                         return known
                     raise
-                unit.claim(
+                unit.require_new(
                     "core_idempotency",
                     {
                         "project_id": project_id,
@@ -149,7 +149,7 @@ class Idempotency:
                     await self._db.write(unit, until_s=until_s)
                 except UniqueViolation:
                     async with self._db.transaction(until_s=until_s) as tx:
-                        if not await self._forget_if_old(tx, project_id, key):
+                        if not await self._delete_if_expired(tx, project_id, key):
                             return await self._replay(tx, project_id, key, fingerprints)
                 except LockTimeout:
                     # Another process is just writing the same key.
@@ -189,7 +189,7 @@ class Idempotency:
     @asynccontextmanager
     async def _alone(self, project_id: str, key: str) -> AsyncIterator[None]:
         """Keeps requests of one key apart in this process; the row does so across processes."""
-        gate = self._running.setdefault((project_id, key), _Gate())
+        gate = self._running.setdefault((project_id, key), _KeyLock())
         gate.users += 1
         try:
             if gate.users == 1:
@@ -212,7 +212,7 @@ class Idempotency:
     async def _reserve(
         self, tx: Tx, project_id: str, key: str, fingerprints: Sequence[str]
     ) -> bool:
-        await self._forget_if_old(tx, project_id, key)
+        await self._delete_if_expired(tx, project_id, key)
         return bool(
             await tx.execute(
                 "INSERT INTO core_idempotency (project_id, key, fingerprint, created_at_ms)"
@@ -226,7 +226,7 @@ class Idempotency:
             )
         )
 
-    async def _forget_if_old(self, tx: Tx, project_id: str, key: str) -> bool:
+    async def _delete_if_expired(self, tx: Tx, project_id: str, key: str) -> bool:
         return bool(
             await tx.execute(
                 "DELETE FROM core_idempotency WHERE project_id = :project_id AND key = :key"
@@ -264,7 +264,8 @@ class Idempotency:
         )
 
     def _sealed(self, project_id: str, key: str, answer: StoredAnswer) -> str:
-        """The body as it is stored: JSON that may be read begins as JSON does, no token ever so."""
+        """The body as stored: readable JSON starts with JSON's own characters, an encrypted token never
+        does."""
         if not answer.is_secret and answer.body.startswith(_READABLE):
             return answer.body
         return self._secrets.encrypt(answer.body, _row(project_id, key))
@@ -281,17 +282,17 @@ class Idempotency:
             raise _still_running()
         if row["fingerprint"] not in fingerprints:
             raise IdempotencyConflict(
-                "Idempotency-Key: used before with another method, path or body"
+                "used before with another method, path or body", field="Idempotency-Key"
             )
         body = _unsealed(self._secrets, row["body"], _row(project_id, key))
         return StoredAnswer(row["status"], body, replayed=True)
 
 
-async def forget_answers(
+async def erase_stored_answers(
     secrets: SecretBox, errors_url: str, ctx: JobContext, project_id: str, subscriber_id: str
 ) -> None:
-    """Replaces stored answers about a person who was erased: whoever asks again is told that there is
-    no such subscriber. Raises `Stopping` when it should."""
+    """Replaces stored responses about an erased person: a replay then reports that the subscriber does not
+    exist. Raises `Stopping` when the runner shuts down."""
     after = ""
     gone = SubscriberNotFound("the subscriber of this answer was erased")
     body = bytes(envelope(gone, errors_url).body).decode()
@@ -346,7 +347,9 @@ def _row(project_id: str, key: str) -> tuple[str, ...]:
 def check_key(key: str) -> str:
     """Raises `ValidationFailed` for a malformed key."""
     if not _KEY.fullmatch(key):
-        raise ValidationFailed("Idempotency-Key: must be 8-128 characters of A-Z a-z 0-9 _ -")
+        raise ValidationFailed(
+            "must be 8-128 characters of A-Z a-z 0-9 _ -", field="Idempotency-Key"
+        )
     return key
 
 

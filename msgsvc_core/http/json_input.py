@@ -18,14 +18,20 @@ def parse_json(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValidationFailed(f"body: invalid UTF-8 at byte {error.start}") from None
+        raise ValidationFailed(
+            "invalid UTF-8 at byte {position}", field="body", position=error.start
+        ) from None
     if not text.strip():
-        raise ValidationFailed("body: is empty; send a JSON object, `{}` at the least")
+        raise ValidationFailed("is empty; send a JSON object, `{}` at the least", field="body")
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise ValidationFailed(
-            f"body: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            "broken JSON at line {line}, column {column}: {reason}",
+            field="body",
+            line=error.lineno,
+            column=error.colno,
+            reason=error.msg,
         ) from None
     except RecursionError:
         raise ValidationFailed(_TOO_DEEP) from None
@@ -46,26 +52,28 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         # `add` answers None, so only a name already seen is found.
         name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValidationFailed(f"body: the name {shortened(name)!r} stands twice in one object")
+        raise ValidationFailed(
+            "the name {name!r} stands twice in one object", field="body", name=shortened(name)
+        )
     return found
 
 
 def _integer(text: str) -> int:
     # Python refuses, with a ValueError, to read integers of thousands of digits.
     if len(text) > 20 or (value := int(text)) not in _INT64:
-        raise ValidationFailed("body: an integer is beyond 64 bits")
+        raise ValidationFailed("an integer is beyond 64 bits", field="body")
     return value
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValidationFailed("body: a number is beyond what a double holds")
+        raise ValidationFailed("a number is beyond what a double holds", field="body")
     return value
 
 
 def _constant(text: str) -> Any:
-    raise ValidationFailed(f"body: {text} is not JSON")
+    raise ValidationFailed("{text} is not JSON", field="body", text=text)
 
 
 def _check_depth(value: Any) -> None:
@@ -93,7 +101,7 @@ def _check_text(value: Any) -> None:
         elif isinstance(item, list):
             waiting.extend(item)
         elif isinstance(item, str) and not is_storable(item):
-            raise ValidationFailed("body: a text holds NUL or half of a surrogate pair")
+            raise ValidationFailed("a text holds NUL or half of a surrogate pair", field="body")
 
 
 _DECODER = json.JSONDecoder(

@@ -1,4 +1,4 @@
-"""GET /metrics, for those who may read it (docs/decisions/0010-metrics.md)."""
+"""GET /metrics, restricted to operators (docs/decisions/0010-metrics.md)."""
 
 import hmac
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def metrics_routes(metrics: Metrics, settings: MetricsSettings) -> list[BaseRout
 
 
 def operators_of(settings: MetricsSettings) -> Callable[[Request], bool]:
-    """Tells whether a request is of somebody who may see how the installation stands."""
+    """Whether a request may see the installation's internal state."""
     allowed = Networks(settings.allow)
     token = settings.token.get_secret_value().encode() if settings.token else None
     return lambda request: _has_token(request, token) or _is_near(request, allowed)
@@ -44,10 +44,10 @@ def _has_token(request: Request, token: bytes | None) -> bool:
 
 
 def _is_near(request: Request, allowed: Networks) -> bool:
-    """Whether the caller's address is allowed, and is the caller's own.
+    """Whether the caller's address is allowed, and is really the caller's.
 
-    A proxy on this machine that isn't named in `server.trusted_proxies`, or does not say who calls it, makes
-    everybody look local.
+    A local proxy that is not listed in `server.trusted_proxies`, or does not forward the client address,
+    makes every client look local.
     """
     through_unknown_proxy = any(name in request.headers for name in PROXY_HEADERS)
     if through_unknown_proxy and not request.scope.get("state", {}).get(FOUND_BY_PROXY):

@@ -1,4 +1,4 @@
-"""What an operator's tools ask: is it alive, can it work."""
+"""Liveness and readiness endpoints."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ CHECK_TIMEOUT_S = 5.0
 #: when the database is silent.
 DATABASE_TIMEOUT_S = 3.0
 
-#: Seconds of those for a write to begin: on SQLite another process may be writing.
+#: Seconds of those for starting a write: on SQLite another process may be writing.
 WRITE_TIMEOUT_S = 2.0
 
 #: Seconds for which a channel's health is remembered, so that probes don't burden its platform.
@@ -38,8 +38,8 @@ COUNTED_S = 5.0
 #: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
 OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys"})
 
-#: What the checks of the configured messengers begin with. One that is away is no fault of the process
-#: either: requests are taken, and what they queue waits (docs/decisions/0055-outages.md).
+#: Prefix of the checks of configured messengers. An unavailable one is not a failure of this process:
+#: requests are accepted, and their jobs wait (docs/decisions/0055-outages.md).
 CHANNEL_CHECK = "channel:"
 
 log = structlog.get_logger(__name__)
@@ -196,7 +196,7 @@ class Readiness:
                 result = await channel.check()
             health = {"ok": result.ok, "detail": result.detail}
             if result.revoked:
-                await self._states.note_health(channel, result, asked_at_ms=self._clock.now_ms())
+                await self._states.apply_health(channel, result, asked_at_ms=self._clock.now_ms())
                 return {"ok": False, "stopped": True, "detail": result.detail}
         except TimeoutError:
             health = {"ok": False, "detail": "no answer in time"}

@@ -17,7 +17,7 @@ class Paths(Generic[T]):
         self._literal: dict[str, Paths[T]] = {}
         self._any: Paths[T] | None = None
 
-    def put(self, path: str, what: T) -> None:
+    def add(self, path: str, what: T) -> None:
         """Makes `what` be found at `path`."""
         node = self
         names: list[str] = []
@@ -30,7 +30,7 @@ class Paths(Generic[T]):
                 node = node._literal.setdefault(segment, Paths())
         node._found, node._names = what, tuple(names)
 
-    def find(self, path: str) -> tuple[T, dict[str, str]] | None:
+    def match(self, path: str) -> tuple[T, dict[str, str]] | None:
         """What stands at `path`, and the parameters by name."""
         values: list[str] = []
         node = self._walk(path.split("/"), 0, values)

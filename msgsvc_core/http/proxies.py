@@ -1,4 +1,4 @@
-"""Who a caller is when proxies stand before us: what they say counts, what callers say does not."""
+"""The client address behind trusted proxies; forwarding headers of other peers are ignored."""
 
 from collections.abc import Iterable
 
@@ -7,10 +7,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.security.addresses import Address
 from msgsvc_core.security.networks import Networks, peer_address
 
-#: What proxies add, by which one that isn't trusted is noticed: who is behind it can be anybody.
+#: Headers added by proxies, which reveal an untrusted one: the real client is unknown then.
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
-#: In the state of a request that came by trusted proxies: whether they say who their caller is.
+#: Request state key: whether the trusted proxies reported the client address.
 FOUND_BY_PROXY = "client_found_by_proxy"
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -50,11 +50,11 @@ class TrustedProxies:
 
 
 def client_address(peer: Address, forwarded_for: list[str], proxies: Networks) -> Address:
-    """The nearest address that no trusted proxy has, looking from `peer` outwards.
+    """The nearest address that is no trusted proxy, counting from `peer` outwards.
 
-    Each proxy appends who called it, so whatever a caller claims stands to the left of the caller's
-    own address, and is never looked at. Behind something that is no address nobody can see: then the
-    proxy that wrote it is all that is known. If all are proxies, the outermost one is the caller.
+    Each proxy appends its peer, so anything a client claims is further left than the client's own address,
+    and never used. An entry that is no address ends the search: the proxy that wrote it is all that is
+    known. If all are proxies, the outermost one is the client.
     """
     nearest = peer
     for entry in reversed(forwarded_for):

@@ -1,7 +1,7 @@
-"""What an operator does about a job: runs it now, or discards it.
+"""Operator actions on jobs: run now, or discard.
 
-Both keep the promises of the job's kind to whoever waits for it (`JobSpec.on_dead`, `on_retry`). The
-messages of what is refused hold no values: the dashboard translates them.
+Both call the hooks of the job's kind (`JobSpec.on_dead`, `on_retry`). Refusals contain no values: the
+dashboard translates them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,16 +33,16 @@ class JobAdmin:
         self._specs = specs
 
     async def retry(self, tx: Tx, job_id: str) -> None:
-        """Makes a job due at once; a dead one has all its attempts again.
+        """Makes a job due now; a dead letter gets all its attempts again.
 
-        Raises `NotFound`, `Conflict`, and whatever `on_retry` of its kind refuses it with: then undo
-        `tx`, or the savepoint in which this was called.
+        Raises `NotFound`, `Conflict`, and whatever its `on_retry` refuses with; then roll back `tx`, or the
+        savepoint around this call.
         """
-        held = await _hold(tx, job_id)
+        held = await _lock(tx, job_id)
         if held.state == "dead":
             if held.key is not None and await self._queue.has_open(tx, held.job.name, held.key):
-                raise Conflict("another job of its name and key is open, and does its work")
-            await self._put_back(tx, held.job)
+                raise Conflict("another job with the same name and key is open and does this work")
+            await self._reset(tx, held.job)
         now_ms = self._clock.now_ms()
         await inspection.make_due(tx, job_id, now_ms)
         tx.on_commit(partial(self._queue.wake, held.job.lane, now_ms))
@@ -52,14 +52,14 @@ class JobAdmin:
 
         Raises `NotFound` and `Conflict`: then undo `tx`, or the savepoint in which this was called.
         """
-        held = await _hold(tx, job_id)
+        held = await _lock(tx, job_id)
         # First, for `on_dead` may enqueue another of its key.
         await inspection.remove(tx, job_id)
         spec = self._spec(held.job.name)
         if held.state != "dead" and spec is not None and spec.on_dead is not None:
             await _settled(held.job, spec.on_dead(tx, held.job, DISCARDED))
 
-    async def _put_back(self, tx: Tx, job: Job) -> None:
+    async def _reset(self, tx: Tx, job: Job) -> None:
         """Undoes what was settled when the job became a dead letter."""
         spec = self._spec(job.name)
         if spec is None:
@@ -77,12 +77,12 @@ class JobAdmin:
         return next((spec for spec in self._specs() if spec.name == name), None)
 
 
-async def _hold(tx: Tx, job_id: str) -> inspection.LockedJob:
-    held = await inspection.hold(tx, job_id)
+async def _lock(tx: Tx, job_id: str) -> inspection.LockedJob:
+    held = await inspection.lock(tx, job_id)
     if held is None:
         raise NotFound("there is no such job; what is done is not kept")
     if held.state == "running":
-        raise Conflict("it is running; wait until it has ended")
+        raise Conflict("it is running; wait until it finishes")
     return held
 
 

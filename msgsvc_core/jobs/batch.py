@@ -33,7 +33,8 @@ log = structlog.get_logger(__name__)
 class Batch:
     """Runs `spec.handler` over `jobs`; implements `JobContext`.
 
-    `settled` is told of each job that is removed or put back while the handler goes on with others.
+    `settled` is called with each job that is removed or rescheduled while the handler continues with
+    others.
     """
 
     def __init__(
@@ -64,11 +65,12 @@ class Batch:
         return self._stopping()
 
     async def run(self) -> None:
-        """Runs the handler; a job that fails is put back or buried, and the reason is logged.
+        """Runs the handler; a job that fails is rescheduled or dead-lettered, and the reason logged.
 
-        Raises only when the database is away; the leases then run out, and the jobs go on elsewhere.
+        Raises only when the database is unavailable; the leases then expire, and another runner takes the
+        jobs.
         """
-        await self._bury_poison()
+        await self._dead_letter_poison()
         jobs = list(self._open.values())
         if not jobs:
             return
@@ -80,9 +82,9 @@ class Batch:
         except LeaseLost:
             log.warning("job_lease_lost", job=self._spec.name)
         except Stopping:
-            await self._put_back_all(0, None, counts=False)
+            await self._reschedule_all(0, None, counts=False)
         except Retry as retry:
-            await self._put_back_all(retry.after_s, str(retry), counts=retry.counts)
+            await self._reschedule_all(retry.after_s, str(retry), counts=retry.counts)
         except Exception as error:
             log.exception("job_failed", job=self._spec.name, attempts=jobs[0].attempts)
             await self._fail_all(f"{type(error).__name__}: {error}")
@@ -95,14 +97,14 @@ class Batch:
 
     @asynccontextmanager
     async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:
-        async with self._db.transaction(few=self._spec.few) as tx:
-            if not await store.hold(tx, jobs, runner_id=self._runner_id):
+        async with self._db.transaction(inline=self._spec.inline) as tx:
+            if not await store.lock(tx, jobs, runner_id=self._runner_id):
                 raise LeaseLost
             yield tx
 
     async def progressed(self, tx: Tx, *jobs: Job) -> None:
         if suspects := [job for job in jobs if job.deliveries > job.attempts]:
-            await store.forget_deaths(tx, suspects)
+            await store.reset_deliveries(tx, suspects)
 
     @asynccontextmanager
     async def completing(
@@ -138,20 +140,20 @@ class Batch:
         back: Sequence[Reschedule],
         first: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> AsyncIterator[Tx]:
-        async with self._db.transaction(few=self._spec.few) as tx:
+        async with self._db.transaction(inline=self._spec.inline) as tx:
             if first is not None:
                 await first(tx)
             if done and not await store.complete(tx, done, runner_id=self._runner_id):
                 raise LeaseLost
             if refused := [each.job for each in back if each.refused]:
-                await store.note_refused(tx, refused, self._clock.now_ms())
-            await self._give_back(tx, [each.job for each in back if each.at_ms is None])
+                await store.record_refused(tx, refused, self._clock.now_ms())
+            await self._release(tx, [each.job for each in back if each.at_ms is None])
             waiting = [
                 store.Waiting(each.job, each.at_ms, _counted(each.job, counts=each.counts))
                 for each in back
                 if each.at_ms is not None
             ]
-            if await self._put_back(tx, waiting) < len(waiting):
+            if await self._reschedule(tx, waiting) < len(waiting):
                 raise LeaseLost
             yield tx
         self.forget(*done, *(each.job for each in back))
@@ -161,19 +163,19 @@ class Batch:
             if self._open.pop(job.job_id, None):
                 self._settled(job.job_id)
 
-    async def _give_back(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def _release(self, tx: Tx, jobs: Sequence[Job]) -> None:
         if not jobs:
             return
-        if not await store.give_back(tx, jobs, runner_id=self._runner_id):
+        if not await store.release_jobs(tx, jobs, runner_id=self._runner_id):
             raise LeaseLost
         now_ms = self._clock.now_ms()
         for lane in {job.lane for job in jobs}:
             tx.on_commit(partial(self._queue.wake, lane, now_ms))
 
-    async def _put_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> int:
+    async def _reschedule(self, tx: Tx, waiting: Sequence[store.Waiting]) -> int:
         """Writes the waits, and has the lanes woken when they are over; returns how many jobs were
         not lost."""
-        kept = await store.put_back(tx, waiting, runner_id=self._runner_id)
+        kept = await store.reschedule(tx, waiting, runner_id=self._runner_id)
         due_ms: dict[str, int] = {}
         for one in waiting:
             lane = one.job.lane
@@ -185,7 +187,7 @@ class Batch:
             tx.on_commit(partial(self._queue.wake, lane, at_ms))
         return len(kept)
 
-    async def _put_back_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
+    async def _reschedule_all(self, after_s: float, error: str | None, *, counts: bool) -> None:
         at_ms = self._in(after_s)
         waiting = [
             store.Waiting(job, at_ms, _counted(job, counts=counts), error)
@@ -202,36 +204,36 @@ class Batch:
         async with self._db.transaction() as tx:
             for job in self._open.values():
                 if job.attempts >= spec.max_attempts and spec.every_s is None:
-                    await self._bury(tx, job, error)
+                    await self._dead_letter(tx, job, error)
                     continue
                 at_ms = self._in(spec.backoff(job.attempts) * spread)
                 waiting.append(store.Waiting(job, at_ms, job.attempts, error))
             await self._fall_back(tx, waiting)
 
     async def _fall_back(self, tx: Tx, waiting: Sequence[store.Waiting]) -> None:
-        """Puts back what the handler did not, and so the lane's gate has not heard of."""
+        """Reschedules jobs that the handler did not, and that the lane's gate has not recorded yet."""
         if self._gate is not None:
             for one in waiting:
                 self._gate.put_back(one.job, one.run_at_ms)
-        await self._put_back(tx, waiting)
+        await self._reschedule(tx, waiting)
 
     def _in(self, after_s: float) -> int:
         """Unix milliseconds, so many seconds from now."""
         return self._clock.now_ms() + round(after_s * 1000)
 
-    async def _bury_poison(self) -> None:
+    async def _dead_letter_poison(self) -> None:
         """Buries jobs that were claimed again and again without any outcome, a crash each time."""
         allowed = min(MOST_CRASHES, max(LEAST_CRASHES, self._spec.max_attempts))
         for job in list(self._open.values()):
             if job.deliveries - job.attempts < allowed:
                 continue
             async with self._db.transaction() as tx:
-                await self._bury(tx, job, "its runner died each time")
+                await self._dead_letter(tx, job, "its runner died each time")
             self.forget(job)
 
-    async def _bury(self, tx: Tx, job: Job, error: str) -> None:
+    async def _dead_letter(self, tx: Tx, job: Job, error: str) -> None:
         """Makes a job a dead letter, and lets its owner settle what waits for it."""
-        if not await store.bury(tx, job, runner_id=self._runner_id, error=error):
+        if not await store.dead_letter(tx, job, runner_id=self._runner_id, error=error):
             log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
             return
         log.error("job_buried", job=job.name, job_id=job.job_id, deliveries=job.deliveries)
@@ -251,7 +253,7 @@ class Batch:
 
 
 def _counted(job: Job, *, counts: bool) -> int:
-    """The attempts of a job that is put back."""
+    """Attempts of a job that is rescheduled."""
     return job.attempts if counts else job.attempts - 1
 
 

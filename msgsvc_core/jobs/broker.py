@@ -1,7 +1,7 @@
 """Wake-ups between processes: dramatiq messages that say "this lane has work", and nothing else.
 
-A message lost is a second's delay, for the sweeper finds what it would have told of; so nothing here
-may fail a request or keep an event loop waiting. See docs/decisions/0009-dramatiq-wakes-lanes.md.
+Losing one delays work by a second, until the sweeper finds it; so nothing here may fail a request or block
+an event loop. See docs/decisions/0009-dramatiq-wakes-lanes.md.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ PAUSE_S = 0.02
 #: Seconds before a broker that was away is tried again.
 RETRY_S = 1.0
 
-#: Messages that may wait unread; then no more are sent, for nobody takes them, and who comes later
-#: will sweep. They are counted once in so many seconds.
+#: Maximum number of unread messages; above it none are sent, because no worker consumes them, and workers
+#: sweep when they start. The queue length is polled at this interval.
 MOST_WAITING, COUNT_EVERY_S = 1000, 1.0
 
 #: Milliseconds without a heartbeat after which a dead process's messages are given to others, and the
@@ -63,13 +63,13 @@ def open_broker(settings: Settings) -> tuple["Broker", str]:
 
 
 def _redis(url: str, namespace: str) -> "Broker":
-    import redis  # noqa: PLC0415 - only who asks for dramatiq pays for it
-    from dramatiq.brokers.redis import RedisBroker  # noqa: PLC0415 - only who asks for dramatiq pays for it
-    from redis.backoff import NoBackoff  # noqa: PLC0415 - only who asks for dramatiq pays for it
-    from redis.retry import Retry  # noqa: PLC0415 - only who asks for dramatiq pays for it
+    import redis  # noqa: PLC0415 - only with dramatiq
+    from dramatiq.brokers.redis import RedisBroker  # noqa: PLC0415 - only with dramatiq
+    from redis.backoff import NoBackoff  # noqa: PLC0415 - only with dramatiq
+    from redis.retry import Retry  # noqa: PLC0415 - only with dramatiq
 
-    # One more try, at once, for a connection that was idle too long. By default redis-py tries for
-    # several seconds, in which a process can't end.
+    # One immediate retry, for a connection that was idle too long. By default redis-py retries for several
+    # seconds, during which a process cannot stop.
     client = redis.Redis.from_url(
         url,
         socket_timeout=BROKER_TIMEOUT_S,
@@ -89,7 +89,7 @@ def _redis(url: str, namespace: str) -> "Broker":
 
 def _rabbitmq(url: str) -> "Broker":
     try:
-        from dramatiq.brokers.rabbitmq import RabbitmqBroker  # noqa: PLC0415 - only who asks for dramatiq pays for it
+        from dramatiq.brokers.rabbitmq import RabbitmqBroker  # noqa: PLC0415 - only with dramatiq
     except ImportError:
         raise SettingsError(
             "jobs.broker_url: RabbitMQ needs pika; install it with"
@@ -132,7 +132,7 @@ def find_fault(settings: Settings) -> str | None:
 
 
 class Announcer:
-    """Tells the workers which lanes have work, from a thread of its own."""
+    """Announces lanes with work to the workers, from a dedicated thread."""
 
     def __init__(self, broker: "Broker", queue: str) -> None:
         self.broker = broker
@@ -149,7 +149,7 @@ class Announcer:
         self._thread.start()
 
     def announce(self, lane: str) -> None:
-        """Has `lane` announced, once for all who ask before that is done."""
+        """Announces `lane`; concurrent calls for one lane share one message."""
         with self._lock:
             self._waiting.add(lane)
         self._changed.set()
@@ -192,7 +192,7 @@ class Announcer:
         return True
 
     def _send_once(self, lanes: set[str]) -> None:
-        from dramatiq import Message  # noqa: PLC0415 - only who asks for dramatiq pays for it
+        from dramatiq import Message  # noqa: PLC0415 - only with dramatiq
 
         if not lanes or self._is_crowded():
             return
@@ -225,7 +225,7 @@ class Listener:
     """dramatiq's worker in this process: takes messages, and calls `on_lane` on the event loop."""
 
     def __init__(self, broker: "Broker", queue: str, on_lane: Callable[[str], None]) -> None:
-        import dramatiq  # noqa: PLC0415 - only who asks for dramatiq pays for it
+        import dramatiq  # noqa: PLC0415 - only with dramatiq
 
         self._loop = asyncio.get_running_loop()
         self._on_lane = on_lane

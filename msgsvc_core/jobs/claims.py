@@ -1,7 +1,7 @@
-"""Claims of several lanes in one transaction.
+"""Claims jobs of several lanes in one transaction.
 
-Jobs of different lanes lie on the same pages, for what happens at once is written at once: to claim for
-each lane by itself wrote every page once for each of them.
+Jobs of different lanes share database pages, because what is written together is stored together: claiming
+per lane rewrote each page once per lane.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from msgsvc_core.kernel.values import value_object
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who holds jobs and lanes, for how long after the last renewal, and the time of others' leases."""
+    """Identity of a runner, the duration of its leases, and the clock that judges others' leases."""
 
     runner_id: str
     duration_ms: int
@@ -51,24 +51,24 @@ class Claims:
         self._names = names
         # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
         self._together = TransactionBatcher(
-            db, self._claim_all, few=True, on_disk=False, wait_s=None
+            db, self._claim_all, inline=True, durable=False, wait_s=None
         )
 
     async def claim(
         self, lane: str, limit: int, *, suspects: bool, tx: Tx | None = None
     ) -> Claimed:
-        """Claims what is due, together with other lanes; with `tx` it is done there.
+        """Claims due jobs, batched with other lanes; with `tx`, in that transaction.
 
-        Raises `DatabaseUnavailable`. A caller who is cancelled may leave jobs claimed, which nobody
-        works on until their lease runs out.
+        Raises `DatabaseUnavailable`. Cancelling the caller may leave jobs claimed until their lease
+        expires.
         """
-        return await self._together.do(_Wanted(lane, limit, suspects), tx)
+        return await self._together.submit(_Wanted(lane, limit, suspects), tx)
 
     async def _claim_all(self, tx: Tx, wanted: Sequence[_Wanted]) -> list[Claimed]:
         return [await self._claim(tx, one) for one in wanted]
 
     async def _claim(self, tx: Tx, wanted: _Wanted) -> Claimed:
-        found = await store.look(tx, wanted.lane)
+        found = await store.read_lane(tx, wanted.lane)
         jobs = await store.claim(
             tx,
             wanted.lane,

@@ -1,4 +1,4 @@
-"""What a job is, for those who write one. See docs/architecture.md, "A job"."""
+"""Job types, for writing jobs. See docs/architecture.md, "A job"."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -33,10 +33,11 @@ class NewJob:
 
 @value_object
 class Job:
-    """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, crashes included.
+    """A claimed job. `attempts` counts this one, from 1; `deliveries` counts claims, including those that
+    ended in a crash.
 
-    `run_at_ms` is when it was due; later than `created_at_ms` if it was put back, or was for later.
-    `refused_from_ms` is since when a platform has asked to wait with it; None if none has.
+    `run_at_ms` is when it was due; later than `created_at_ms` if it was delayed or rescheduled.
+    `refused_from_ms` is the first time that a platform rate-limited it; None if it never was.
     """
 
     job_id: str
@@ -103,8 +104,8 @@ class JobContext(Protocol):
 
     @property
     def stopping(self) -> bool:
-        """Whether the runner is about to stop. A handler with a long batch returns early by raising
-        `Stopping` once it has completed what it began: the rest runs elsewhere, at once."""
+        """Whether the runner is shutting down. A handler with a long batch should complete what it has
+        started and raise `Stopping`: the rest runs elsewhere without delay."""
         ...
 
     def transaction(self) -> "AbstractAsyncContextManager[Tx]":
@@ -147,7 +148,7 @@ class JobContext(Protocol):
         ...
 
     def putting_back(self, back: Sequence[Reschedule]) -> "AbstractAsyncContextManager[Tx]":
-        """The same for several jobs at once.
+        """The same for several jobs in one transaction.
 
         Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
         """
@@ -174,11 +175,11 @@ OnDead = Callable[["Tx", Job, str], Awaitable[None]]
 OnRetry = Callable[["Tx", Job], Awaitable[None]]
 
 
-def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.0) -> Backoff:
+def exponential(first_s: float = 1.0, factor: float = 2.0, max_s: float = 3600.0) -> Backoff:
     """Seconds to wait after the n-th failed attempt: `first_s`, then each time `factor` longer."""
 
     def wait(attempts: int) -> float:
-        return min(most_s, first_s * factor ** min(attempts - 1, 64))
+        return min(max_s, first_s * factor ** min(attempts - 1, 64))
 
     return wait
 
@@ -187,21 +188,20 @@ def exponential(first_s: float = 1.0, factor: float = 2.0, most_s: float = 3600.
 class JobSpec:
     """Declares a kind of job (hook `register_jobs`).
 
-    `handler` gets up to `LaneSpec.batch` jobs of one lane at once, usually one. An exception is a
-    failed attempt of every job of the batch that is not completed yet; after `max_attempts` a job
-    becomes a dead letter. `every_s` makes it recur: one such job always exists, without payload.
+    `handler` gets up to `LaneSpec.batch` jobs of one lane, usually one. An exception is a failed attempt of
+    every job of the batch that is not completed yet; after `max_attempts` a job becomes a dead letter.
+    `every_s` makes it recur: exactly one such job always exists, without payload.
 
-    `on_dead` is awaited with the transaction that makes a job a dead letter, the job and its last
-    error, to settle what waits for the job. What it writes is undone if it raises; the job
-    is a dead letter all the same. It is awaited too where an operator discards a job that has not
-    failed for good; the job stays if it raises then.
+    `on_dead` is awaited with the transaction that makes a job a dead letter, the job and its last error, to
+    update what depends on the job. If it raises, its writes are undone and the job still becomes a dead
+    letter. It is also awaited when an operator discards a job that is not a dead letter; if it raises then,
+    the job stays.
 
-    `on_retry` is awaited with the transaction in which an operator has a dead letter run again, and
-    the job, to put back what `on_dead` settled: else the job would find nothing to do. It
-    refuses by an `ApiError`, whose message says why, and what to do instead. A kind with `on_dead` and
-    without `on_retry` is never run again.
+    `on_retry` is awaited with the transaction in which an operator reruns a dead letter, and the job, to
+    revert what `on_dead` did: otherwise the job would find nothing to do. It refuses by an `ApiError` whose
+    message says why and what to do instead. A kind with `on_dead` and without `on_retry` cannot be rerun.
 
-    `few` says that its transactions are for few rows, as `Database.transaction` has it.
+    `inline` means that its transactions touch few rows; see `Database.transaction`.
     """
 
     name: str
@@ -212,15 +212,15 @@ class JobSpec:
     every_s: float | None = None
     on_dead: OnDead | None = None
     on_retry: OnRetry | None = None
-    few: bool = False
+    inline: bool = False
 
 
 @value_object
 class Capacity:
-    """How many jobs of a lane may be claimed now, in how many batches at once all in all.
+    """How many jobs of a lane may be claimed now, and how many batches may run concurrently.
 
-    `look_ms` is when there may be more room, in Unix milliseconds. `batch` is how many jobs a batch holds
-    at most; None: as the lane's spec says.
+    `look_ms` is when capacity may grow, in Unix milliseconds. `batch` is the maximum number of jobs in a
+    batch; None for the lane spec's.
     """
 
     jobs: int
@@ -269,9 +269,9 @@ class Gate(Protocol):
 class LaneSpec:
     """Declares the lanes whose name is `prefix` or starts with `prefix:` (hook `register_lanes`).
 
-    `concurrency` is how many batches of a lane one runner works on at once, `batch` how many jobs a
-    batch holds at most. An `exclusive` lane is drained by one runner at a time, across all machines.
-    `gate` makes what holds a lane back, from the lane's name.
+    `concurrency` is the number of batches of a lane that one runner works on concurrently, `batch` the
+    maximum number of jobs in a batch. An `exclusive` lane is drained by one runner at a time, across all
+    machines. `gate` builds the lane's gate from its name.
     """
 
     prefix: str

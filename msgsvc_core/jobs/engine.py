@@ -1,4 +1,4 @@
-"""Who works on jobs in this process, and who tells whom of new ones: by `jobs.runner`."""
+"""Starts job processing in this process, and the wake-ups between processes, as `jobs.runner` says."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Role = Literal["serve", "work"]
 
 
 class MakeRunner(Protocol):
-    """Makes the runner of this process; `pass_on` is told of lanes that others can take work from."""
+    """Builds this process's runner; `pass_on` is called with lanes that other runners can share."""
 
     def __call__(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner: ...
 
@@ -76,7 +76,7 @@ async def _start_with_broker(
     listener = Listener(broker, broker_queue, runner.wake)
 
     async def stop() -> None:
-        """Both at once: the broker may be slow to answer, and jobs have their own time to end."""
+        """Concurrently: the broker may respond slowly, and jobs have their own grace period."""
         await asyncio.gather(asyncio.to_thread(listener.stop), runner.stop())
 
     undo.push_async_callback(stop)

@@ -19,7 +19,7 @@ State = Literal["ready", "running", "dead"]
 #: What stands in an answer instead of a sealed or secret value.
 HIDDEN = "[hidden]"
 
-#: Parts of names in payloads whose values are not shown. Sealed ones would tell nobody anything.
+#: Parts of payload keys whose values are hidden; encrypted values are of no use to a reader.
 _SECRET_PARTS = ("sealed", "secret", "token", "password", "code")
 
 _COLUMNS = (
@@ -73,7 +73,7 @@ class Filter:
 async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
     """Up to `limit` jobs, the oldest first."""
     condition, params = wanted.condition()
-    # Few run at a time, and have an index without this order: SQLite would go along all jobs for it.
+    # Few jobs run concurrently, and their index lacks this order: SQLite would scan all jobs for it.
     order = "job_id || ''" if wanted.state == "running" else "job_id"
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_jobs WHERE {condition} ORDER BY {order} LIMIT :most",
@@ -99,7 +99,7 @@ class LockedJob:
     key: str | None
 
 
-async def hold(tx: Tx, job_id: str) -> LockedJob | None:
+async def lock(tx: Tx, job_id: str) -> LockedJob | None:
     """None if there is no such job."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id{for_update(tx.dialect)}",
@@ -123,7 +123,7 @@ async def hold(tx: Tx, job_id: str) -> LockedJob | None:
 
 
 async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
-    """Makes a job that is held due at once, a dead one with all its attempts before it."""
+    """Makes a locked job due now; a dead letter gets all its attempts again."""
     await tx.execute(
         "UPDATE core_jobs SET run_at_ms = :now_ms, last_error = NULL, refused_from_ms = NULL,"
         " attempts = CASE WHEN state = 'dead' THEN 0 ELSE attempts END,"

@@ -86,7 +86,7 @@ class Lane:
 
     @property
     def _batches(self) -> int:
-        """How many batches may run at once."""
+        """Number of batches that may run concurrently."""
         return self._spec.concurrency if self._room is None else self._room.batches
 
     @property
@@ -132,7 +132,7 @@ class Lane:
             self._running.add(task)
             if jobs[0].is_suspect:
                 self._suspect = task
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_batch_done)
         return len(jobs)
 
     async def _run_batch(self, jobs: Sequence[Job]) -> None:
@@ -142,7 +142,7 @@ class Lane:
             if self._gate:
                 self._gate.ended(jobs)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_batch_done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if task is self._suspect:
             self._suspect = None
@@ -151,7 +151,7 @@ class Lane:
             log.error("lane_batch_lost", lane=self.name, error=repr(error))
 
     async def _claim(self, tx: Tx | None = None) -> tuple[Sequence[Job], int]:
-        """Claims as many jobs as may be now, which is told beside them."""
+        """Claims as many jobs as capacity allows; returns them with that capacity."""
         limit = self._limit()
         if limit <= 0:
             return (), limit
@@ -163,7 +163,7 @@ class Lane:
     async def _claim_own(self) -> tuple[Sequence[Job], int]:
         """The same for a lane that has one owner, if that is this runner."""
         # Not waited for: what comes of the jobs is committed later, and so is on disk later.
-        async with self._db.transaction(few=True, on_disk=False) as tx:
+        async with self._db.transaction(inline=True, durable=False) as tx:
             self._is_owner = await self._own(tx)
             # The gate may have learned something as the lane was taken.
             return await self._claim(tx) if self._is_owner else ((), 0)
@@ -194,7 +194,7 @@ class Lane:
             return self._due_ms
         async with self._db.read() as tx:
             if await store.has_due(tx, self.name, self._job_names, looked_at_ms):
-                # Another runner is just claiming it; looking at once would spin until it has.
+                # Another runner is claiming it now; polling without delay would spin.
                 return looked_at_ms + CONTENDED_MS
         # What is due is of a plugin that is not loaded. The sweeper finds what comes after it.
         return None

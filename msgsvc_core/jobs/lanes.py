@@ -1,4 +1,4 @@
-"""The SQL of lanes and runners: who owns a lane, which have work, and who is there to do it."""
+"""The SQL of lanes and runners: ownership, pending work, and live runners."""
 
 from typing import Literal
 
@@ -74,9 +74,9 @@ async def owned_by_others(tx: Tx, *, runner_id: str, over_ms: int) -> set[str]:
 async def own(
     tx: Tx, lane: str, *, runner_id: str, now_ms: int, over_ms: int, lease_ms: int
 ) -> Literal["kept", "taken"] | None:
-    """Keeps an exclusive lane, or takes it; None while another runner's lease on it holds.
+    """Keeps or acquires an exclusive lane; None while another runner's lease on it is valid.
 
-    A lane whose lease of ours was over is taken anew: another may have had it meanwhile.
+    A lane whose lease of ours expired is acquired again: another runner may have owned it meanwhile.
     """
     params = {
         "lane": lane,
@@ -120,7 +120,7 @@ async def renew(
 
 
 async def renew_owned(tx: Tx, *, runner_id: str, until_ms: int) -> set[str]:
-    """Extends the leases of one who runs no jobs; returns what is still its own."""
+    """Extends the leases of a process that runs no jobs; returns those it still owns."""
     rows = await tx.fetch_all(
         "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id RETURNING lane",
         {"runner_id": runner_id, "until_ms": until_ms},
@@ -141,9 +141,9 @@ async def leases_after(tx: Tx, from_ms: int) -> list[Held]:
     return [(row["holder"], row["leased_until_ms"]) for row in rows]
 
 
-async def end_lease(tx: Tx, held: Held) -> None:
+async def end_lease(tx: Tx, lease: Held) -> None:
     """Ends a lease of a dead runner, unless it has been renewed meanwhile."""
-    holder, until_ms = held
+    holder, until_ms = lease
     this = ":holder AND leased_until_ms = :until_ms"
     for sql in (
         f"UPDATE core_jobs SET leased_until_ms = 0 WHERE state = 'running' AND leased_by = {this}",
@@ -163,7 +163,7 @@ async def release(tx: Tx, *, runner_id: str) -> None:
 
 
 async def count_runners(tx: Tx, now_ms: int) -> int:
-    """How many runners live, as far as their leases tell."""
+    """Number of live runners, judging by their leases."""
     found: int = await tx.fetch_val(
         "SELECT COUNT(*) AS count FROM core_runners WHERE leased_until_ms > :now_ms",
         {"now_ms": now_ms},

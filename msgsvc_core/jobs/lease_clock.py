@@ -1,9 +1,9 @@
-"""When leases are over, on a clock that somebody may set.
+"""Lease expiry on a wall clock that may be set.
 
-Leases are times of the clock, for runners on many machines compare them. A clock that is set forward
-makes all of them look expired at once, the living runners' too; so after that nobody's lease counts as
-over until every living runner has renewed its own by the new time. One that is set back leaves the
-leases of the dead far in the future; `FutureLeases` finds those.
+Leases are wall-clock times, because runners on many machines compare them. Setting the clock forward makes
+all of them look expired, including those of living runners; so after that no lease counts as expired until
+every living runner has renewed its own on the new time. Setting it back leaves the leases of dead runners
+far in the future; `FutureLeases` finds those.
 """
 
 from collections.abc import Collection
@@ -12,7 +12,7 @@ import structlog
 
 from msgsvc_core.kernel.clock import Clock
 
-#: A lease: who holds it, and until when, in Unix milliseconds.
+#: A lease: its holder, and its end in Unix milliseconds.
 Held = tuple[str, int]
 
 log = structlog.get_logger(__name__)
@@ -33,8 +33,8 @@ class LeaseClock:
         offset_ms, passed_ms = self._offset(), self._clock.monotonic_ms()
         step_ms = offset_ms - self._offset_ms
         self._offset_ms = offset_ms
-        # Less takes no lease's time: a third of it may be gone at the renewal. And a clock that is
-        # slewed moves by little between two looks.
+        # A smaller jump shortens no lease noticeably: a third of it may have passed at renewal. And a
+        # slewed clock moves little between two checks.
         if abs(step_ms) > self._lease_ms // 6:
             log.warning("clock_was_set", by_s=step_ms / 1000)
             self._doubtful_until_ms = passed_ms + self._lease_ms // 2
@@ -45,9 +45,9 @@ class LeaseClock:
 
 
 class FutureLeases:
-    """Leases that end later than any that is granted now, by `lease_ms` and a margin.
+    """Leases that end later than any granted now, by `lease_ms` and a margin.
 
-    Their holders had another clock. A living one renews them; of the others `dead` tells.
+    Their holders had another clock. A living runner renews them; `dead` returns the others.
     """
 
     def __init__(self, clock: Clock, lease_ms: int) -> None:

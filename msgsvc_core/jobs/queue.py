@@ -20,11 +20,11 @@ class JobQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._wake: Wake | None = None
-        #: Jobs that a handler of this process has in hand now.
-        self.in_hand = 0
+        #: Jobs that handlers of this process work on now.
+        self.in_flight = 0
 
     def woken_by(self, wake: Wake | None) -> None:
-        """Names who is told of new work; without one, a sweeper elsewhere finds it."""
+        """Sets the callback for new work; without one, another process's sweeper finds it."""
         self._wake = wake
 
     async def enqueue(self, tx: Tx, *jobs: NewJob) -> None:
@@ -79,7 +79,7 @@ class JobQueue:
         unit.on_commit(partial(self.wake, job.lane, row["run_at_ms"]))
 
     def wake(self, lane: str, run_at_ms: int) -> None:
-        """Tells the runner that `lane` has work from `run_at_ms` on."""
+        """Notifies the runner that `lane` has work from `run_at_ms` on."""
         if self._wake is not None:
             self._wake(lane, run_at_ms)
 

@@ -15,12 +15,12 @@ Reseal = Callable[[Tx], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Rows of a table that are removed `kept_ms` milliseconds after the time in `column`."""
+class RetentionRule:
+    """Rows of a table that are removed `retention_ms` milliseconds after the time in `column`."""
 
     table: str
     column: str
-    kept_ms: int = 0
+    retention_ms: int = 0
 
 
 class Retention:
@@ -28,11 +28,11 @@ class Retention:
     long."""
 
     def __init__(
-        self, *, name: str, clock: Clock, kept: Sequence[Kept], reseal: Sequence[Reseal]
+        self, *, name: str, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
     ) -> None:
         self._name = name
         self._clock = clock
-        self._kept = kept
+        self._rules = rules
         self._reseal = reseal
 
     @property
@@ -42,7 +42,7 @@ class Retention:
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Removes each table's old rows in steps; one that fails keeps no other from its turn."""
         now_ms = self._clock.now_ms()
-        removing = [partial(_remove, ctx, each, now_ms - each.kept_ms) for each in self._kept]
+        removing = [partial(_remove, ctx, each, now_ms - each.retention_ms) for each in self._rules]
         await in_parts(partial(self._reseal_all, ctx), *removing)
 
     async def _reseal_all(self, ctx: JobContext) -> None:
@@ -51,10 +51,10 @@ class Retention:
                 await reseal(tx)
 
 
-async def _remove(ctx: JobContext, kept: Kept, before_ms: int) -> None:
+async def _remove(ctx: JobContext, rule: RetentionRule, before_ms: int) -> None:
     async def some(tx: Tx, most: int) -> int:
-        old = limited_delete(kept.table, f"{kept.column} < :before_ms", tx.dialect)
+        old = limited_delete(rule.table, f"{rule.column} < :before_ms", tx.dialect)
         params = {"before_ms": before_ms, "most": most}
-        return await tx.execute(f"DELETE FROM {kept.table} WHERE {old}", params)
+        return await tx.execute(f"DELETE FROM {rule.table} WHERE {old}", params)
 
     await in_steps(ctx, some)

@@ -1,6 +1,6 @@
-"""The runner: drains lanes on this event loop, keeps their leases alive, and sweeps.
+"""The runner: drains lanes on this event loop, renews its leases, and sweeps.
 
-It is the same in the serving process and in `msgsvc worker`; what differs is who wakes it.
+The same in the serving process and in `msgsvc worker`; only the wake-ups differ.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ from msgsvc_core.kernel.ids import new_id
 #: Seconds until a lane whose database failed is looked at again.
 PAUSE_AFTER_FAULT_S = 1.0
 
-#: Seconds between an owner's looks at its own exclusive lanes, where other processes add to them: one
-#: that is told of work there can't do it, and doesn't know how to reach who can.
+#: Seconds between an owner's polls of its exclusive lanes to which other processes add: those may wake a
+#: runner that does not own the lane, and cannot address the owner.
 OWN_LOOK_S = 0.1
 
 #: Seconds between looks whether tables of PostgreSQL have grown, of all runners together.
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 class LaneRunner:
     """`start` it once; `wake` a lane whenever it may have work.
 
-    `pass_on` tells other runners of a lane with more work than this one can take.
+    `pass_on` is called with a lane that has more work than this runner can take.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class LaneRunner:
         return self._stopping
 
     async def start(self) -> None:
-        """Begins to work; recurring jobs are set up where they are new."""
+        """Starts work; creates recurring jobs that are new."""
         await self._set_up_recurring()
         async with self._db.read() as tx:
             if without_handler := await store.names_without_handler(tx, self._names):
@@ -109,10 +109,10 @@ class LaneRunner:
             _forever(lambda: self._settings.lease_s / 3, self._renew),
             _forever(lambda: self._shared(self._settings.sweep_s), self._sweep),
         ]
-        # On SQLite all who add jobs are one process, but for short commands.
+        # On SQLite only this process adds jobs, apart from short commands.
         if self._db.dialect == "postgresql":
-            upkeep.append(_forever(lambda: OWN_LOOK_S, self._look_at_own))
-            upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._look_at_growth))
+            upkeep.append(_forever(lambda: OWN_LOOK_S, self._drain_own))
+            upkeep.append(_forever(lambda: self._shared(GROWTH_LOOK_S), self._analyze_growth))
         self._upkeep = [asyncio.create_task(work) for work in upkeep]
 
     async def stop(self) -> None:
@@ -204,13 +204,13 @@ class LaneRunner:
         # A process that stood still for the length of a lease finds its own jobs free. Those that are
         # in a handler here go on there, under the lease that was just taken.
         jobs = [job for job in jobs if job.job_id not in self._working]
-        in_hand = {job.job_id for job in jobs}
-        self._working |= in_hand
-        self._queue.in_hand += len(jobs)
+        claimed = {job.job_id for job in jobs}
+        self._working |= claimed
+        self._queue.in_flight += len(jobs)
 
         def settled(job_id: str) -> None:
-            # It may be claimed again at once, and begin in another batch before this one ends.
-            in_hand.discard(job_id)
+            # It may be claimed again immediately, and start in another batch before this one ends.
+            claimed.discard(job_id)
             self._working.discard(job_id)
 
         parts = [list(same) for _, same in groupby(jobs, key=lambda job: job.name)]
@@ -231,8 +231,8 @@ class LaneRunner:
                     await self._starts.reach(place)
                     await batch.run()
         finally:
-            self._working -= in_hand
-            self._queue.in_hand -= len(jobs)
+            self._working -= claimed
+            self._queue.in_flight -= len(jobs)
 
     async def _renew(self) -> None:
         lease, now_ms = self._lease, self._clock.now_ms()
@@ -272,7 +272,7 @@ class LaneRunner:
             await self._queue.enqueue(tx, *missing)
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)
-                await store.hasten_with_key(tx, name, RECURRING, farthest_ms[name], now_ms)
+                await store.bring_forward(tx, name, RECURRING, farthest_ms[name], now_ms)
 
     def _shared(self, interval_s: float) -> float:
         """Seconds until this runner's turn, when all together do something about once in `interval_s`."""
@@ -294,12 +294,12 @@ class LaneRunner:
             if due_ms <= soon_ms and lane_name not in others:
                 self.wake(lane_name, due_ms)
 
-    async def _look_at_growth(self) -> None:
+    async def _analyze_growth(self) -> None:
         async with self._db.read() as tx:
             for name in await analyze_grown(tx, self._table_owners):
                 log.debug("table_analyzed", table=name)
 
-    async def _look_at_own(self) -> None:
+    async def _drain_own(self) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
             found = await lanes.owned_with_work(tx, self._lease.runner_id)
@@ -309,7 +309,7 @@ class LaneRunner:
 
 
 def _name_of_process() -> str:
-    """For people who look for it: the machine and the process."""
+    """For operators: machine and process."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 

@@ -1,4 +1,4 @@
-"""In which order the parts of a lane's batches start, where a batch holds jobs of several names."""
+"""Start order of the parts of a lane's batches, where a batch holds jobs of several names."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -42,15 +42,15 @@ class Starts:
             yield places
         finally:
             for place in places:
-                self._end(place)
+                self._finish(place)
 
     async def reach(self, place: Start) -> None:
         """Waits until the work of `place` may start, and takes it as started."""
         if place.earlier:
             await asyncio.wait(place.earlier)
-        self._end(place)
+        self._finish(place)
 
-    def _end(self, place: Start) -> None:
+    def _finish(self, place: Start) -> None:
         if not place.started.done():
             place.started.set_result(None)
             self._waiting.remove(place)

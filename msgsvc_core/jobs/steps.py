@@ -19,23 +19,21 @@ Part = Callable[[], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 
-async def in_steps(ctx: JobContext, step: Step, most: int | None = None) -> None:
-    """Takes steps of up to `most` rows (`STEP` unless given), each in a transaction of its own, until one
-    finds fewer. Raises `Stopping` where the runner is about to stop.
-    """
-    most = STEP if most is None else most
-    found = most
-    while found >= most:
+async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> None:
+    """Repeats steps of up to `limit` rows (`STEP` unless given), each in its own transaction, until one
+    affects fewer. Raises `Stopping` when the runner is shutting down."""
+    limit = STEP if limit is None else limit
+    found = limit
+    while found >= limit:
         if ctx.stopping:
             raise Stopping
         async with ctx.transaction() as tx:
-            found = await step(tx, most)
+            found = await step(tx, limit)
 
 
 async def in_parts(*parts: Part) -> None:
-    """Does one after the other, also where one fails; raises in the end what the first of those raised.
-    `Stopping` and `LeaseLost` are raised at once.
-    """
+    """Runs parts in sequence even if some fail, then raises the first error. `Stopping` and `LeaseLost` are
+    raised immediately."""
     failed: list[Exception] = []
     for part in parts:
         try:
@@ -43,7 +41,7 @@ async def in_parts(*parts: Part) -> None:
         except (Stopping, LeaseLost):
             raise
         except Exception as error:
-            # The job begins anew, with the same part: those behind it would never have their turn.
+            # The job would restart with the same part, and those after it would never run.
             log.exception("job_part_failed")
             failed.append(error)
     if failed:

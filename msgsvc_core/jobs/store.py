@@ -1,4 +1,4 @@
-"""The SQL of jobs in their lanes: look, claim, renew, complete, put back, bury."""
+"""The SQL of jobs in their lanes: inspect, claim, renew, complete, reschedule, dead-letter."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _CLAIMED = (
     " run_at_ms, refused_from_ms"
 )
 
-# The first job of each priority, one step in the index for each, however many jobs wait. A plain
-# search for due jobs would go through all that wait for later at an earlier priority. (No MIN():
-# PostgreSQL reads the whole lane for it where it has no statistics yet.)
+# The first job of each priority, one index step each, however many jobs wait. A plain search for due jobs
+# would scan all that wait for later at a more urgent priority. (No MIN(): PostgreSQL reads the whole lane
+# for it where it has no statistics yet.)
 _LOOK = (
     "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE lane = :lane AND state = 'ready'"
@@ -40,7 +40,7 @@ _SUSPECT = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries > a
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LaneSnapshot:
     """What a lane holds: for each priority, the lowest first, from when on one of its jobs is due;
     and when the first lease of its running jobs ends. Unix milliseconds."""
 
@@ -53,7 +53,7 @@ class Look:
         return min((due_ms for _, due_ms in self.levels), default=None)
 
 
-async def look(tx: Tx, lane: str) -> Look:
+async def read_lane(tx: Tx, lane: str) -> LaneSnapshot:
     """What a lane holds, whether or not we have handlers for it."""
     levels: list[tuple[int, int]] = []
     lease_ends_ms = None
@@ -62,14 +62,14 @@ async def look(tx: Tx, lane: str) -> Look:
             lease_ends_ms = row["due_ms"]
         else:
             levels.append((row["priority"], row["due_ms"]))
-    return Look(tuple(sorted(levels)), lease_ends_ms)
+    return LaneSnapshot(tuple(sorted(levels)), lease_ends_ms)
 
 
 async def claim(
     tx: Tx,
     lane: str,
     names: Sequence[str],
-    found: Look,
+    found: LaneSnapshot,
     *,
     runner_id: str,
     now_ms: int,
@@ -78,11 +78,11 @@ async def claim(
     limit: int,
     suspects: bool,
 ) -> list[Job]:
-    """Takes up to `limit` due jobs of a lane under a lease: first those whose runner died, then the
-    most urgent. With `suspects`, a job that saw several runners die is taken before all, by itself.
+    """Claims up to `limit` due jobs of a lane under a lease: first those whose runner died, then the most
+    urgent. With `suspects`, a job that several runners died on comes first, alone.
 
-    Only jobs of `names` are taken: those that the runner has a handler for. Leases that end at
-    `over_ms`, or before, are over (`LeaseClock`).
+    Only jobs of `names` are claimed: those that the runner has a handler for. Leases that end at or before
+    `over_ms` have expired (`LeaseClock`).
     """
     which: list[tuple[str, int | None]] = []
     if found.lease_ends_ms is not None and found.lease_ends_ms <= over_ms:
@@ -146,8 +146,8 @@ async def running(tx: Tx, lane: str, name: str) -> list[Job]:
     return [_job(row) for row in rows]
 
 
-async def put_off(tx: Tx, lane: str) -> list[Job]:
-    """Jobs of a lane that wait since they were put back, or were for later from the beginning."""
+async def list_postponed(tx: Tx, lane: str) -> list[Job]:
+    """Jobs of a lane that were rescheduled, or enqueued for a later time."""
     rows = await tx.fetch_all(
         f"SELECT {_CLAIMED} FROM core_jobs"
         " WHERE lane = :lane AND state = 'ready' AND run_at_ms > created_at_ms",
@@ -168,7 +168,7 @@ async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
     )
 
 
-async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+async def lock(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Keeps jobs this runner's until the transaction ends; False if one of them is not."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     rows = await tx.fetch_all(
@@ -179,8 +179,8 @@ async def hold(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return len(rows) == len(jobs)
 
 
-async def forget_deaths(tx: Tx, jobs: Sequence[Job]) -> None:
-    """Counts the deliveries of running jobs anew, from the one that they are in."""
+async def reset_deliveries(tx: Tx, jobs: Sequence[Job]) -> None:
+    """Resets the delivery count of running jobs to the current delivery."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
         f"UPDATE core_jobs SET deliveries = attempts + 1 WHERE {these} AND state = 'running'",
@@ -208,10 +208,10 @@ class Waiting:
     error: str | None = None
 
 
-async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
-    """Makes jobs wait; returns the ids of those that this runner had not lost.
+async def reschedule(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[str]:
+    """Reschedules jobs; returns the ids of those that this runner had not lost.
 
-    This is an outcome, so the count of deliveries without one begins anew.
+    Rescheduling is an outcome, so the count of deliveries without one restarts.
     """
     if not back:
         return set()
@@ -236,7 +236,7 @@ async def put_back(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[st
     return {row["job_id"] for row in rows}
 
 
-async def note_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
+async def record_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
     """Writes down since when a platform has asked to wait with jobs, unless it did so before."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
@@ -245,7 +245,7 @@ async def note_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
     )
 
 
-async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
+async def release_jobs(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     """Makes jobs wait at their old place, as if nobody had claimed them; False if one is lost."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     count = await tx.execute(
@@ -257,8 +257,9 @@ async def give_back(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
     return count == len(jobs)
 
 
-async def bury(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
-    """Makes a job a dead letter: kept for an operator, never run by itself. False if it is lost."""
+async def dead_letter(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
+    """Makes a job a dead letter: kept for an operator, never run automatically. False if the lease was
+    lost."""
     count = await tx.execute(
         "UPDATE core_jobs SET state = 'dead', attempts = :attempts, last_error = :error,"
         " leased_by = NULL, leased_until_ms = NULL"
@@ -312,7 +313,7 @@ async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int
     return {row["name"]: row["run_at_ms"] for row in rows}
 
 
-async def hasten_with_key(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
+async def bring_forward(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
     """Has the job of that key that waits until `from_ms` or longer run now."""
     await tx.execute(
         "UPDATE core_jobs SET run_at_ms = :now_ms WHERE name = :name AND key = :key"

@@ -1,1 +1,1 @@
-"""What every layer uses and that knows nothing of the product: time, ids, errors, JSON, texts."""
+"""Product-independent foundations of all layers: time, ids, errors, JSON, translations."""

@@ -8,82 +8,84 @@ from typing import Any, TypeVar
 
 import structlog
 
-#: uvloop's clock has whole milliseconds: a timer may ring a little before its time.
+#: uvloop's clock has millisecond resolution: a timer may fire slightly early.
 RESOLUTION_S = 0.001
 
 
 class TimeoutPool:
-    """Gives each call its time: `with deadlines.within(10): await ...` raises `TimeoutError`.
+    """Timeouts of many concurrent calls on one timer: `with pool.timeout(10): await ...` raises
+    `TimeoutError`.
 
-    As `asyncio.timeout` does, which sets a timer for each call; a client that sets its own spends a fifth
-    of a call on it, and hardly any ever rings. Here one timer is set, for the call that ends first. When
-    it rings most calls are long over, and it is set for the first of those that are not.
+    Like `asyncio.timeout`, which sets a timer per call. For an HTTP client that is a fifth of the cost of a
+    call, and hardly any timer ever fires. Here one timer is set for the earliest deadline and rescheduled
+    when it fires.
     """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         #: The calls that are being made, with the loop's time at which each is to end.
-        self._open: dict[Limit, float] = {}
+        self._running: dict[PooledTimeout, float] = {}
         self._timer: asyncio.Handle | None = None
-        #: The loop's time at which the timer rings, which uvloop's does not tell if that is at once.
-        self._rings = math.inf
+        #: Loop time at which the timer fires; uvloop does not report it for a timer that is due
+        #: immediately.
+        self._fires_at = math.inf
 
-    def within(self, seconds: float) -> "Limit":
+    def timeout(self, seconds: float) -> "PooledTimeout":
         """The limit of one call, entered in the task that makes it."""
-        return Limit(self, seconds)
+        return PooledTimeout(self, seconds)
 
-    def add(self, call: "Limit", seconds: float) -> None:
-        """Has a call's time begin."""
+    def add(self, call: "PooledTimeout", seconds: float) -> None:
+        """Starts the timeout of a call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # The timer of a loop that is over rings no more.
-            self._loop, self._timer, self._rings = loop, None, math.inf
-            self._open.clear()
-        ends = self._open[call] = loop.time() + seconds
-        if ends < self._rings:
+            self._loop, self._timer, self._fires_at = loop, None, math.inf
+            self._running.clear()
+        ends = self._running[call] = loop.time() + seconds
+        if ends < self._fires_at:
             self._set_timer(loop, ends)
 
-    def remove(self, call: "Limit") -> None:
+    def remove(self, call: "PooledTimeout") -> None:
         """The call is over, in time or not."""
-        self._open.pop(call, None)
+        self._running.pop(call, None)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = loop.call_at(when, self._ring, loop)
-        self._rings = when
+        self._timer = loop.call_at(when, self._on_timer, loop)
+        self._fires_at = when
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
-        self._rings = math.inf
+        self._fires_at = math.inf
         now = loop.time() + RESOLUTION_S
-        for call in [call for call, ends in self._open.items() if ends <= now]:
-            del self._open[call]
-            call.end()
-        if self._open:
-            self._set_timer(loop, min(self._open.values()))
+        for call in [call for call, ends in self._running.items() if ends <= now]:
+            del self._running[call]
+            call.expire()
+        if self._running:
+            self._set_timer(loop, min(self._running.values()))
 
 
-class Limit:
-    """One call's limit, made by `TimeoutPool.within`; it is entered once."""
+class PooledTimeout:
+    """One call's limit, made by `TimeoutPool.timeout`; it is entered once."""
 
-    __slots__ = ("_cancelling", "_deadlines", "_has_ended", "_seconds", "_task")
+    __slots__ = ("_cancelling", "_has_expired", "_pool", "_seconds", "_task")
 
-    def __init__(self, deadlines: TimeoutPool, seconds: float) -> None:
-        self._deadlines = deadlines
+    def __init__(self, pool: TimeoutPool, seconds: float) -> None:
+        self._pool = pool
         self._seconds = seconds
-        self._has_ended = False
+        self._has_expired = False
 
     def __enter__(self) -> None:
         task = asyncio.current_task()
         assert task is not None, "calls are made in tasks"
         self._task = task
         self._cancelling = task.cancelling()
-        self._deadlines.add(self, self._seconds)
+        self._pool.add(self, self._seconds)
 
-    def end(self) -> None:
+    def expire(self) -> None:
         """The time is over."""
-        self._has_ended = True
+        self._has_expired = True
         self._task.cancel()
 
     def __exit__(
@@ -92,10 +94,10 @@ class Limit:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._deadlines.remove(self)
-        if not self._has_ended:
+        self._pool.remove(self)
+        if not self._has_expired:
             return
-        # If somebody else has cancelled the task as well, it is to end, whatever the time.
+        # If someone else cancelled the task too, the cancellation stands.
         is_ours_alone = self._task.uncancel() <= self._cancelling
         if is_ours_alone and kind is asyncio.CancelledError:
             raise TimeoutError from error
@@ -103,21 +105,21 @@ class Limit:
 
 T = TypeVar("T")
 
-#: Items of one turn of the event loop. What is alike and done in a row is quicker, by a fifth for calls
-#: that begin a hundred at once instead of five; but for so long everybody else waits.
-A_TURN = 25
+#: Items processed per turn of the event loop. Larger batches are up to a fifth faster, but block
+#: everything else for longer.
+BATCH = 25
 
 
-async def yield_every(items: Iterable[T], a_turn: int = A_TURN) -> AsyncIterator[T]:
+async def yield_every(items: Iterable[T], batch: int = BATCH) -> AsyncIterator[T]:
     """`items`, so many of them in each turn of the event loop."""
     for number, item in enumerate(items, start=1):
         yield item
-        if number % a_turn == 0:
+        if number % batch == 0:
             await asyncio.sleep(0)
 
 
 #: Seconds after which a task that was cancelled and goes on is cancelled again.
-AGAIN_S = 10.0
+CANCEL_AGAIN_S = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +127,7 @@ log = structlog.get_logger(__name__)
 async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
     """Cancels tasks, and waits until they have ended, in whatever way.
 
-    One that goes on is cancelled again after `AGAIN_S`: code of plugins, or of a library, may have
+    One that goes on is cancelled again after `CANCEL_AGAIN_S`: code of plugins, or of a library, may have
     swallowed the cancellation. A caller that is cancelled meanwhile hands that on to the tasks, and is
     cancelled once they have ended.
     """
@@ -134,7 +136,7 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
         for task in going_on:
             task.cancel()
         try:
-            _ended, going_on = await asyncio.wait(going_on, timeout=AGAIN_S)
+            _ended, going_on = await asyncio.wait(going_on, timeout=CANCEL_AGAIN_S)
         except asyncio.CancelledError as error:
             cancelled = error
             going_on = {task for task in going_on if not task.done()}

@@ -5,6 +5,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from msgsvc_core.kernel.errors import InvalidValue
+
 _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt](\d{2}:\d{2}:\d{2})(\.\d{1,6})?\d*([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
@@ -21,7 +23,7 @@ _MOST_MS = 253_402_214_400_000
 
 
 class Clock(Protocol):
-    """Tells the time; a `Service` owns one."""
+    """Source of time; each `Service` owns one."""
 
     def time(self) -> float:
         """Unix time in seconds."""
@@ -32,9 +34,9 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that only grow, from any beginning, for durations within this process.
+        """Monotonic milliseconds from an arbitrary origin, for durations within this process.
 
-        Somebody may set the machine's clock meanwhile; these don't notice.
+        Unaffected when the machine's clock is set.
         """
         ...
 
@@ -54,11 +56,11 @@ class SystemClock:
 
 def to_rfc3339(ms: int) -> str:
     """Unix milliseconds as RFC 3339 in UTC, e.g. `2026-11-20T09:30:00.125Z`."""
-    moment = moment_of(ms)
+    moment = to_datetime(ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment_of(ms: int) -> datetime:
+def to_datetime(ms: int) -> datetime:
     """Unix milliseconds as a moment; beyond the calendar its end, so that no row breaks its own page."""
     return _EPOCH + timedelta(milliseconds=min(max(ms, _LEAST_MS), _MOST_MS))
 
@@ -70,14 +72,14 @@ def from_rfc3339(text: str) -> int:
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
-        raise ValueError(
+        raise InvalidValue(
             "must be a time of RFC 3339 with seconds and Z or an offset, as 2026-11-21T09:30:00Z"
         )
     day, time_of_day, fraction, offset = match.groups(default="")
     try:
         moment = datetime.fromisoformat(f"{day}T{time_of_day}{fraction}{offset.upper()}")
     except ValueError as error:
-        raise ValueError(f"there is no such time: {error}") from None
+        raise InvalidValue("there is no such time: {reason}", reason=error) from None
     check_year(moment.year)
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
@@ -85,7 +87,9 @@ def from_rfc3339(text: str) -> int:
 def check_year(year: int) -> None:
     """Raises ValueError for a year of which no time may be named."""
     if not FIRST_YEAR <= year <= LAST_YEAR:
-        raise ValueError(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
+        raise InvalidValue(
+            "must lie in the years {first} to {last}", first=FIRST_YEAR, last=LAST_YEAR
+        )
 
 
 def optional_rfc3339(ms: int | None) -> str | None:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 #: By this, spreadsheets know that the text is UTF-8; without it they garble all but English.
 BOM = "\ufeff"
 
-#: Where a spreadsheet would begin to read a formula (OWASP, "CSV Injection"): at the beginning of a cell,
-#: or of what it takes for one where cells end with semicolons.
+#: Characters with which a spreadsheet starts a formula (OWASP, "CSV Injection"): at the start of a cell,
+#: or of what it takes for a cell where the separator is a semicolon.
 _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r\n＝＋－＠])")
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text, with an apostrophe before what would be a formula; spreadsheets don't show it."""
     return _FORMULA.sub(r"\1'", text)
 

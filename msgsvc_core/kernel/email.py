@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from msgsvc_core.kernel.errors import InvalidValue
+
 #: Characters of an address, and of what stands before its `@` (RFC 5321, section 4.5.3.1).
 MAX_LENGTH, MAX_LOCAL_LENGTH = 254, 64
 
@@ -35,5 +37,5 @@ def normalized(text: str) -> str:
         and all(map(_LABEL.fullmatch, labels))
         and not labels[-1].isdigit()
     ):
-        raise ValueError("must be an e-mail address, as ann@shop.example")
+        raise InvalidValue("must be an e-mail address, as ann@shop.example")
     return address

@@ -4,8 +4,11 @@ A plugin declares its own subclasses and names them in `register_errors`. The do
 its meaning in the documentation.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import ClassVar
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 #: Statuses on which repeating the same request makes sense (decision 0075).
 RETRYABLE_STATUSES = frozenset({425, 429, 500, 503})
@@ -15,10 +18,117 @@ class SettingsError(Exception):
     """The configuration can't work. The text names the setting and says what to do."""
 
 
-class ApiError(Exception):
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, and with which field.
+
+    `msgid` is the English template, and so the message's id in the catalogue of `package`; `params` are the
+    values for it. It becomes a sentence only where it is shown: `str()` is the English one.
+    """
+
+    msgid: str
+    params: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    #: Where it is: `("steps[3]", "text")`; empty for what is about no field.
+    path: tuple[str, ...] = ()
+    package: str = ""
+
+    @property
+    def field(self) -> str:
+        return ": ".join(self.path)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in English and without the field."""
+        return self.msgid.format(**self.params) if self.params else self.msgid
+
+    def at(self, *places: str, joined: bool = False) -> "Finding":
+        """The same of a part: `text` at `steps[3]`; `joined`, it begins the same path: `steps[3].text`."""
+        if joined and self.path:
+            *before, place = places
+            return replace(self, path=(*before, f"{place}.{self.path[0]}", *self.path[1:]))
+        return replace(self, path=(*places, *self.path))
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}" if self.path else self.reason
+
+
+class Reasons(tuple[Finding, ...]):
+    """What is wrong, as the parameter of another finding."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return join_findings(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class Refusal(Exception):
+    """An exception whose text is made of findings, so that each reader can have it in their language."""
+
+    findings: tuple[Finding, ...]
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        super().__init__()
+        self._set(findings)
+
+    def _set(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        self.args = (join_findings(self.findings),)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class InvalidValue(Refusal, ValueError):
+    """Raised by a validator: `InvalidValue("must be at most {limit} bytes", limit=64)`."""
+
+    def __init__(self, msgid: str, /, *, field: str = "", **params: object) -> None:
+        super().__init__((Finding(msgid, params, (field,) if field else (), calling_package()),))
+
+    @classmethod
+    def made_of(cls, findings: Iterable[Finding]) -> Self:
+        """What was found elsewhere, as an error of this kind."""
+        error = cls("")
+        error._set(findings)
+        return error
+
+
+def join_findings(findings: Iterable[Finding]) -> str:
+    """Several in English, as the API answers them."""
+    return "; ".join(map(str, findings))
+
+
+def findings_of(error: Exception) -> tuple[Finding, ...]:
+    """Those of a refusal; of any other exception, its text, which no catalogue has."""
+    return error.findings if isinstance(error, Refusal) else (Finding(str(error)),)
+
+
+def package_of_module(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def calling_package(above: int = 1) -> str:
+    """The package of the code that calls the function which asks, whose catalogue has the text.
+
+    `above` counts functions between the two. Constructors of the same object are passed over.
+    """
+    frame = sys._getframe(above)
+    made = frame.f_locals.get("self")
+    while frame.f_back is not None and (
+        frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is made
+    ):
+        frame = frame.f_back
+    return package_of_module(str(frame.f_globals.get("__name__", "")))
+
+
+class ApiError(Refusal):
     """An answer other than success.
 
-    `message` is for a person and names the field at fault. `retry_after_s` becomes `Retry-After`.
+    `ApiError("a project has at most {limit} forms", limit=20)`: the English template is the message's id in
+    catalogues, and what follows are its parameters. `field` is the path of the field at fault.
+    `retry_after_s` becomes `Retry-After`.
     """
 
     code: ClassVar[str]
@@ -27,15 +137,60 @@ class ApiError(Exception):
     #: was counted must stay counted.
     keeps_writes: ClassVar[bool] = False
 
-    def __init__(self, message: str | None = None, *, retry_after_s: int | None = None) -> None:
-        self.message = message or (type(self).__doc__ or self.code).splitlines()[0]
+    def __init__(
+        self,
+        msgid: str | None = None,
+        /,
+        *,
+        field: str = "",
+        retry_after_s: int | None = None,
+        **params: object,
+    ) -> None:
+        text = msgid or (type(self).__doc__ or self.code).splitlines()[0]
+        package = calling_package() if msgid else package_of_module(type(self).__module__)
+        super().__init__((Finding(text, params, (field,) if field else (), package),))
         self.retry_after_s = retry_after_s
         self.headers: dict[str, str] = {}
-        super().__init__(self.message)
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Self:
+        """The refusal of a value of which several things are wrong."""
+        error = cls()
+        error._set(findings)
+        return error
+
+    @classmethod
+    def because(cls, error: Exception, *, field: str = "", joined: bool = False) -> Self:
+        """What a lower layer found, as the refusal of `field`, or, `joined`, of what is below it."""
+        path = (field,) if field else ()
+        return cls.of(finding.at(*path, joined=joined) for finding in findings_of(error))
+
+    @property
+    def message(self) -> str:
+        """In English."""
+        return str(self)
 
     @property
     def retryable(self) -> bool:
         return self.status in RETRYABLE_STATUSES
+
+    def at(self, place: str, *, joined: bool = False) -> Self:
+        """The same refusal, of a part of what the caller sent: `steps[3]`, with `joined` as the beginning of
+        the path, `steps[3].text`."""
+        return self._copied(finding.at(place, joined=joined) for finding in self.findings)
+
+    def said_as(self, msgid: str, /, *, field: str = "", **params: object) -> Self:
+        """The same refusal within another text, which has it as `{reason}`."""
+        around = {**params, "reason": Reasons(self.findings)}
+        finding = Finding(msgid, around, (field,) if field else (), calling_package(2))
+        return self._copied((finding,))
+
+    def _copied(self, findings: Iterable[Finding]) -> Self:
+        # Not `copy`, which would call the constructor of a subclass with arguments of ours.
+        other = self.__class__.__new__(self.__class__)
+        other.__dict__.update(self.__dict__)
+        other._set(findings)
+        return other
 
 
 class BadRequest(ApiError):

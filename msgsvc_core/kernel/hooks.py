@@ -1,4 +1,4 @@
-"""What hooks return, put together: declarations of all plugins, and coroutines awaited in order."""
+"""Combines results of hooks: declarations of all plugins, and coroutines awaited in order."""
 
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar

@@ -31,7 +31,14 @@ from pydantic import (
     WrapValidator,
 )
 
-from msgsvc_core.kernel.errors import SettingsError
+from msgsvc_core.kernel.errors import (
+    Finding,
+    InvalidValue,
+    Reasons,
+    Refusal,
+    SettingsError,
+    findings_of,
+)
 from msgsvc_core.kernel.visible_text import check_visible
 
 #: Those of decision 0075, which the service itself speaks.
@@ -54,7 +61,7 @@ MAX_TAG_LENGTH = 35
 def check_tag(tag: str) -> str:
     """The same. Raises ValueError for what is no tag, or written otherwise."""
     if len(tag) > MAX_TAG_LENGTH or not _TAG.fullmatch(tag):
-        raise ValueError("must be a language's tag such as de, pt-BR or zh-Hant")
+        raise InvalidValue("must be a language's tag such as de, pt-BR or zh-Hant")
     return tag
 
 
@@ -63,7 +70,10 @@ def _check_language(tag: str, info: ValidationInfo) -> str:
     if listed is None:
         return check_tag(tag)
     if tag not in listed:
-        raise ValueError(f"must be {in_words(listed, 'or')}, which the setting languages lists")
+        raise InvalidValue(
+            "must be {languages}, which the setting languages lists",
+            languages=in_words(listed, "or"),
+        )
     return tag
 
 
@@ -78,9 +88,9 @@ Language = Annotated[
 Localized = str | dict[Language, str]
 
 
-def visible(most: int) -> WrapValidator:
-    """For the annotation of a field, `Annotated[Localized, visible(64)]`: each text has 1 to `most`
-    characters, and shows something."""
+def visible(limit: int) -> WrapValidator:
+    """Annotation for a field, `Annotated[Localized, visible(64)]`: each text has 1 to `limit` characters,
+    at least one of them visible."""
 
     def check(
         value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo
@@ -89,18 +99,22 @@ def visible(most: int) -> WrapValidator:
         try:
             text: Localized = validate(value)
         except ValidationError:
-            # Pydantic would tell of each kind that it is not, in terms of ours.
+            # Pydantic would report one error per member of the union, in terms of our types.
             by = "language" if listed is None else f"{in_words(listed)} (setting languages)"
-            raise ValueError(f"must be a text, or an object of texts by {by}") from None
+            raise InvalidValue(
+                "must be a text, or an object of texts by {languages}", languages=by
+            ) from None
         texts = [text] if isinstance(text, str) else list(text.values())
         if not texts:
             if listed is None:
-                raise ValueError("give a text")
-            raise ValueError(f"give a text, or one for {in_words(listed, 'or')}")
+                raise InvalidValue("give a text")
+            raise InvalidValue(
+                "give a text, or one for {languages}", languages=in_words(listed, "or")
+            )
         for each in texts:
             check_visible(each)
-            if len(each) > most:
-                raise ValueError(f"must be at most {most} characters")
+            if len(each) > limit:
+                raise InvalidValue("must be at most {limit} characters", limit=limit)
         return text
 
     return WrapValidator(check)
@@ -126,8 +140,8 @@ def closest(tag: str, languages: Iterable[str]) -> str | None:
 
 @cache
 def own_name(tag: str) -> str:
-    """What a language calls itself, so that who reads no other finds it: `Deutsch`."""
-    # Its data about languages are megabytes that who speaks no third one needs nothing of.
+    """The language's name for itself, so that its speakers recognise it: `Deutsch`."""
+    # Babel's language data takes megabytes; deployments without a third language do not need it.
     from babel import Locale, UnknownLocaleError  # noqa: PLC0415 - see above
 
     try:
@@ -138,13 +152,13 @@ def own_name(tag: str) -> str:
 
 
 def in_language(text: Localized, lang: str, default_lang: str) -> str:
-    """The text for somebody who reads `lang`: theirs, else the service's default, else any."""
+    """The text for a reader of `lang`: that language, else the service's default, else any."""
     return text if isinstance(text, str) else text[language_of(text, lang, default_lang)]
 
 
 def language_of(by_lang: Collection[str], lang: str, default_lang: str) -> str:
-    """In which of the languages there are somebody who reads `lang` is written to: their own or what it is a
-    variety of, else the service's default, else any."""
+    """The language used for a reader of `lang`: `lang` itself or its base language, else the service's
+    default, else any."""
     if lang in by_lang:
         return lang
     found = closest(lang, by_lang) or closest(default_lang, by_lang)
@@ -190,11 +204,11 @@ class Translate(Protocol):
 
 
 class Texts:
-    """The texts of one service, from the core's and every plugin's `locale` folder, each with the name of
-    the package whose texts are in it; what `own`, the deployer's folder, has goes before.
+    """Message catalogues of one service: the core's and every plugin's `locale` folder, each with its
+    package name. Catalogues in `own`, the deployer's folder, take precedence.
 
-    In English texts stand in the code, in Russian what is not translated is in English. Any other language
-    is brought by who wants it; what is missing of it is in the default language.
+    Source texts are English; untranslated Russian texts fall back to English. Other languages are supplied
+    by the deployer and fall back to the default language.
     """
 
     def __init__(
@@ -226,8 +240,8 @@ class Texts:
         return closest(lang or "", self.languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:
-        """What translates to `lang`. `module` is the `__name__` of who speaks: the texts of its package are
-        looked up, then the core's."""
+        """Translator to `lang`. `module` is the caller's `__name__`: its package's catalogue is searched
+        first, then the core's."""
         asked = (module.partition(".")[0], lang)
         found = self._translations.get(asked)
         if found is None:
@@ -298,6 +312,27 @@ def _all_of(texts: object) -> Sequence[str]:
 
 def _names_in(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def explained(
+    findings: Iterable[Finding], translate: Translate, label: Callable[[str], str] = str
+) -> str:
+    """What a refusal says, in a language: each text by the catalogue of the package that has it, else by the
+    core's. `label` says what a field is called where this is read."""
+    return "; ".join(_explained(finding, translate, label) for finding in findings)
+
+
+def _explained(finding: Finding, translate: Translate, label: Callable[[str], str]) -> str:
+    by_package = translate[finding.package] if finding.package else translate
+    params = {
+        name: explained(findings_of(value), translate, label)
+        if isinstance(value, Refusal)
+        else explained(value, translate, label)
+        if isinstance(value, Reasons)
+        else value
+        for name, value in finding.params.items()
+    }
+    return ": ".join((*map(label, finding.path), by_package(finding.msgid, **params)))
 
 
 def package_of(function: Callable[..., Any]) -> str:

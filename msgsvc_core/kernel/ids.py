@@ -1,7 +1,7 @@
-"""Public ids: a type prefix and the base62 of a UUIDv7, so that ids sort by time of creation.
+"""Public ids: a type prefix and the base62 of a UUIDv7, so that ids sort by creation time.
 
-Ids are no secrets, so their random part comes from a generator that is fast, and seeded anew in every
-process. What must not be guessed has a `new_token`, or is a `new_secret_id`.
+Ids are not secrets: their random part comes from a fast generator, reseeded in each process. Use
+`new_token` or `new_secret_id` for anything that must not be guessable.
 """
 
 import math
@@ -26,7 +26,7 @@ class _Stamps:
         self._lock = threading.Lock()
         self._last = 0
 
-    def take(self) -> int:
+    def next(self) -> int:
         nanoseconds = time.time_ns()
         stamp = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
         with self._lock:
@@ -56,7 +56,7 @@ def _encode(number: int, width: int) -> str:
 
 def uuid7() -> int:
     """128 bits of a UUIDv7 that grows with every call in this process."""
-    stamp = _stamps.take()
+    stamp = _stamps.next()
     low = 0b10 << 62 | random.getrandbits(62)
     return (stamp >> 12 << 16 | 0x7000 | stamp & 0xFFF) << 64 | low
 

@@ -52,7 +52,7 @@ class Providers:
         Raises `NotProvided` for a parameter whose type nothing provides, unless it has a default.
         """
         filled = {}
-        for name, kind in asked_for(function, given).items():
+        for name, kind in provided_arguments(function, given).items():
             if kind not in self._objects:
                 raise NotProvided(
                     f"{getattr(function, '__qualname__', function)} asks for"
@@ -62,7 +62,7 @@ class Providers:
         return partial(function, **filled) if filled else function
 
 
-def asked_for(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
+def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
     """The parameters of a handler that are to be provided, by name, with their types."""
     parameters = inspect.signature(function).parameters.values()
     names = [

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_core.kernel.clock import moment_of
+from msgsvc_core.kernel.clock import to_datetime
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: Characters of the name of a time zone.
 ZONE_LENGTH = 64
@@ -29,7 +30,7 @@ def zone(name: str) -> ZoneInfo:
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         pass
-    raise ValueError("there is no such time zone; give its IANA name, as Europe/Berlin")
+    raise InvalidValue("there is no such time zone; give its IANA name, as Europe/Berlin")
 
 
 def _check_zone(name: str) -> str:
@@ -48,7 +49,7 @@ def to_ms(moment: datetime) -> int:
 
 def local_of(ms: int, timezone: ZoneInfo) -> datetime:
     """What the clock shows then, without the time zone."""
-    return moment_of(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
+    return to_datetime(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
 
 
 def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:

@@ -1,4 +1,4 @@
-"""Value objects that are made thousands of times a second, and whole numbers read from text."""
+"""`value_object` for frozen dataclasses created thousands of times a second; integers parsed from text."""
 
 from dataclasses import dataclass
 from typing import TypeVar, dataclass_transform
@@ -16,7 +16,7 @@ def value_object(cls: type[T]) -> type[T]:
     return dataclass(slots=True)(cls)
 
 
-#: Digits of one at most. Python refuses to read thousands, and the databases hold 18.
+#: Maximum digits of an integer. Python refuses to parse thousands of digits, and the databases hold 18.
 MOST_DIGITS = 15
 
 

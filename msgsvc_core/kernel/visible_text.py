@@ -1,7 +1,9 @@
-"""Whether anything of a text is seen: a message that nobody sees is a mistake of the caller's."""
+"""Whether a text has visible characters: an invisible message is a caller's mistake."""
 
 import re
 import unicodedata
+
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: What is seen in any case, and is there in nearly every text: it spares a look at each character.
 _PLAIN = re.compile(r"[!-~]")
@@ -30,5 +32,5 @@ def has_visible(text: str) -> bool:
 def check_visible(text: str) -> str:
     """The same. Raises ValueError for a text of spaces and invisible characters alone."""
     if not has_visible(text):
-        raise ValueError("must hold more than spaces and invisible characters")
+        raise InvalidValue("must hold more than spaces and invisible characters")
     return text

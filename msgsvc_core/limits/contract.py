@@ -1,4 +1,4 @@
-"""What a rate limiter promises, and the answer it gives."""
+"""The rate limiter contract and its result."""
 
 from typing import Literal, Protocol, Self
 
@@ -39,11 +39,11 @@ class Window:
 class Limiter(Protocol):
     """Allows at most `limit` hits of a key in any `window_s` seconds.
 
-    The window slides: each hit frees its slot exactly `window_s` after it was made. Refused hits
-    take no slot, so a client that keeps knocking is not shut out for longer. The same key with
-    another `window_s` is counted apart. ValueError for a limit or window below 1.
+    A sliding window: each hit frees its slot exactly `window_s` after it was made. Refused hits take no
+    slot, so a client that keeps retrying is not locked out for longer. The same key with another `window_s`
+    is a separate counter. ValueError for a limit or window below 1.
 
-    `when_away` is strict unless the caller says otherwise: who forgets it gets a limit that holds.
+    `when_away` defaults to the strict behaviour.
     """
 
     async def hit(

@@ -5,17 +5,17 @@ from collections import OrderedDict, deque
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 
-#: Keys each hit looks at to drop idle ones. It adds one key at most, so two keep ahead of it.
+#: Idle keys checked per hit. A hit adds at most one key, so two are enough to keep up.
 SWEEP_STEP = 2
 
 
 class MemoryLimiter:
     """An exact sliding window; see `Limiter`.
 
-    Memory is bounded by the hits still inside their windows: every hit drops a few keys that have
-    gone idle. No method awaits between reading and writing, which makes each atomic on its loop.
-    Windows are measured in time that passed, so a clock that is set neither opens nor shuts a key.
-    A process's own memory is never away, so `when_away` changes nothing here.
+    Memory is bounded by the hits inside their windows: every hit evicts a few idle keys. No method awaits
+    between reading and writing, which makes each atomic on its event loop. Windows use monotonic time, so
+    setting the clock neither opens nor closes a key. A process's own memory is always available, so
+    `when_away` has no effect.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -79,7 +79,7 @@ class MemoryLimiter:
         # More hits than the limit are there when it was lowered meanwhile: the next slot then frees
         # with the hit that brings their number below it, not with the oldest.
         since_ms = times[max(0, len(times) - limit)] if times else now_ms
-        # Clients are told a time of the clock.
+        # Clients get wall-clock time.
         unix_ms = self._clock.now_ms()
         return Window.at(
             unix_ms,

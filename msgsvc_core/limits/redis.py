@@ -63,7 +63,7 @@ return {allowed and 1 or 0, used, (tonumber(since) or now) + window_ms, now}
 log = structlog.get_logger(__name__)
 
 
-class RedisAway(Exception):
+class RedisUnavailable(Exception):
     """Redis did not answer in time, or not as it should."""
 
 
@@ -141,8 +141,8 @@ class RedisLimiter:
     ) -> Window:
         check_limit(limit, window_s)
         try:
-            return await self._ask("hit", key, limit, window_s)
-        except RedisAway:
+            return await self._call("hit", key, limit, window_s)
+        except RedisUnavailable:
             _refuse_if(when_away)
             return await self._local.hit(key, limit, window_s)
 
@@ -151,17 +151,17 @@ class RedisLimiter:
     ) -> Window:
         check_limit(limit, window_s)
         try:
-            return await self._ask("peek", key, limit, window_s)
-        except RedisAway:
+            return await self._call("peek", key, limit, window_s)
+        except RedisUnavailable:
             _refuse_if(when_away)
             return await self._local.peek(key, limit, window_s)
 
-    async def _ask(self, action: str, key: str, limit: int, window_s: int) -> Window:
-        """Raises `RedisAway`, at once between two trials."""
+    async def _call(self, action: str, key: str, limit: int, window_s: int) -> Window:
+        """Raises `RedisUnavailable`, immediately between two reconnection attempts."""
         # Waiting for one's turn is no sign that Redis is away, so it stands outside the timeout.
         async with self._calls:
             if not self._may_try():
-                raise RedisAway
+                raise RedisUnavailable
             now = "" if self._server_time else str(self._clock.now_ms())
             try:
                 async with asyncio.timeout(self._timeout_s):
@@ -171,7 +171,7 @@ class RedisLimiter:
                     )
             except (RedisError, OSError) as error:
                 self._failed(error)
-                raise RedisAway from error
+                raise RedisUnavailable from error
         self._succeeded()
         return Window.at(
             now_ms, allowed=allowed == 1, limit=limit, used=used, frees_at_ms=frees_at_ms

@@ -31,12 +31,12 @@ class StoredHits:
         self._clock = clock
 
     async def hit(self, tx: Tx, key: str, limit: int, window_s: int) -> Window:
-        """As of `Limiter.hit`. Others who hit the key wait until the transaction ends."""
+        """As `Limiter.hit`. Concurrent hits of the key wait until the transaction ends."""
         check_limit(limit, window_s)
         stored_key = digest(f"{window_s}:{key}")
         await tx.lock(f"limit:{stored_key}")
         now_ms = self._clock.now_ms()
-        newest_ms = await self._forget_future(tx, stored_key, now_ms)
+        newest_ms = await self._delete_future(tx, stored_key, now_ms)
         hits = await _inside(tx, stored_key, now_ms - window_s * 1000)
         await tx.execute(
             "DELETE FROM core_limit_hits WHERE key = :key AND number < :first",
@@ -66,7 +66,7 @@ class StoredHits:
         allowed = hits.count < limit
         return await _window(tx, stored_key, hits, limit, window_s, now_ms, allowed=allowed)
 
-    async def _forget_future(self, tx: Tx, stored_key: str, now_ms: int) -> int:
+    async def _delete_future(self, tx: Tx, stored_key: str, now_ms: int) -> int:
         """The time of the newest hit that is left, 0 without any."""
         newest = (
             "SELECT at_ms FROM core_limit_hits WHERE key = :key ORDER BY number DESC LIMIT 1",
@@ -102,7 +102,7 @@ class DatabaseLimiter:
         if when_away == "count_locally":
             return await self._memory.hit(key, limit, window_s)
         check_limit(limit, window_s)
-        async with self._db.transaction(few=True) as tx:
+        async with self._db.transaction(inline=True) as tx:
             return await self._stored.hit(tx, key, limit, window_s)
 
     async def peek(
@@ -120,7 +120,7 @@ class DatabaseLimiter:
         """Nothing to do; what was counted stays."""
 
     async def check(self) -> None:
-        """Always well: a database that is away is told of elsewhere."""
+        """Always healthy: an unavailable database is reported elsewhere."""
 
 
 async def _inside(tx: Tx, stored_key: str, since_ms: int) -> _Hits:

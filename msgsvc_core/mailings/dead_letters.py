@@ -24,7 +24,7 @@ class DeadMailings:
         self._mailings = mailings
         self._outcomes = outcomes
 
-    async def bury(self, tx: Tx, job: Job, _error: str) -> None:
+    async def dead_letter(self, tx: Tx, job: Job, _error: str) -> None:
         """Pauses the mailing, and who reads why may have it go on; one that was cancelled comes to its
         end."""
         key = job.project_id or "", job.payload["job_id"]

@@ -123,7 +123,7 @@ class Letters:
         for (letter, _), check in zip(with_file, checks, strict=False):
             letter.failure = check.failure
             if not check.done:
-                letter.again_in_ms = ceil(check.look_again_s * 1000)
+                letter.again_in_ms = ceil(check.retry_in_s * 1000)
 
     async def send(self, post: SendContext, letter: RecipientDelivery) -> None:
         """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""

@@ -51,7 +51,7 @@ class MailingExpansion:
             asked = Audience.model_validate(mailing.audience)
             # Without its tags, a mailing to all but some would go to all.
             if missing := await missing_name(tx, project_id, asked):
-                await self._cancel(tx, mailing, f"when it was to begin: {missing}")
+                await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
             end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)
             if end is None:

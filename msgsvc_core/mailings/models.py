@@ -10,6 +10,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import check_source
@@ -23,33 +24,32 @@ RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
 class Audience(RequestModel):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
 
-    all: OnlyTrue | None = Field(None, description="Everybody who is subscribed.")
+    all: OnlyTrue | None = Field(None, description="All active subscribers.")
     tags_any: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="They carry one of these tags at least."
+        None, min_length=1, max_length=100, description="Subscribers with any of these tags."
     )
     tags_all: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="They carry all of these tags."
+        None, min_length=1, max_length=100, description="Subscribers with all of these tags."
     )
     tags_none: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="They carry none of these tags."
+        None, min_length=1, max_length=100, description="Subscribers with none of these tags."
     )
     permission: PermissionKey | None = Field(
-        None, description="They have granted it, and still have when the message is sent."
+        None, description="Subscribers who granted it; checked again when the message is sent."
     )
     channels: list[str] | None = Field(None, min_length=1, max_length=100)
     langs: list[Language] | None = Field(None, min_length=1, max_length=10)
     subscriber_ids: list[str] | None = Field(
         None,
         min_length=1,
-        description="At most 10,000. Of those who are named, whoever has left, has blocked the bot or is"
-        " not there is `skipped`.",
+        description="At most 10,000. Unsubscribed, blocked and unknown ones are `skipped`.",
     )
 
     @model_validator(mode="after")
     def _all_or_some(self) -> "Audience":
         filters = [name for name in self.model_fields_set - {"all"} if getattr(self, name)]
         if (self.all is None) == (not filters):
-            raise ValueError("give either all, or one filter at least")
+            raise InvalidValue("give either all, or one filter at least")
         return self
 
     @property
@@ -83,15 +83,15 @@ class MailingMessage(RequestModel):
         default_factory=list, description="Rows from top to bottom."
     )
     permission: PermissionKey | None = Field(
-        None, description="Skipped for those who have not granted it when it is sent."
+        None, description="Skipped for recipients who have not granted it when it is sent."
     )
-    silent: bool = Field(False, description="Deliver without a sound.")
+    silent: bool = Field(False, description="Deliver without a notification sound.")
     expires_in: int | None = Field(
         None,
         ge=1,
         le=30 * 24 * 3600,
-        description="Those who are not reached so many seconds after `send_at`, or after the call"
-        " without it, are skipped.",
+        description="Seconds after `send_at`, or after the request, when remaining recipients are "
+        "skipped.",
     )
     metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
 

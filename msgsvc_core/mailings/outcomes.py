@@ -64,7 +64,7 @@ class MailingOutcomes:
             outcomes.append(again)
         # People before their rows, as an erasure has them: two that go the other way would deadlock.
         lost = [each.subscriber.user_id for each in _lost(letters)]
-        await self._subscribers.hold(tx, letters[0].subscriber.bot, lost)
+        await self._subscribers.lock(tx, letters[0].subscriber.bot, lost)
         # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
         noted = await ledger.note(tx, post.mailing, outcomes)
         ended = [end for subscriber_id, end in ends.items() if subscriber_id in noted]
@@ -117,7 +117,7 @@ class MailingOutcomes:
         way = await store.find_way(tx, *mailing.key, post.line.key)
         if way is None or not way.in_hand:
             return
-        found = await self._subscribers.find_many(
+        found = await self._subscribers.get_many(
             tx, [(mailing.project_id, subscriber_id) for subscriber_id in way.in_hand]
         )
         letters = [RecipientDelivery(subscriber, 0, job) for subscriber in found.values()]

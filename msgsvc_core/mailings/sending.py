@@ -1,7 +1,7 @@
-"""Sends a mailing by one bot: a job that takes people in hand, and writes down what became of them.
+"""Sends a mailing by one bot: a job that claims recipients and records their outcomes.
 
-Whom it has in hand stands in one row, written before their calls begin. If the process dies, exactly
-they are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
+The recipients in flight are stored in one row before their calls start. If the process dies, exactly they
+are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, OnDead
-from msgsvc_core.kernel.aio import A_TURN, yield_every
+from msgsvc_core.kernel.aio import BATCH, yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import ledger, pace, store
 from msgsvc_core.mailings.content import read_column
@@ -48,7 +48,7 @@ TOGETHER = 0.5
 #: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
 #: a hundred that begin together all answers come together: the answer to a statement waits behind them,
 #: and while the next statement's is awaited no call is left to be made. Lanes, whose batches make fewer
-#: statements, lose nothing with `A_TURN` there.
+#: statements, lose nothing with `BATCH` there.
 A_TURN_WITH_STATEMENTS = 5
 
 #: Seconds after which a way gives its place in the lane back: others may wait for it, or be due.
@@ -87,7 +87,7 @@ class MailingSender:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, few=True)
+        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True)
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Goes on with the mailings of a batch, side by side; they share what may be in hand."""
@@ -96,7 +96,7 @@ class MailingSender:
         # Their calls are reckoned one by one.
         line.ended(jobs)
         most = max(1, MOST_IN_HAND // len(jobs))
-        async with self._channels.use(key) as channel:
+        async with self._channels.borrow(key) as channel:
             turns = [_Turn(self, ctx, job, channel, line, most) for job in jobs]
             ended = await asyncio.gather(*(turn.run() for turn in turns), return_exceptions=True)
         for failure in ended:
@@ -361,7 +361,7 @@ class _Turn:
     ) -> list[RecipientDelivery]:
         """Letters to those of `taken` who get one; the others are skipped."""
         project_id = post.mailing.project_id
-        found = await self._sender.subscribers.find_many(
+        found = await self._sender.subscribers.get_many(
             tx, [(project_id, each.subscriber_id) for each in taken]
         )
         now_ms = self._clock.now_ms()
@@ -419,7 +419,7 @@ class _Turn:
     async def _send_all(
         self, post: SendContext, letters: Sequence[RecipientDelivery], step_s: float
     ) -> None:
-        a_turn = A_TURN_WITH_STATEMENTS if self._shares_loop else A_TURN
+        a_turn = A_TURN_WITH_STATEMENTS if self._shares_loop else BATCH
         async for number, letter in yield_every(enumerate(letters), a_turn):
             self._go(self._send(post, letter, number * step_s))
 
@@ -456,7 +456,7 @@ class _Turn:
             return
         now_ms = self._clock.now_ms()
         if check.failure is None:
-            self._over, self._again_ms = True, now_ms + round(check.look_again_s * 1000)
+            self._over, self._again_ms = True, now_ms + round(check.retry_in_s * 1000)
             return
         self._tries = job.payload["tries"] + 1
         away = check.failure.reason is Reason.PLATFORM_UNAVAILABLE

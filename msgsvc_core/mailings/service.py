@@ -318,7 +318,7 @@ class Mailings:
         changed = await store.set_status(tx, project_id, job_id, status, before, now_ms=now_ms)
         mailing = await self._locked(tx, project_id, job_id)
         if not changed:
-            raise Conflict(f"it is {mailing.status}")
+            raise Conflict("it is {status}", status=mailing.status)
         return mailing
 
     async def _locked(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
@@ -329,4 +329,4 @@ class Mailings:
 
 
 def _not_found(job_id: str) -> NotFound:
-    return NotFound(f"there is no broadcast {job_id!r}")
+    return NotFound("there is no broadcast {job_id!r}", job_id=job_id)

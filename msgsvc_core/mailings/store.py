@@ -332,7 +332,7 @@ async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingSha
 
 
 async def set_way(tx: Tx, project_id: str, job_id: str, way: MailingShard) -> None:
-    """Notes how far a way has come, and whom it has in hand."""
+    """Records a shard's progress, and its recipients in flight."""
     await tx.execute(
         "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
         f" is_done = :is_done WHERE {_KEY} AND bot = :bot",

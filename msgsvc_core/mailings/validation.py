@@ -69,7 +69,7 @@ class MailingValidation:
     async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
         if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
-            raise ValidationFailed("send_at: is in the past")
+            raise ValidationFailed("is in the past", field="send_at")
         self._check_sizes(new)
         await self._check_names(tx, project_id, new)
         content = await self.content_of(tx, project_id, new.message)
@@ -84,7 +84,7 @@ class MailingValidation:
         """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
         and for more than there may be."""
         if missing := await missing_name(tx, project_id, asked):
-            raise ValidationFailed(missing)
+            raise missing
         self._check_channel_names(project_id, asked)
         return sum((await self._counts(tx, project_id, asked)).values())
 
@@ -104,16 +104,19 @@ class MailingValidation:
     def _check_sizes(self, new: NewMailing) -> None:
         most = self._limits.broadcast_ids
         if len(new.audience.subscriber_ids or ()) > most:
-            raise ValidationFailed(f"audience.subscriber_ids: at most {most:,}")
+            raise ValidationFailed("at most {limit:,}", field="audience.subscriber_ids", limit=most)
         # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
         for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
             if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
                 raise ValidationFailed(
-                    f"audience.subscriber_ids[{number}]: must be the id of a subscriber, sub_..."
+                    "must be the id of a subscriber, sub_...",
+                    field=f"audience.subscriber_ids[{number}]",
                 )
         metadata = new.message.metadata
         if metadata is not None and len(json.dumps(metadata)) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
+            )
 
     async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
         missing = await missing_name(tx, project_id, new.audience)
@@ -121,28 +124,31 @@ class MailingValidation:
         if missing is None and permission is not None:
             missing = await _missing_permission(tx, project_id, "permission", permission)
         if missing is not None:
-            raise ValidationFailed(missing)
+            raise missing
         self._check_channel_names(project_id, new.audience)
 
     def _check_channel_names(self, project_id: str, asked: Audience) -> None:
         for channel in asked.channels or ():
-            if self._channels.of(project_id, channel) is None:
-                raise ValidationFailed(f"audience.channels: there is no channel {channel!r}")
+            if self._channels.resolve(project_id, channel) is None:
+                raise ValidationFailed(
+                    "there is no channel {channel!r}", field="audience.channels", channel=channel
+                )
 
     async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
         """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
         most = self._limits.broadcast_recipients
         counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
         if sum(counts.values()) > most:
-            raise ValidationFailed(f"audience: more than {most:,} subscribers")
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return counts
 
     def _check_shown(self, content: MailingContent) -> None:
         """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
         for name in content.unknown:
             raise ValidationFailed(
-                f"variables.{name}: is required, or needs a default for who lacks it;"
-                f" every recipient has {', '.join(ALWAYS)}"
+                "is required, or needs a default for who lacks it; every recipient has {names}",
+                field=f"variables.{name}",
+                names=", ".join(ALWAYS),
             )
         sample = dict.fromkeys(content.personal, "x")
         for lang in self.languages:
@@ -156,7 +162,9 @@ class MailingValidation:
             for lang in self.languages if channel else ():
                 shown = content.render(lang, self.default_lang, sample, most=2**31)
                 if channel and (problem := channel.problem(shown)):
-                    raise ValidationFailed(f"on {channel.name}: {problem}")
+                    raise ValidationFailed(
+                        "on {name}: {problem}", name=channel.name, problem=problem
+                    )
 
     def render(
         self, content: MailingContent, lang: str, values: Mapping[str, str]
@@ -166,24 +174,28 @@ class MailingValidation:
         try:
             return content.render(lang, self.default_lang, values, most)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
 
 
-async def missing_name(tx: Tx, project_id: str, asked: Audience) -> str | None:
-    """What an audience goes by that the project does not have, for people; None if it has all.
+async def missing_name(tx: Tx, project_id: str, asked: Audience) -> ValidationFailed | None:
+    """What an audience goes by that the project does not have; None if it has all.
 
     Without it, an audience would be nobody, or everybody.
     """
     for field in ("tags_any", "tags_all", "tags_none"):
         tags: Sequence[str] = getattr(asked, field) or ()
         if tags and (missing := await audience.missing_tags(tx, project_id, tags)):
-            return f"audience.{field}: this project has no tag {missing[0]!r}"
+            return ValidationFailed(
+                "this project has no tag {name!r}", field=f"audience.{field}", name=missing[0]
+            )
     if asked.permission is not None:
         return await _missing_permission(tx, project_id, "audience.permission", asked.permission)
     return None
 
 
-async def _missing_permission(tx: Tx, project_id: str, field: str, key: str) -> str | None:
+async def _missing_permission(
+    tx: Tx, project_id: str, field: str, key: str
+) -> ValidationFailed | None:
     if await find_permissions(tx, [(project_id, key)]):
         return None
-    return f"{field}: this project has no permission {key!r}"
+    return ValidationFailed("this project has no permission {key!r}", field=field, key=key)

@@ -1,4 +1,4 @@
-"""Members: the people of a project who work with it, and who they are in messengers."""
+"""Members: the people who work in a project, and their messenger accounts."""
 
 from msgsvc_core.members.models import Member, Role
 from msgsvc_core.members.service import Members

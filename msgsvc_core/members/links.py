@@ -1,4 +1,4 @@
-"""Links by which members say who they are in a messenger: each works once, for who opens it first."""
+"""Single-use links that bind a member to a messenger account."""
 
 import hashlib
 
@@ -31,13 +31,13 @@ class MemberLinks:
     async def create(
         self, tx: Tx, project_id: str, member_id: str, expires_in_s: int
     ) -> tuple[str, int]:
-        """A new link's start payload, and when it ends, in Unix milliseconds.
+        """A new link's start payload, and its expiry in Unix milliseconds.
 
-        Raises `NotFound`, and `Conflict` for who was removed.
+        Raises `NotFound`, and `Conflict` for a removed member.
         """
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         if member.status != "active":
-            raise Conflict(f"{member_id} was removed; add them anew")
+            raise Conflict("{member_id} was removed; add them anew", member_id=member_id)
         token = new_token()
         expires_at_ms = self._clock.now_ms() + expires_in_s * 1000
         await store.insert_link(tx, project_id, member_id, _digest(token), expires_at_ms)
@@ -53,11 +53,11 @@ class MemberLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._projects.find(ctx.tx, project_id)
+        project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
-        # Whoever else opens it, or removes the member, waits; what they did meanwhile shows now.
-        member = await store.hold(ctx.tx, project_id, link["member_id"])
+        # Concurrent use of the link, or removal of the member, waits here; its result is visible now.
+        member = await store.lock(ctx.tx, project_id, link["member_id"])
         link = await self._find(ctx, digest)
         if member is None or link is None or not await self._may_use(ctx, link):
             return False
@@ -73,7 +73,11 @@ class MemberLinks:
         await store.use_link(ctx.tx, digest, subscriber.subscriber_id)
         await self._members.bind(ctx.tx, project_id, member.member_id, subscriber.subscriber_id)
         _ = ctx._
-        said = _("{name}, you work for {project} here.", name=member.name, project=project.name)
+        said = _(
+            "{name}, you are now an agent of {project} here.",
+            name=member.name,
+            project=project.name,
+        )
         await ctx.reply(OutgoingMessage(said))
         return True
 
@@ -85,7 +89,7 @@ class MemberLinks:
         if link["used_by"] is None:
             return True
         key = (link["project_id"], link["used_by"])
-        opened_by = (await self._subscribers.find_many(ctx.tx, [key])).get(key)
+        opened_by = (await self._subscribers.get_many(ctx.tx, [key])).get(key)
         return opened_by is not None and (opened_by.bot, opened_by.user_id) == (
             ctx.channel,
             ctx.update.user.user_id,

@@ -9,10 +9,11 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import has_visible
 
-#: What somebody may do; `agent` and those above it answer customers.
+#: Roles; `agent` and higher answer customers.
 Role = Literal["owner", "admin", "agent", "viewer"]
 ANSWERING: tuple[Role, ...] = ("owner", "admin", "agent")
 
@@ -36,8 +37,8 @@ class Membership:
 
 @value_object
 class Member:
-    """Somebody of the project's own people. `subscriber_ids` is who they are in messengers, the one who
-    was linked first before the others; who was removed is nobody there."""
+    """A member of a project. `subscriber_ids` are their messenger accounts, the first linked first; empty
+    after removal."""
 
     project_id: str
     member_id: str
@@ -58,22 +59,23 @@ class Member:
 def _visible(name: str) -> str:
     name = " ".join(name.split())
     if not has_visible(name) or not name.isprintable():
-        raise ValueError("must hold letters, and no control characters")
+        raise InvalidValue("must hold letters, and no control characters")
     return name
 
 
 Name = Annotated[
     str,
-    Field(max_length=NAME_LENGTH, description="What colleagues and customers read."),
+    Field(max_length=NAME_LENGTH, description="Name shown to colleagues and customers."),
     AfterValidator(_visible),
 ]
 Email = Annotated[
     str,
-    Field(max_length=320, description="In any case; it is kept in small letters."),
+    Field(max_length=320, description="Case-insensitive; stored in lowercase."),
     AfterValidator(normalized),
 ]
 AnyRole = Annotated[
-    Role, Field(description="Owners, admins and agents answer customers; viewers look on.")
+    Role,
+    Field(description="Owners, admins and agents answer customers; viewers have read-only access."),
 ]
 
 
@@ -104,7 +106,9 @@ class MemberLinkBody(RequestModel):
 class MemberQuery(PageQuery):
     """Filters, both of which a member must meet, and paging."""
 
-    status: MemberStatus = Field("active", description="Those that were removed are shown apart.")
+    status: MemberStatus = Field(
+        "active", description="Filter by status; removed members are listed separately."
+    )
     role: Role | None = None
 
 

@@ -1,4 +1,4 @@
-"""What protects owners from whoever holds an API key."""
+"""Protects owners from holders of an API key; implemented by the plugin that signs owners in."""
 
 from collections.abc import Awaitable, Callable
 
@@ -29,5 +29,5 @@ class OwnerProtection:
         await self._check_role(tx, project_id, member_id, role)
 
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Raises `Conflict` where an API key may not change who a member is, or who speaks as them."""
+        """Raises `Conflict` where an API key may not change a member's identity or messenger accounts."""
         await self._check_identity(tx, project_id, member_id)

@@ -70,6 +70,8 @@ class MemberQuota:
 
 def _full(plan: Plan) -> Conflict:
     return Conflict(
-        f"the plan {plan.name!r} has {plan.max_members} member(s) for each project, its owner among"
-        " them; another plan has more, and the operator of the service changes it"
+        "the plan {name!r} has {limit} member(s) for each project, its owner among them;"
+        " another plan has more, and the operator of the service changes it",
+        name=plan.name,
+        limit=plan.max_members,
     )

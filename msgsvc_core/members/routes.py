@@ -26,12 +26,12 @@ router = Router(area="members")
 class RemovingQuery(Query):
     """How thoroughly."""
 
-    erase: bool = Field(default=False, description="Remove name and e-mail too, for good.")
+    erase: bool = Field(default=False, description="Also erase name and email permanently.")
 
 
 @router.get("/v1/members", errors=(BadRequest,))
 async def list_members(ctx: Context, query: MemberQuery, members: Members) -> MemberList:
-    """Lists the project's members, newest first; those who were removed with `status=removed`."""
+    """Lists the project's members, newest first; removed ones with `status=removed`."""
     found = await members.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda member: member.member_id)
     return MemberList(data=[MemberAnswer.of(one) for one in page], next_cursor=following)
@@ -39,21 +39,21 @@ async def list_members(ctx: Context, query: MemberQuery, members: Members) -> Me
 
 @router.post("/v1/members", status=201, errors=(Conflict,), audited=True)
 async def add_member(ctx: Context, body: AddMemberBody, members: Members) -> MemberAnswer:
-    """Adds a member. An e-mail names one member of a project, in whatever case it is written."""
+    """Adds a member. An email, in any case, identifies one member of a project."""
     return MemberAnswer.of(await members.add(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/members/{member_id}", errors=(NotFound,))
 async def get_member(ctx: Context, member_id: str, members: Members) -> MemberAnswer:
-    """Shows one member, also one who was removed."""
-    return MemberAnswer.of(await members.find(ctx.tx, ctx.project_id, member_id))
+    """Shows one member, including a removed one."""
+    return MemberAnswer.of(await members.get(ctx.tx, ctx.project_id, member_id))
 
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def update_member(
     ctx: Context, member_id: str, body: UpdateMemberBody, owners: OwnerProtection, members: Members
 ) -> MemberAnswer:
-    """Changes a member's name, e-mail and role; what is left out stays.
+    """Changes a member's name, email and role; omitted fields stay unchanged.
 
     Who signs in to the dashboard is made an owner there, and ends as one there; such an owner's name and
     e-mail change there too.
@@ -73,7 +73,7 @@ async def delete_member(
     owners: OwnerProtection,
     members: Members,
 ) -> None:
-    """Removes a member, who from then on works no more, in messengers neither.
+    """Removes a member; they can no longer answer customers, in messengers neither.
 
     They are still shown where they worked; with `erase=true` their name and e-mail are gone as well. An
     owner who signs in to the dashboard is removed there.
@@ -92,7 +92,7 @@ async def link_member(
     member_links: MemberLinks,
     channels: Channels,
 ) -> LinkAnswer:
-    """Makes a link by which a member works inside a messenger: whoever opens it first is that member.
+    """Creates a link that connects a member to a messenger account: the first person to open it.
 
     One per channel, also as a QR code, and all together work once. Give it to nobody else. An owner who
     signs in to the dashboard is linked there.
@@ -113,5 +113,5 @@ async def link_member(
     "/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,), audited=True
 )
 async def unlink_member(ctx: Context, member_id: str, subscriber_id: str, members: Members) -> None:
-    """Ends what a member does by one messenger; they stay a subscriber there."""
+    """Unlinks a member from one messenger; they stay a subscriber there."""
     await members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)

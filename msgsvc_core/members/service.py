@@ -1,4 +1,4 @@
-"""The rules of members: one e-mail, one member; who is removed works no more, from that moment on."""
+"""The rules of members: one member per e-mail; removal takes effect immediately."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from msgsvc_core.members.models import (
 )
 from msgsvc_core.members.quota import MemberQuota
 
-#: Told of a change of a member, before and after it (None: erased), in its transaction.
+#: Called with a member before and after a change (None: erased), in its transaction.
 OnMemberChanged = Callable[[Tx, Member, Member | None], Awaitable[None]]
 
 
@@ -31,25 +31,27 @@ class Members:
         self._quota = quota
         self._on_changed = on_changed
 
-    async def find(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        """A member, also one who was removed. Raises `NotFound`, for another project's id as well."""
-        member = (await store.find_many(tx, project_id, [member_id])).get(member_id)
+    async def get(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        """A member, including removed ones. Raises `NotFound`, for another project's id as well."""
+        member = (await store.get_many(tx, project_id, [member_id])).get(member_id)
         if member is None:
             raise _missing(member_id)
         return member
 
-    async def find_many(
+    async def get_many(
         self, tx: Tx, project_id: str, member_ids: Sequence[str]
     ) -> dict[str, Member]:
-        """Those that there are, by their id, also those that were removed."""
-        return await store.find_many(tx, project_id, member_ids)
+        """Existing members by id, including removed ones."""
+        return await store.get_many(tx, project_id, member_ids)
 
-    async def of_subscriber(self, tx: Tx, project_id: str, subscriber_id: str) -> Member | None:
-        """The active member who this subscriber is; None for everybody else."""
+    async def find_by_subscriber(
+        self, tx: Tx, project_id: str, subscriber_id: str
+    ) -> Member | None:
+        """The active member with this messenger account, or None."""
         return await store.find_by_subscriber(tx, project_id, subscriber_id)
 
-    async def of_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
-        """The active member who this account is; None for an owner who is no member, too."""
+    async def find_by_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
+        """The active member with this account; None for an owner who is not a member."""
         return await store.find_by_account(tx, project_id, account_id)
 
     async def link_account(self, tx: Tx, project_id: str, member_id: str, account_id: str) -> None:
@@ -57,7 +59,7 @@ class Members:
         account is another member there, and for one more person than the plan has."""
         async with self._quota.keeping_room(tx, project_id):
             if not await store.set_account(tx, project_id, member_id, account_id):
-                raise NotFound(f"there is no active member {member_id!r}")
+                raise NotFound("there is no active member {member_id!r}", member_id=member_id)
 
     async def accounts_of(
         self, tx: Tx, project_id: str, member_id: str | None = None
@@ -78,9 +80,9 @@ class Members:
         """Whether the project would still have an owner without that member."""
         return await store.has_other_owner(tx, project_id, member_id)
 
-    async def of_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
-        """Who the person that a bot knows is: the active member in each project, with the id of the
-        subscriber by which they are it."""
+    async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
+        """The active member behind a messenger account in each project, with the id of the linked
+        subscriber."""
         found = []
         for project_id, subscriber_id in await store.subscribers_of_person(tx, bot, user_id):
             member = await store.find_by_subscriber(tx, project_id, subscriber_id)
@@ -89,7 +91,7 @@ class Members:
         return found
 
     async def list_agents(self, tx: Tx, project_id: str) -> list[Member]:
-        """The active members who answer customers, the oldest first."""
+        """Active members who answer customers, the oldest first."""
         return await store.list_agents(tx, project_id)
 
     async def page(self, tx: Tx, project_id: str, query: MemberQuery) -> list[Member]:
@@ -115,12 +117,12 @@ class Members:
     async def change(
         self, tx: Tx, project_id: str, member_id: str, body: UpdateMemberBody
     ) -> Member:
-        """The member after the change. Raises `NotFound`, and `Conflict` for an e-mail that another one
-        has, for one more person than the plan has, and for who was removed."""
+        """The member after the change. Raises `NotFound`, and `Conflict` for an e-mail in use, for
+        exceeding the plan, and for a removed member."""
         email = body.email
         if email is None:
             return await self._change(tx, project_id, member_id, body)
-        # Two who are given the same at once would both find it free.
+        # Two concurrent requests with the same e-mail would both find it free.
         await tx.lock(f"member {email} of {project_id}")
         async with self._quota.keeping_room(tx, project_id):
             return await self._change(tx, project_id, member_id, body)
@@ -136,45 +138,47 @@ class Members:
             await store.update(tx, project_id, member_id, changes)
         after = replace(before, **changes)
         if after != before:
-            await self._tell(tx, before, after)
+            await self._notify_changed(tx, before, after)
         return after
 
     async def remove(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Ends what somebody does for the project; who was removed before stays so.
+        """Removes a member; a repeated removal changes nothing.
 
-        They are shown where their name stands, and their e-mail is free. Raises `NotFound`.
+        The name still shows in past work, and the e-mail can be used again. Raises `NotFound`.
         """
-        before = await self._held(tx, project_id, member_id)
+        before = await self._lock(tx, project_id, member_id)
         now_ms = self._clock.now_ms()
-        if not await store.end(tx, project_id, member_id, now_ms):
+        if not await store.mark_removed(tx, project_id, member_id, now_ms):
             return
         await store.unbind(tx, project_id, member_id, None)
         await store.delete_links(tx, project_id, member_id, None)
         after = replace(before, status="removed", removed_at_ms=now_ms, subscriber_ids=())
-        await self._tell(tx, before, after)
+        await self._notify_changed(tx, before, after)
 
     async def erase(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Removes somebody with their name and e-mail, for good. Raises `NotFound`.
+        """Erases a member's name and e-mail. Raises `NotFound`.
 
-        Their id may stand where they worked. Who they are in messengers is a subscriber of the project
-        all the same, and erased as such.
+        The id may stay in past work. Their messenger accounts are subscribers of the project, and are
+        erased as such.
         """
-        before = await self._held(tx, project_id, member_id)
+        before = await self._lock(tx, project_id, member_id)
         await store.delete(tx, project_id, member_id)
-        await self._tell(tx, before, None)
+        await self._notify_changed(tx, before, None)
 
     async def unlink(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> None:
-        """Ends what somebody does by one messenger; they stay a subscriber there. Raises `NotFound`."""
-        before = await self._held(tx, project_id, member_id)
+        """Unbinds a messenger account; it stays a subscriber. Raises `NotFound`."""
+        before = await self._lock(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
-            raise NotFound(f"the member has no subscriber {subscriber_id!r}")
-        # Who has opened a link may open it again; not to come back.
+            raise NotFound(
+                "the member has no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+            )
+        # An opened link works again only for the member it was opened by, not after unlinking.
         await store.delete_links(tx, project_id, member_id, subscriber_id)
-        await self._tell(tx, before, _without(before, subscriber_id))
+        await self._notify_changed(tx, before, _without(before, subscriber_id))
 
     async def bind(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> Member:
-        """Makes a subscriber this member's, and nobody else's. Raises `NotFound`, and `Conflict` for
-        who was removed."""
+        """Binds a subscriber to this member, and to no other. Raises `NotFound`, and `Conflict` for a
+        removed member."""
         before = await self._active(tx, project_id, member_id)
         if subscriber_id in before.subscriber_ids:
             return before
@@ -182,24 +186,24 @@ class Members:
         now_ms = self._clock.now_ms()
         await store.bind(tx, project_id, member_id, subscriber_id, now_ms)
         if other is not None:
-            await self._tell(tx, other, _without(other, subscriber_id))
+            await self._notify_changed(tx, other, _without(other, subscriber_id))
         after = replace(before, subscriber_ids=(*before.subscriber_ids, subscriber_id))
-        await self._tell(tx, before, after)
+        await self._notify_changed(tx, before, after)
         return after
 
-    async def _held(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        member = await store.hold(tx, project_id, member_id)
+    async def _lock(self, tx: Tx, project_id: str, member_id: str) -> Member:
+        member = await store.lock(tx, project_id, member_id)
         if member is None:
             raise _missing(member_id)
         return member
 
     async def _active(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        member = await self._held(tx, project_id, member_id)
+        member = await self._lock(tx, project_id, member_id)
         if member.status != "active":
-            raise Conflict(f"{member_id} was removed; add them anew")
+            raise Conflict("{member_id} was removed; add them anew", member_id=member_id)
         return member
 
-    async def _tell(self, tx: Tx, before: Member, after: Member | None) -> None:
+    async def _notify_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         await self._on_changed(tx, before, after)
 
 
@@ -209,8 +213,8 @@ def _without(member: Member, subscriber_id: str) -> Member:
 
 
 def _missing(member_id: str) -> NotFound:
-    return NotFound(f"there is no member {member_id!r}")
+    return NotFound("there is no member {member_id!r}", member_id=member_id)
 
 
 def _taken(email: str) -> Conflict:
-    return Conflict(f"email: you have a member {email!r} already")
+    return Conflict("you have a member {email!r} already", field="email", email=email)

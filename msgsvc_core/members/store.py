@@ -32,8 +32,8 @@ async def insert(tx: Tx, member: Member) -> bool:
     )
 
 
-async def find_many(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[str, Member]:
-    """Those that there are, by their id."""
+async def get_many(tx: Tx, project_id: str, member_ids: Sequence[str]) -> dict[str, Member]:
+    """Existing members by id."""
     found = await _select(
         tx,
         project_id,
@@ -168,7 +168,7 @@ async def list_agents(tx: Tx, project_id: str) -> list[Member]:
 
 async def list_page(tx: Tx, project_id: str, query: MemberQuery) -> list[Member]:
     """Newest first."""
-    params: dict[str, Any] = {"status": query.status, "most": query.most}
+    params: dict[str, Any] = {"status": query.status, "most": query.fetch_limit}
     condition = " AND m.status = :status"
     if query.role is not None:
         condition += " AND m.role = :role"
@@ -181,7 +181,7 @@ async def list_page(tx: Tx, project_id: str, query: MemberQuery) -> list[Member]
     )
 
 
-async def hold(tx: Tx, project_id: str, member_id: str) -> Member | None:
+async def lock(tx: Tx, project_id: str, member_id: str) -> Member | None:
     """The member, whom nobody else changes until the transaction ends."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
@@ -190,7 +190,7 @@ async def hold(tx: Tx, project_id: str, member_id: str) -> Member | None:
     )
     if row is None:
         return None
-    return (await find_many(tx, project_id, [member_id])).get(member_id)
+    return (await get_many(tx, project_id, [member_id])).get(member_id)
 
 
 async def email_is_taken(tx: Tx, project_id: str, member_id: str, email: str) -> bool:
@@ -213,7 +213,7 @@ async def update(tx: Tx, project_id: str, member_id: str, changes: Mapping[str, 
     )
 
 
-async def end(tx: Tx, project_id: str, member_id: str, now_ms: int) -> bool:
+async def mark_removed(tx: Tx, project_id: str, member_id: str, now_ms: int) -> bool:
     """False if they were removed before."""
     return bool(
         await tx.execute(
@@ -235,7 +235,7 @@ async def delete(tx: Tx, project_id: str, member_id: str) -> bool:
 
 
 async def bind(tx: Tx, project_id: str, member_id: str, subscriber_id: str, now_ms: int) -> None:
-    """Makes the subscriber this member's, whoever's they were."""
+    """Binds the subscriber to this member, replacing any other."""
     await tx.execute(
         "INSERT INTO core_member_subscribers (project_id, subscriber_id, member_id, linked_at_ms)"
         " VALUES (:project_id, :subscriber_id, :member_id, :now_ms)"

@@ -28,7 +28,7 @@ async def button_pressed(ctx: InboundContext, *, subscribers: Subscribers, event
         await ctx.answer_button(ctx._("This button no longer works."))
         return
     await ctx.answer_button()
-    subscriber = await subscribers.find(ctx.tx, message.project_id, message.subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, message.project_id, message.subscriber_id)
     await events.emit(
         ctx.tx,
         message.project_id,
@@ -58,7 +58,7 @@ async def _under_way(
         for message in await store.find_many(ctx.tx, keys)
         if message.status == "sending" and _button_of(message, update.data)
     ]
-    people = await subscribers.find_many(
+    people = await subscribers.get_many(
         ctx.tx, [(message.project_id, message.subscriber_id) for message in messages]
     )
     theirs = [

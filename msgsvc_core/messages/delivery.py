@@ -47,7 +47,7 @@ JOB = "message.deliver"
 
 #: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes, a little more
 #: or less.
-BACKOFF = exponential(first_s=1, factor=2, most_s=300)
+BACKOFF = exponential(first_s=1, factor=2, max_s=300)
 
 #: Seconds until outcomes are written again that the database did not take. Few: once it is back, a runner
 #: that finds their leases over calls them unknown, until they are corrected.
@@ -93,7 +93,7 @@ class MessageDelivery:
             self.deliver,
             on_dead=self._outcomes.settle_dead,
             on_retry=refuse_ended,
-            few=True,
+            inline=True,
         )
 
     async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
@@ -105,7 +105,7 @@ class MessageDelivery:
         """
         key = channel_of(jobs[0].lane)
         channels, line = self._channels, self._lines[key]
-        async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
+        async with channels.borrow(key) as channel, channels.turns.take(map(receiver_of, jobs)):
             try:
                 await self._in_rounds(Round(ctx, channel, line), await line.in_order(ctx, jobs))
             except Exception:
@@ -132,10 +132,10 @@ class MessageDelivery:
     async def _load(self, jobs: Sequence[Job]) -> list[Delivery]:
         """What the jobs are about; what is gone is left out."""
         keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
-        messages = await self._db.ask_few(lambda tx: store.find_many(tx, list(keys)))
+        messages = await self._db.read_inline(lambda tx: store.find_many(tx, list(keys)))
         receivers = {(message.project_id, message.subscriber_id) for message in messages}
-        subscribers = await self._db.ask_few(
-            lambda tx: self._subscribers.find_many(tx, list(receivers))
+        subscribers = await self._db.read_inline(
+            lambda tx: self._subscribers.get_many(tx, list(receivers))
         )
         loaded = {message.key: message for message in messages}
         return [
@@ -379,7 +379,8 @@ async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
 
 
 def _take_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
-    """Has sent what the message was made in the meantime; with another file it begins anew."""
+    """Uses the edited content. If the attachment changed, reschedules the delivery so that the new file is
+    checked first."""
     message = delivery.message
     if edited is not None and edited != message.content:
         delivery.held = edited.media != message.content.media

@@ -87,7 +87,7 @@ class MessageEditor:
         """Makes the changes of a batch: receivers side by side, those of one in their order."""
         key = channel_of(jobs[0].lane)
         channels, line = self._channels, self._lines[key]
-        async with channels.use(key) as channel, channels.turns.take(map(receiver_of, jobs)):
+        async with channels.borrow(key) as channel, channels.turns.take(map(receiver_of, jobs)):
             of_receivers: dict[Hashable, list[Job]] = defaultdict(list)
             for job in await line.in_order(ctx, jobs):
                 of_receivers[receiver_of(job)].append(job)
@@ -145,7 +145,7 @@ class MessageEditor:
         receiver = project_id, job.payload["subscriber_id"]
         async with ctx.reading() as tx:
             message = await store.find(tx, project_id, job.payload["message_id"])
-            return message, (await self._subscribers.find_many(tx, [receiver])).get(receiver)
+            return message, (await self._subscribers.get_many(tx, [receiver])).get(receiver)
 
     async def _is_due(self, batch: Batch, job: Job, message: Message) -> bool:
         """Whether the platform is to be called. Raises `Later` while the message is being sent."""
@@ -199,7 +199,7 @@ class MessageEditor:
     async def _check_file(self, message: Message) -> None:
         check = await self._files.check_of(message.content.media)
         if check is not None and not check.done:
-            raise Later(ceil(check.look_again_s * 1000))
+            raise Later(ceil(check.retry_in_s * 1000))
         if check is not None and check.failure is not None:
             raise check.failure
 

@@ -29,7 +29,7 @@ async def find(tx: Tx, project_id: str, message_id: str) -> Message:
     """Raises `NotFound`, for another project's id as well."""
     message = await store.find(tx, project_id, message_id)
     if message is None:
-        raise NotFound(f"there is no message {message_id!r}")
+        raise NotFound("there is no message {message_id!r}", message_id=message_id)
     return message
 
 

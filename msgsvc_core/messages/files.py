@@ -44,7 +44,7 @@ class MessageFiles:
         if not files or not self._enabled:
             return []
         checks = self._checks()
-        found = checks.known(files)
+        found = checks.get(files)
         await checks.wait(found)
         return found
 
@@ -59,7 +59,7 @@ class MessageFiles:
         if not with_file or not self._enabled:
             return
         checks = self._checks()
-        found = checks.known([media for _, media in with_file])
+        found = checks.get([media for _, media in with_file])
         if len(found) == len(deliveries) and all(check.may_wait for check in found):
             await checks.wait(found)
         for (delivery, _), check in zip(with_file, found, strict=True):
@@ -93,7 +93,7 @@ def take_waiting(
         elif check.may_wait:
             waiting.aside += jobs
         else:
-            waiting.back += line.later(jobs, now_ms + ceil(check.look_again_s * 1000))
+            waiting.back += line.later(jobs, now_ms + ceil(check.retry_in_s * 1000))
     # The bot's turns are for others meanwhile.
     line.ended(waiting.aside)
     return waiting

@@ -29,8 +29,8 @@ async def history(
     """A page, and the cursor of the next one. Raises `BadRequest` for a cursor that is none."""
     message_id, event_id = _read(query.after)
     to_them = MessageQuery(subscriber_id=subscriber_id)
-    messages = await store.list_page(tx, project_id, to_them, message_id, query.most)
-    happened = await events.history(tx, project_id, subscriber_id, event_id, query.most)
+    messages = await store.list_page(tx, project_id, to_them, message_id, query.fetch_limit)
+    happened = await events.history(tx, project_id, subscriber_id, event_id, query.fetch_limit)
     found = [Moment(message.created_at_ms, message=message) for message in messages]
     found += [Moment(event.occurred_at_ms, event=event) for event in happened]
     found.sort(key=lambda moment: moment.at_ms, reverse=True)
@@ -51,6 +51,6 @@ def _read(after: str | None) -> tuple[str | None, str | None]:
         return None, None
     match = _PLACES.fullmatch(after)
     if match is None:
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     message, event = match.groups()
     return f"msg_{message}" if message else None, f"evt_{event}" if event else None

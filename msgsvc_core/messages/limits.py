@@ -31,12 +31,16 @@ class MessageLimits:
     def check_size(self, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for what breaks the limits."""
         if len(content.text) > self.text_length:
-            raise ValidationFailed(f"text: must be at most {self.text_length} characters")
+            raise ValidationFailed(
+                "must be at most {limit} characters", field="text", limit=self.text_length
+            )
         self._check_buttons(content.buttons)
 
     def _check_buttons(self, rows: Sequence[Sequence[Any]]) -> None:
         if len(rows) > self.button_rows:
-            raise ValidationFailed(f"buttons: at most {self.button_rows} rows")
+            raise ValidationFailed("at most {limit} rows", field="buttons", limit=self.button_rows)
         for number, row in enumerate(rows):
             if not 1 <= len(row) <= self.buttons_per_row:
-                raise ValidationFailed(f"buttons[{number}]: 1-{self.buttons_per_row} buttons")
+                raise ValidationFailed(
+                    "1-{limit} buttons", field=f"buttons[{number}]", limit=self.buttons_per_row
+                )

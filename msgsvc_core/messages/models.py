@@ -14,6 +14,7 @@ from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.content.outgoing import Button, Format, Media, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey
@@ -37,12 +38,12 @@ class ButtonBody(RequestModel):
     @model_validator(mode="after")
     def _one_action(self) -> "ButtonBody":
         if (self.url is None) == (self.data is None):
-            raise ValueError("give exactly one of url and data")
+            raise InvalidValue("give exactly one of url and data")
         if self.data is not None:
             if len(self.data.encode()) > BUTTON_DATA_BYTES:
-                raise ValueError(f"data must be at most {BUTTON_DATA_BYTES} bytes")
+                raise InvalidValue("data must be at most {limit} bytes", limit=BUTTON_DATA_BYTES)
             if self.data.startswith(OWN_BUTTON):
-                raise ValueError(f"data must not begin with {OWN_BUTTON!r}")
+                raise InvalidValue("data must not begin with {prefix!r}", prefix=OWN_BUTTON)
         return self
 
 
@@ -140,7 +141,7 @@ class SendBody(RequestModel):
     permission: PermissionKey | None = Field(
         None, description="Skipped unless the subscriber has granted it when it is delivered."
     )
-    silent: bool = Field(False, description="Deliver without a sound.")
+    silent: bool = Field(False, description="Deliver without a notification sound.")
     expires_in: int | None = Field(
         None,
         ge=1,
@@ -181,7 +182,7 @@ class EditBody(RequestModel):
     @model_validator(mode="after")
     def _one_at_least(self) -> "EditBody":
         if not self.model_fields_set:
-            raise ValueError("give at least one of text, format, media and buttons")
+            raise InvalidValue("give at least one of text, format, media and buttons")
         return self
 
     def changed(self, message: OutgoingMessage) -> OutgoingMessage:
@@ -334,12 +335,10 @@ class MessageQuery(PageQuery):
     """Filters and paging."""
 
     status: MessageStatus | None = None
-    reason: Reason | None = Field(None, description="Why they were not delivered.")
+    reason: Reason | None = Field(None, description="Filter by the reason of failure.")
     subscriber_id: str | None = None
     channel: str | None = None
-    created_after: MomentMs | None = Field(
-        None, description="Those alone that were sent after this moment."
-    )
+    created_after: MomentMs | None = Field(None, description="Only messages sent after this time.")
     batch_id: str | None = None
 
 

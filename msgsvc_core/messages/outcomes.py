@@ -49,7 +49,7 @@ class MessageOutcomes:
         """Writes what became of messages that were sent, or failed for good."""
         # Before their messages, as an erasure has them, and all of them at once.
         for bot, lost in _lost(deliveries).items():
-            await self._subscribers.hold(tx, bot, lost)
+            await self._subscribers.lock(tx, bot, lost)
         endings = [_ending(delivery) for delivery in deliveries]
         ended = await store.finish(tx, endings, self._clock.now_ms())
         # Of a message that is gone, as its person was erased meanwhile, nothing is told.
@@ -120,7 +120,7 @@ class MessageOutcomes:
         endings = [FinalStatus(message, status, reason="unknown", error=text)]
         if await store.finish(tx, endings, self._clock.now_ms()):
             receiver = (message.project_id, message.subscriber_id)
-            found = await self._subscribers.find_many(tx, [receiver])
+            found = await self._subscribers.get_many(tx, [receiver])
             delivery = Delivery(job, message, found.get(receiver))
             await self._events.emit_many(
                 tx,
@@ -213,7 +213,7 @@ async def refuse_ended(tx: Tx, job: Job) -> None:
     sent another in its place would have the person get both, maybe days late."""
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
     if message is None:
-        raise Conflict("its message is not there any more; discard this job")
+        raise Conflict("its message no longer exists; discard this job")
     if message.status not in {"queued", "sending"}:
         raise Conflict(
             "its message has ended, and its project was told so; to reach the person, the project sends"

@@ -28,7 +28,7 @@ router = Router(area="messages")
 @router.post(
     "/v1/send",
     status=202,
-    grouped=True,
+    group_commit=True,
     shows_secrets=False,
     errors=(
         BillingBlocked,
@@ -44,7 +44,7 @@ async def send(
 ) -> SendAnswer:
     """Queues a message to one subscriber.
 
-    What becomes of it is told by `delivery.success` or `delivery.failed`, and by its status.
+    The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
     """
     await billing.check(ctx.project_id, MESSAGE)
     message = await messages.add(ctx.unit, ctx.project_id, body)
@@ -64,7 +64,7 @@ async def list_messages(ctx: Context, query: MessageQuery, messages: Messages) -
 
 @router.get("/v1/messages/{message_id}", errors=(NotFound,))
 async def get_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
-    """Shows a message and what became of it."""
+    """Shows a message and its delivery status."""
     return MessageAnswer.of(await messages.find(ctx.tx, ctx.project_id, message_id))
 
 
@@ -72,7 +72,7 @@ async def get_message(ctx: Context, message_id: str, messages: Messages) -> Mess
 async def edit_message(
     ctx: Context, message_id: str, body: EditBody, messages: Messages
 ) -> MessageAnswer:
-    """Changes a message: before it is sent at once, and afterwards in the chat, where the channel can.
+    """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 
     `edited_at` says when people saw the change. If the messenger refuses it, `error` says why, and the
     message is again what it was.
@@ -83,7 +83,7 @@ async def edit_message(
 
 @router.delete("/v1/messages/{message_id}", status=202, errors=(NotFound, Conflict))
 async def delete_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
-    """Takes a message back.
+    """Cancels or deletes a message.
 
     It is skipped if it is still to be sent, and else removed from the chat, where the channel can.
 

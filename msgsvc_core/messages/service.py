@@ -112,7 +112,7 @@ class Messages:
 
         Who judges many at once has each `pause` before the part that takes the time.
         """
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -178,7 +178,7 @@ class Messages:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
-        return await store.list_page(tx, project_id, query, query.after, query.most)
+        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
@@ -190,7 +190,7 @@ class Messages:
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
         """How the project's channels, or those named, would show a message or refuse it."""
-        theirs = self._channels.all_of(project_id)
+        theirs = self._channels.list_for_project(project_id)
         shown = [one for one in theirs if channels is None or one.name in channels]
         return previews.previews(shown, message, self._limits)
 
@@ -211,13 +211,17 @@ class Messages:
 
     async def _check_permission(self, project_id: str, key: str | None, tx: Tx | None) -> None:
         if key is not None and not await self._permissions.get((project_id, key), tx):
-            raise ValidationFailed(f"permission: this project has no permission {key!r}")
+            raise ValidationFailed(
+                "this project has no permission {key!r}", field="permission", key=key
+            )
 
     def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
         """Whether the message keeps to the limits, and the channel takes it."""
         self.check_content(channel, content)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
+            )
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""

@@ -1,4 +1,4 @@
-"""What pages for people have alike: their look, their headers, the language they are read in."""
+"""Common parts of web pages: look, headers, language selection."""
 
 from msgsvc_core.pages.codes import qr_code
 from msgsvc_core.pages.headers import page_headers

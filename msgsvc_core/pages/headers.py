@@ -1,4 +1,4 @@
-"""What goes along with every page."""
+"""Security headers of pages."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""In which language a page is read."""
+"""Selects the language of a page."""
 
 from collections.abc import Sequence
 

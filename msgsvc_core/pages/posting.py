@@ -12,27 +12,27 @@ from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFai
 
 @asynccontextmanager
 async def posted_parts(
-    request: Request, *, most_bytes: int, most_files: int, most_values: int, most_value_bytes: int
+    request: Request, *, max_bytes: int, max_files: int, max_values: int, max_value_bytes: int
 ) -> AsyncIterator[FormData]:
-    """The parts of a multipart/form-data body; its files are gone in the end.
+    """Parts of a multipart/form-data body; its files are deleted at the end of the block.
 
-    Raises `BadRequest`, and `PayloadTooLarge` as soon as more than `most_bytes` have come.
+    Raises `BadRequest`, and `PayloadTooLarge` as soon as more than `max_bytes` have arrived.
     """
     parser = MultiPartParser(
         request.headers,
-        _limited(request, most_bytes),
-        max_files=most_files,
-        max_fields=most_values,
-        max_part_size=most_value_bytes,
+        _limited(request, max_bytes),
+        max_files=max_files,
+        max_fields=max_values,
+        max_part_size=max_value_bytes,
     )
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise BadRequest(f"body: {error.message}") from None
+        raise BadRequest(error.message, field="body") from None
     except ClientDisconnect:
         raise BadRequest("the body ended early") from None
     except UnicodeError:
-        raise BadRequest("body: is not in the charset that it declares") from None
+        raise BadRequest("is not in the charset that it declares", field="body") from None
     try:
         yield form
     finally:
@@ -44,7 +44,7 @@ def check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValidationFailed("body: a text holds half of a surrogate pair") from None
+        raise ValidationFailed("a text holds half of a surrogate pair", field="body") from None
 
 
 def file_name(given: str | None) -> str:
@@ -52,10 +52,10 @@ def file_name(given: str | None) -> str:
     return (given or "").encode(errors="replace").decode()
 
 
-async def _limited(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+async def _limited(request: Request, limit: int) -> AsyncGenerator[bytes, None]:
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > most:
-            raise PayloadTooLarge(f"the body is larger than {most} bytes")
+        if size > limit:
+            raise PayloadTooLarge("the body is larger than {limit} bytes", limit=limit)
         yield chunk

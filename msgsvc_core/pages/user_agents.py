@@ -1,4 +1,4 @@
-"""What a person would call the browser behind a `User-Agent`."""
+"""Readable browser names from a `User-Agent`."""
 
 from msgsvc_core.kernel.i18n import Translate
 

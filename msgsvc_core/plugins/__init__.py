@@ -1,1 +1,1 @@
-"""What plugins implement, and how they are found and loaded."""
+"""The plugin interface: hooks, discovery and loading."""

@@ -29,9 +29,7 @@ class AccountSummary:
 class AccountSource(Protocol):
     """What the plugin that keeps accounts answers."""
 
-    async def find_many(
-        self, tx: Tx, account_ids: Collection[str]
-    ) -> Mapping[str, AccountSummary]:
+    async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
         """Those that there are, by their id."""
         ...
 
@@ -64,9 +62,7 @@ class AccountDirectory:
             raise NotFound(f"there is no account {account_id!r}")
         return found
 
-    async def find_many(
-        self, tx: Tx, account_ids: Collection[str]
-    ) -> Mapping[str, AccountSummary]:
+    async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
         """Those that there are, by their id."""
         source = self._find_source()
         return {} if source is None else await source.find_many(tx, account_ids)

@@ -1,4 +1,4 @@
-"""What of the core a plugin may use: the parts from which it builds its own objects."""
+"""The core's services for plugins, from which a plugin builds its own objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,9 +50,8 @@ class Peers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginContext:
-    """Given to a plugin's `create_plugin` (hook of that name), which hands each of its objects what that
-    object uses. `plugin.py` alone imports this: what takes the whole context could be tested with the
-    whole core only.
+    """Passed to a plugin's `create_plugin`, which gives each of its objects what that object uses. Only
+    `plugin.py` imports this: a class that takes the whole context could only be tested with the core.
     """
 
     clock: Clock

@@ -1,9 +1,9 @@
-"""Every place where a plugin can join in. This is the table of contents of the whole system.
+"""Every extension point of the system, in one file.
 
-`register_*` hooks are called once for each `Service`, before it starts, and return declarations.
-`on_*` hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by
-plugin, in the order of the setting `plugins`); the docstring says which. An implementation may leave
-out arguments that it does not need, and an empty answer means "nothing to add".
+`register_*` hooks are called once for each `Service`, before it starts, and return declarations. `on_*`
+hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by plugin, in
+the order of the setting `plugins`); the docstring says which. An implementation may omit arguments that it
+does not need, and an empty result means "nothing to add".
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,10 +40,10 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 class HookSpecs:
-    """The hooks: first what a plugin declares, then what it observes.
+    """The hooks: first declarations, then observers.
 
-    A specification is never called, only what plugins implement; so none has a body, and mypy is told
-    not to miss one (`empty-body`).
+    Specifications are never called, only their implementations; so none has a body, and mypy is configured
+    accordingly (`empty-body`).
     """
 
     # ---- what a plugin declares -----------------------------------------------------------------
@@ -66,10 +66,10 @@ class HookSpecs:
 
     @hookspec
     def register_sealed(self) -> "Sequence[SealedColumn]":  # type: ignore[empty-body]
-        """Columns of the plugin's tables with what `service.secrets.encrypt` made, kept for long. Plain.
+        """Columns of the plugin's tables with long-lived values of `service.secrets.encrypt`. Plain.
 
-        The plugin encrypts them anew itself once the current key is another, as `service.secrets.renewed`
-        says; `msgsvc doctor` counts what is left under an older key, which must be kept until then.
+        The plugin re-encrypts them after a key rotation, see `service.secrets.renewed`; `msgsvc doctor`
+        counts values under an older key, which must be kept until then.
         """
 
     @hookspec
@@ -152,8 +152,8 @@ class HookSpecs:
 
     @hookspec
     def on_stopping(self) -> None:
-        """The server was told to stop, and waits for the requests that are open: end those that wait for
-        something to happen, with what there is to say by then. Plain; may be called twice."""
+        """The server is shutting down and waits for open requests: end those that wait for something to
+        happen, with the current state as the response. Plain; may be called twice."""
 
     @hookspec
     async def on_stop(self) -> None:
@@ -161,11 +161,10 @@ class HookSpecs:
 
     @hookspec
     async def on_events(self, tx: "Tx", events: "Sequence[Event]") -> None:
-        """Events were emitted, in the transaction of what caused them. Async.
+        """Events were emitted, in the transaction of their cause. Async.
 
-        A batch of deliveries brings hundreds at once, of several projects: ask and write for all of
-        them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so raise
-        none lightly.
+        A batch of deliveries brings hundreds of events, of several projects: query and write for all of
+        them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so avoid raising.
         """
 
     @hookspec
@@ -176,25 +175,25 @@ class HookSpecs:
         """
 
     @hookspec
-    async def on_tags_given(
+    async def on_tags_added(
         self,
         tx: "Tx",
         project_id: str,
         subscriber_id: str,
         tags: Sequence[str],
     ) -> None:
-        """A subscriber got tags that they did not carry, in the transaction of that. Async.
+        """A subscriber got new tags, in that transaction. Async.
 
-        By the API, or by a link that they opened; a tag that is renamed is no new one. It is no event:
-        what a project does itself is not told back to it.
+        By the API or by a link; renaming a tag is not an addition. It is not an event, because events do
+        not report a project's own actions.
         """
 
     @hookspec
     async def on_member_changed(self, tx: "Tx", before: "Member", after: "Member | None") -> None:
-        """A member of a project was changed, in the transaction of that. Async.
+        """A member of a project was changed, in that transaction. Async.
 
-        Name, e-mail, role, who they are in messengers, or their removal: then `after.status` tells, and
-        `after` is None if they were erased. Nobody else changes them until the transaction ends.
+        Name, e-mail, role, messenger accounts, or removal: then `after.status` says so, and `after` is None
+        for an erased member. The member is locked until the transaction ends.
         """
 
     @hookspec
@@ -222,17 +221,17 @@ class HookSpecs:
 
     @hookspec
     async def charge(self, tx: "Tx", charge: "Charge") -> None:
-        """A paid operation takes place, in the transaction of what it is. Async.
+        """A paid operation takes place, in its transaction. Async.
 
-        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked`
-        to refuse it; not where `charge.refusable` is False, e.g. for the Yes of a person to a bot.
+        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked` to
+        refuse it; not where `charge.refusable` is False, e.g. for a person's Yes in a bot.
 
-        A mass send is `broadcast.message` with all its recipients as `quantity` when it is taken, and when
-        it has ended `broadcast.settlement` with the difference to who got it, if there is one.
+        A broadcast is `broadcast.message` with all its recipients as `quantity` when it is accepted, and
+        when it has ended `broadcast.settlement` with the difference to the delivered number, if any.
         """
 
     @hookspec
-    async def admit(self, project_id: str, operation: str, tx: "Tx | None") -> None:
+    async def check_operation(self, project_id: str, operation: str, tx: "Tx | None") -> None:
         """A paid operation is about to be taken that is charged later, or not at all. Async.
 
         `message.sent` comes many thousand times a second and without a `tx`: answer from what you
@@ -241,7 +240,7 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
-    async def price(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+    async def quote(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
         """What one of a paid operation costs a project now, in credits. Async.
 
         One plugin that has this hook is asked, and no other; without one nothing costs anything.
@@ -275,25 +274,25 @@ class HookSpecs:
         """A file that a person sent is here, or will not come, in the transaction that says so. Async.
 
         `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
-        `service.files.receive` noted as pending. Keep it (`service.files.keep`) if you refer to it.
+        `service.files.receive` noted as pending. Keep it (`service.files.retain`) if you refer to it.
         """
 
     @hookspec
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        """Remove for good what you keep of a person, their answers and copies of events included. Async.
+        """Erase what you keep of a person, including answers and copies of events. Async.
 
-        Called by a job, outside a transaction, after the person is gone from the core's tables; called
-        again if any plugin fails, so find nothing to do the second time.
+        Called by a job, outside a transaction, after the person was deleted from the core's tables; called
+        again if any plugin fails, so it must be idempotent.
         """
 
     @hookspec
     async def on_channel_stopped(
         self, tx: "Tx", channel: "Channel", reason: str, detail: str
     ) -> None:
-        """A bot was banned or revoked, and makes no more calls. Async; in the transaction that says so.
+        """A bot was banned or revoked, and makes no more calls. Async; in that transaction.
 
-        `reason` is for programs, e.g. `bot_banned`, `detail` what the platform said. Tell whoever can
-        mend it by a job: for a shared channel that is the operator, and there is no event.
+        `reason` is for programs, e.g. `bot_banned`, `detail` is the platform's text. Notify the person in
+        charge by a job: for a shared channel that is the operator, and there is no event.
         """
 
     @hookspec
@@ -303,8 +302,8 @@ class HookSpecs:
 
     @hookspec
     async def on_channel_unavailable(self, tx: "Tx", channel: "Channel", detail: str) -> None:
-        """The platform of a channel answers nobody. Async; in the transaction that says so.
+        """The platform of a channel is down. Async; in that transaction.
 
-        What is queued waits, the platform is probed, and `on_channel_recovered` tells when it is back.
-        `detail` is what the last call failed with.
+        Queued messages wait, the platform is probed, and `on_channel_recovered` reports the recovery.
+        `detail` is the error of the last call.
         """

@@ -75,7 +75,7 @@ def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in available_plugins():
         if name not in loaded:
-            # What nobody asked for may be broken; `msgsvc plugins` tells it.
+            # A plugin that is not enabled may be broken; `msgsvc plugins` reports it.
             with suppress(PluginError):
                 events = flatten(load_plugins([name]).hook.register_events())
                 found |= {event.name: name for event in events}

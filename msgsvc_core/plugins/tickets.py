@@ -1,6 +1,6 @@
-"""Tickets: what one plugin wants people to answer; who keeps tickets implements the hook `open_ticket`.
+"""Tickets opened by other plugins; a helpdesk plugin implements the hook `open_ticket`.
 
-Without such a plugin nobody takes it, and whoever asked is told so.
+Without such a plugin the request is not accepted, and the caller is told so.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,11 +14,11 @@ Priority = Literal["low", "normal", "high", "urgent"]
 
 @dataclass(frozen=True, slots=True)
 class TicketRequest:
-    """A question of a customer that came otherwise than by a message to the bot.
+    """A customer's question that arrived by another way than a message to the bot.
 
-    `subscriber_id` is None for somebody without messenger, who is then known by `customer_name` and
-    `customer_email`, as far as they told. The same (`source`, `source_id`), e.g. `form` and the id of
-    a submission, opens one ticket, however often it is asked for. `file_ids` are files of the core.
+    `subscriber_id` is None for a customer without messenger, identified by `customer_name` and
+    `customer_email`, if given. The same (`source`, `source_id`), e.g. `form` and the id of a submission,
+    opens one ticket, however often it is requested. `file_ids` are files of the core.
     """
 
     project_id: str

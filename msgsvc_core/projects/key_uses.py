@@ -1,4 +1,4 @@
-"""When API keys were last used: remembered with every request, and written once a minute."""
+"""Last use of API keys: recorded in memory per request, written once a minute."""
 
 import asyncio
 
@@ -23,15 +23,15 @@ class KeyUses:
         self._db = db
         self._clock = clock
         #: Unix milliseconds of the last use, by project and key.
-        self._noted: dict[tuple[str, str], int] = {}
+        self._recorded: dict[tuple[str, str], int] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def note(self, key: ApiKey) -> None:
+    def record(self, key: ApiKey) -> None:
         """The key is used now."""
-        self._noted[key.project_id, key.key_id] = self._clock.now_ms()
+        self._recorded[key.project_id, key.key_id] = self._clock.now_ms()
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._write_again_and_again(), name="key uses")
+        self._task = asyncio.create_task(self._write_periodically(), name="key uses")
 
     async def stop(self) -> None:
         """Writes what is left."""
@@ -42,17 +42,17 @@ class KeyUses:
 
     async def write(self) -> None:
         """Writes what was noted since the last time; while the database is away, next time."""
-        noted, self._noted = self._noted, {}
+        noted, self._recorded = self._recorded, {}
         if not noted:
             return
         try:
             async with self._db.transaction() as tx:
                 await store.set_last_used(tx, noted)
         except DatabaseUnavailable as error:
-            self._noted = {**noted, **self._noted}
+            self._recorded = {**noted, **self._recorded}
             log.warning("key_uses_not_written", error=str(error))
 
-    async def _write_again_and_again(self) -> None:
+    async def _write_periodically(self) -> None:
         while True:
             await asyncio.sleep(WRITE_EVERY_S)
             try:

@@ -13,7 +13,7 @@ from msgsvc_core.kernel.i18n import Localized, visible
 #: Characters of a text that a project has its bots say.
 MAX_TEXT_LENGTH = 1000
 
-#: What a text may name, as `{{ first_name }}`: of the person who reads it, and the project's name.
+#: Variables of a text, as `{{ first_name }}`: of its reader, and the project's name.
 TEXT_VARIABLES = ("first_name", "project")
 
 BotText = Annotated[Localized, visible(MAX_TEXT_LENGTH)]
@@ -33,9 +33,9 @@ class Project:
 class ProjectTexts:
     """What bots say in the project's name; None where the project wrote nothing of its own."""
 
-    #: To who has subscribed.
+    #: Sent after subscribing.
     welcome: Localized | None = None
-    #: To who has left.
+    #: Sent after unsubscribing.
     farewell: Localized | None = None
 
 
@@ -45,8 +45,8 @@ EVERYTHING, ALL_BUT_OWNERS = "*", "*admin"
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
-    `ALL_BUT_OWNERS`: a key opens no more than whoever made it."""
+    """A key as stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
+    `ALL_BUT_OWNERS`: a key never has more access than its creator."""
 
     key_id: str
     project_id: str
@@ -62,9 +62,9 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedKey:
-    """A key as an operator sees it. `revoked_at_ms` is None while it is in use.
+    """A key as an operator sees it. `revoked_at_ms` is None while it is active.
 
-    `last_used_at_ms` is a minute behind at most (`key_uses`), and None for one that was never used.
+    `last_used_at_ms` is up to a minute old (`key_uses`), and None for a key that was never used.
     """
 
     key: ApiKey
@@ -74,7 +74,7 @@ class ListedKey:
 
 
 class ChannelAnswer(ResponseModel):
-    """A channel that the project can use, and the link to its bot, once its messenger has told it.
+    """A channel that the project can use, and the link to its bot, once the bot's profile is known.
 
     `own`: whether it is the project's own, or shared with others.
     """
@@ -120,12 +120,12 @@ class ProjectAnswer(ResponseModel):
 class ProjectBody(RequestModel):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
-    name: Kept[str] = Field(
-        None, description="What people read in messages: 1-64 printable characters."
-    )
+    name: Kept[str] = Field(None, description="Name shown to people: 1-64 printable characters.")
     welcome: BotText | None = Field(
         None,
-        description="What a bot says to who has subscribed: a text, or one per language. `{{ first_name }}`"
-        " and `{{ project }}` are filled in.",
+        description="Text after subscribing, or one per language. `{{ first_name }}` and `{{ "
+        "project }}` are filled in.",
     )
-    farewell: BotText | None = Field(None, description="What a bot says to who has left.")
+    farewell: BotText | None = Field(
+        None, description="Text after unsubscribing, or one per language."
+    )

@@ -36,7 +36,7 @@ class ProjectChannel(Protocol):
     def identity(self) -> ChannelOwner: ...
 
     def link(self, payload: str) -> str | None:
-        """A link to its bot; None while its messenger has not told it."""
+        """A link to its bot; None while the bot's profile is unknown."""
         ...
 
 
@@ -59,9 +59,9 @@ class ProjectOverview:
         self._plan_of = plan_of
         self._channels_of = channels_of
 
-    async def of(self, tx: Tx, project_id: str) -> ProjectAnswer:
+    async def get(self, tx: Tx, project_id: str) -> ProjectAnswer:
         """The project as it is now; what authentication knows of it may be a second old."""
-        project = await self._projects.find(tx, project_id)
+        project = await self._projects.get(tx, project_id)
         plan = await self._plan_of(tx, project_id)
         texts = await self._projects.texts(tx, project_id)
         return ProjectAnswer(

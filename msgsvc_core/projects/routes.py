@@ -12,13 +12,13 @@ router = Router(area="project")
 @router.get("/v1/project")
 async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
     """Shows the project of the API key, its limits and its channels."""
-    return await overview.of(ctx.tx, ctx.project_id)
+    return await overview.get(ctx.tx, ctx.project_id)
 
 
 @router.patch("/v1/project", audited=True)
 async def update_project(
     ctx: Context, body: ProjectBody, projects: Projects, overview: ProjectOverview
 ) -> ProjectAnswer:
-    """Changes the project's name, and what its bots say to who has subscribed or left."""
+    """Changes the project's name and the texts after subscribing and unsubscribing."""
     await projects.update(ctx.tx, ctx.project_id, body)
-    return await overview.of(ctx.tx, ctx.project_id)
+    return await overview.get(ctx.tx, ctx.project_id)

@@ -32,7 +32,7 @@ from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 #: project that is disabled, by another process, goes on for as long here.
 KNOWN_FOR_MS = 1000
 
-#: Keys that are known at once.
+#: Maximum number of cached keys.
 MOST_KNOWN = 10_000
 
 #: Characters of a key's name, or a project's, which stands within a line of a message.
@@ -73,11 +73,11 @@ class Projects:
         async with self._db.read() as tx:
             return await store.list_projects(tx)
 
-    async def find(self, tx: Tx, project_id: str) -> Project:
+    async def get(self, tx: Tx, project_id: str) -> Project:
         """Raises `NotFound`."""
         project = await store.find_project(tx, project_id)
         if project is None:
-            raise NotFound(f"there is no project {project_id!r}")
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
         return project
 
     async def list_newest(
@@ -112,7 +112,7 @@ class Projects:
         if body.name is not None:
             _check_name(body.name)
             await store.set_name(tx, project_id, body.name)
-            tx.on_commit(self._forget_keys)
+            tx.on_commit(self._clear_cache)
         if texts := {name: getattr(body, name) for name in given - {"name"}}:
             for field, text in texts.items():
                 _check_text(field, text)
@@ -122,9 +122,9 @@ class Projects:
             await store.set_texts(tx, project_id, replace(known, **texts))
 
     async def set_active(self, project_id: str, active: bool) -> None:
-        """Enables or disables a project; a disabled one's requests are answered with 403.
+        """Enables or disables a project; requests of a disabled one get 403.
 
-        In other processes that holds after a second at most.
+        In other processes this takes effect within a second.
         """
         async with self._db.transaction() as tx:
             await self.switch(tx, project_id, active=active)
@@ -132,8 +132,8 @@ class Projects:
     async def switch(self, tx: Tx, project_id: str, *, active: bool) -> None:
         """`set_active` in a transaction of the caller's."""
         if not await store.set_status(tx, project_id, "active" if active else "disabled"):
-            raise NotFound(f"there is no project {project_id!r}")
-        tx.on_commit(self._forget_keys)
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
+        tx.on_commit(self._clear_cache)
 
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
@@ -152,7 +152,7 @@ class Projects:
         _check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
-        await self.find(tx, project_id)
+        await self.get(tx, project_id)
         await store.insert_key(tx, key, made.digest, self._clock.now_ms())
         return key, made.secret
 
@@ -163,19 +163,19 @@ class Projects:
 
     async def keys_of(self, tx: Tx, project_id: str) -> Sequence[ListedKey]:
         """`list_keys` on a connection of the caller's."""
-        await self.find(tx, project_id)
+        await self.get(tx, project_id)
         return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
-        """Ends a key, in other processes after a second at most. Raises `NotFound`."""
+        """Revokes a key, in other processes within a second. Raises `NotFound`."""
         async with self._db.transaction() as tx:
-            await self.end_key(tx, project_id, key_id)
+            await self.revoke_key_in(tx, project_id, key_id)
 
-    async def end_key(self, tx: Tx, project_id: str, key_id: str) -> None:
+    async def revoke_key_in(self, tx: Tx, project_id: str, key_id: str) -> None:
         """`revoke_key` in a transaction of the caller's."""
         if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
-            raise NotFound(f"the project has no key {key_id!r} in use")
-        tx.on_commit(self._forget_keys)
+            raise NotFound("the project has no key {key_id!r} in use", key_id=key_id)
+        tx.on_commit(self._clear_cache)
 
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
         """The project of an API key, which may be disabled: see `check_active`.
@@ -189,14 +189,14 @@ class Projects:
             raise InvalidApiKey("the API key is unknown or revoked")
         project, key = found
         if project.status == "active":
-            self.key_uses.note(key)
+            self.key_uses.record(key)
         return project, key
 
     @staticmethod
     def check_active(project: Project) -> None:
         """Raises `ProjectInactive` for one that is disabled."""
         if project.status != "active":
-            raise ProjectInactive(f"the project {project.name!r} is disabled")
+            raise ProjectInactive("the project {name!r} is disabled", name=project.name)
 
     async def _find_key(self, secret: str) -> tuple[Project, ApiKey] | None:
         hashed = digest(secret)
@@ -213,7 +213,7 @@ class Projects:
             self._known_keys[hashed] = (now_ms, found)
         return found
 
-    def _forget_keys(self) -> None:
+    def _clear_cache(self) -> None:
         self._known_keys.clear()
         self._epoch += 1
 
@@ -226,16 +226,23 @@ def _check_text(field: str, text: Localized | None) -> None:
         try:
             names = names_in([plain_template(each)])
         except TemplateError as error:
-            raise ValidationFailed(f"{where}: {error}") from None
+            raise ValidationFailed.because(error, field=where) from None
         for name in names:
             if name not in TEXT_VARIABLES:
                 known = " and ".join(TEXT_VARIABLES)
-                raise ValidationFailed(f"{where}: there is no {name!r} here, but {known}")
+                raise ValidationFailed(
+                    "there is no {name!r} here, but {choices}",
+                    field=where,
+                    name=name,
+                    choices=known,
+                )
 
 
 def _check_name(name: str) -> None:
     is_plain = name.isprintable() and name == name.strip() and has_visible(name)
     if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(
-            f"name: must be 1-{MAX_NAME_LENGTH} printable characters without spaces at its ends"
+            "must be 1-{limit} printable characters without spaces at its ends",
+            field="name",
+            limit=MAX_NAME_LENGTH,
         )

@@ -1,8 +1,4 @@
-"""Which IP addresses are public.
-
-Our own tables instead of `ipaddress.is_global`: that one changed between Python's patch releases,
-and calls 6to4, multicast and the site-local range global.
-"""
+"""Classifies IP addresses as public or not."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
@@ -15,7 +11,7 @@ CLOSED_IPV4 = tuple(
         "100.64.0.0/10",  # carrier-grade NAT; metadata of Alibaba Cloud
         "127.0.0.0/8",  # loopback
         "168.63.129.16/32",  # Azure's host services, in the middle of public space
-        "169.254.0.0/16",  # link-local; metadata of most clouds
+        "169.254.0.0/16",  # link-local; cloud metadata services
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments; metadata of Oracle Cloud
         "192.0.2.0/24",  # documentation
@@ -44,8 +40,8 @@ CLOSED_IPV6 = tuple(
     )
 )
 
-#: NAT64 (RFC 6052): on an IPv6-only host, DNS64 gives such an address for every IPv4 receiver.
-#: A network's own NAT64 prefix can't be told from ordinary addresses.
+#: NAT64 (RFC 6052): on an IPv6-only host, DNS64 returns such an address for every IPv4 destination. A
+#: network's own NAT64 prefix is indistinguishable from ordinary addresses.
 NAT64 = IPv6Network("64:ff9b::/96")
 
 #: The upper half of an ISATAP interface id (RFC 5214), which ends in an IPv4 address, and the mask
@@ -78,7 +74,7 @@ def without_wrapping(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether anyone on the internet could connect to it, as far as its number tells."""
+    """Whether the address is publicly routable, judging by its number."""
     target = without_wrapping(address)
     if isinstance(target, IPv4Address):
         return not any(target in network for network in CLOSED_IPV4)

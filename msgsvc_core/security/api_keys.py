@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from msgsvc_core.kernel.ids import encode_base62
 
-#: What every API key begins with, so that scanners find one that was published by mistake.
+#: Prefix of every API key, so that secret scanners recognise a leaked one.
 KEY_PREFIX = "msk_"
 
 #: Random bytes in a key (decision 0075).

@@ -10,8 +10,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
+from msgsvc_core.security.dns import HostResolver
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
-from msgsvc_core.security.lookups import Lookups
 
 #: Seconds for which aiohttp remembers the addresses of a name. They are looked at again before each
 #: connection; a name that moves is found at its new address that much later.
@@ -33,13 +33,13 @@ class GuardedResolver(AbstractResolver):
 
     def __init__(self, guard: OutboundGuard) -> None:
         self._guard = guard
-        self._lookups = Lookups()
+        self._resolver = HostResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Every address of `host`. Raises `ForbiddenTarget` if one of them is forbidden."""
-        infos = await self._lookups.find(host, port, family)
+        infos = await self._resolver.resolve(host, port, family)
         addresses = [(found_family, str(address[0])) for found_family, *_, address in infos]
         # One bad address refuses them all: a client that moves on to the next would reach it.
         if not all(self._guard.is_allowed(address) for _, address in addresses):
@@ -54,8 +54,8 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Ends what is looked up, for those who wait."""
-        await self._lookups.close()
+        """Cancels pending lookups."""
+        await self._resolver.close()
 
 
 class GuardedConnector(TCPConnector):

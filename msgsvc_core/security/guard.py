@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from yarl import URL
 
+from msgsvc_core.kernel.errors import Finding, Refusal, calling_package
 from msgsvc_core.security.addresses import Address, is_public, parse_address, without_wrapping
 
 # aiohttp is 7 MiB of an idle process; it is loaded where something is called, and not to check a URL.
@@ -34,25 +35,26 @@ _NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
-class ForbiddenTarget(OSError):
-    """A URL or address we don't connect to; `reason` is for the person who set it.
+class ForbiddenTarget(Refusal, OSError):
+    """A URL or address that must not be connected to; its text is for the person who set it.
 
-    `allowed_by` is the argument of `OutboundGuard` by which an operator allows it, None if none does.
-    An OSError, so that aiohttp takes it for a failed connection.
+    `allowed_by` is the argument of `OutboundGuard` by which an operator can allow it, None if none does. An
+    OSError, so that aiohttp treats it as a failed connection.
     """
 
-    def __init__(self, reason: str, allowed_by: str | None = None) -> None:
-        super().__init__(errno.EACCES, reason)
-        self.reason = reason
+    def __init__(self, msgid: str, allowed_by: str | None = None, **params: object) -> None:
+        super().__init__((Finding(msgid, params, package=calling_package()),))
+        self.errno = errno.EACCES
         self.allowed_by = allowed_by
 
-    def __str__(self) -> str:
-        return self.reason
+    @property
+    def reason(self) -> str:
+        return str(self)
 
 
 class NoPublicHost(ForbiddenTarget):
-    """A host by whose name no public address is found. Whoever tells a tenant says the same as of a name
-    that nobody knows: else they could ask us which names there are in our own network."""
+    """The host name resolves to no public address. Callers report it to tenants exactly like an unknown
+    name; otherwise tenants could probe the names of our internal network."""
 
 
 class OutboundGuard:
@@ -76,10 +78,10 @@ class OutboundGuard:
         return opened or is_public(address)
 
     def check_url(self, url: str) -> None:
-        """Raises `ForbiddenTarget` for what the URL alone shows to be wrong; asks no DNS.
+        """Raises `ForbiddenTarget` for a URL that is wrong by itself, without a DNS lookup.
 
-        That is all that is looked at when somebody enters a URL: names change their addresses, so
-        `connector` resolves and checks them at every call.
+        Used when a URL is entered. DNS records change, so `connector` resolves and checks the address at
+        every call.
         """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")
@@ -90,8 +92,9 @@ class OutboundGuard:
             raise ForbiddenTarget("the URL is malformed") from error
         if parsed.scheme not in self._schemes:
             raise ForbiddenTarget(
-                f"the URL must begin with {' or '.join(self._schemes)}",
+                "the URL must begin with {schemes}",
                 "allow_http" if parsed.scheme == "http" else None,
+                schemes=" or ".join(self._schemes),
             )
         if "@" in _AUTHORITY_END.split(url.partition("://")[2], maxsplit=1)[0]:
             raise ForbiddenTarget("the URL must not hold a user name or password")
@@ -122,7 +125,9 @@ class OutboundGuard:
         address = parse_address(host)
         if address is not None:
             if not self.is_allowed(address):
-                raise ForbiddenTarget(f"the address {host} is not public", "allow_cidrs")
+                raise ForbiddenTarget(
+                    "the address {address} is not public", "allow_cidrs", address=host
+                )
             return
         if len(host.rstrip(".")) > MAX_HOST_LENGTH or not _NAME.fullmatch(host):
             raise ForbiddenTarget("the host is neither a name nor a plain IP address")
@@ -131,4 +136,4 @@ class OutboundGuard:
             raise ForbiddenTarget("an IPv4 address must be written as four decimal numbers")
         # With ranges opened, the name may well lead into one: then its addresses decide.
         if last_label in LOCAL_NAMES and not self._opened:
-            raise ForbiddenTarget(f"the host {host} is a local name", "allow_cidrs")
+            raise ForbiddenTarget("the host {host} is a local name", "allow_cidrs", host=host)

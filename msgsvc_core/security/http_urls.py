@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.security.addresses import parse_address
 
 #: Characters of a URL; longer ones are refused by common servers and browsers.
@@ -17,7 +18,7 @@ _LABEL = r"\w([\w-]{0,61}\w)?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 
 
-class WrongUrl(ValueError):
+class WrongUrl(InvalidValue):
     """What a URL is not. A body of which nothing else is wrong is answered with `invalid_url`."""
 
 
@@ -71,5 +72,5 @@ def origin_of(url: str) -> str:
 def check_url_length(url: str) -> str:
     """The same. Raises `WrongUrl` for what is too long."""
     if len(url) > MAX_URL_LENGTH:
-        raise WrongUrl(f"must be at most {MAX_URL_LENGTH} characters")
+        raise WrongUrl("must be at most {limit} characters", limit=MAX_URL_LENGTH)
     return url

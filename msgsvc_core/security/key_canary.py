@@ -1,7 +1,7 @@
-"""A text that `secret_keys` sealed when the database was new, by which their loss shows.
+"""A text encrypted with `secret_keys` when the database was created, which detects that the keys were lost.
 
-Without it nobody would notice before a webhook could not be signed or a bot not be started. It is
-sealed anew, once an hour, with the current key, as other secrets are.
+Without it the loss would only show when a webhook could not be signed or a bot not be started. It is
+re-encrypted with the current key once an hour, like all secrets.
 """
 
 from msgsvc_core.db import Tx
@@ -38,7 +38,7 @@ async def reseal(tx: Tx, secrets: SecretBox) -> None:
     try:
         renewed = secrets.renewed(sealed)
     except DecryptionError:
-        # It stays as a sign: `msgsvc doctor` tells what is to be done.
+        # It stays as the sign of the loss: `msgsvc doctor` says what to do.
         return
     if renewed is not None:
         await tx.execute("UPDATE core_key_canary SET sealed = :sealed", {"sealed": renewed})

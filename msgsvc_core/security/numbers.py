@@ -14,10 +14,10 @@ def new_number() -> int:
 
 
 def offered(box: SecretBox, purpose: str, request_id: str, number: int) -> list[int]:
-    """`number` and two others, in an order that tells nothing. Other purposes give other numbers.
+    """`number` and two decoys, in an order that reveals nothing. Another purpose gives other decoys.
 
-    They are the same each time that the link is opened. With others each time, whoever opens it twice
-    would know the right one: it is what both have.
+    The decoys are stable for a request: if they changed each time the link is opened, the number that stays
+    would be the right one.
     """
     derived = box.derive(purpose, request_id)
     others = [each for each in NUMBERS if each != number]

@@ -1,8 +1,8 @@
-"""What happened to names lately."""
+"""A set of names with expiry."""
 
 from collections.abc import Callable
 
-#: Names that are remembered at once: some 2 MB of them.
+#: Maximum number of names remembered, some 2 MB.
 MOST = 10_000
 
 

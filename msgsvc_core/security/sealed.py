@@ -1,4 +1,4 @@
-"""Where encrypted values are kept for long, and how many of them the current secret key did not encrypt."""
+"""Columns with long-lived encrypted values, and how many values are under an older secret key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
-    """A column of what `SecretBox.encrypt` made, or NULL, or empty text.
+    """A column of values encrypted with `SecretBox.encrypt`; NULL and empty text are allowed.
 
-    Whoever owns the table encrypts its values anew once the current key is another.
+    The owner of the table re-encrypts its values after a key rotation.
     """
 
     table: str

@@ -19,7 +19,7 @@ SUBKEY_BYTES = 32
 #: Where an encrypted value is kept: table and column, and the row's key. Empty for nowhere.
 Row = tuple[str, ...]
 
-#: What a text that is bound to its row begins with, before 32 bytes that stand for the row.
+#: Prefix of a plaintext that is bound to its row; 32 bytes of row hash follow.
 _BOUND = b"\0row\0"
 
 
@@ -50,11 +50,11 @@ class SecretBox:
         return f"<SecretBox with {len(self._hash_keys)} key(s)>"
 
     def encrypt(self, text: str, row: Row = ()) -> str:
-        """ASCII text that only `decrypt` of a box with the same key can read.
+        """Encrypts ASCII text; only `decrypt` of a box with the same key reads it.
 
-        `row` is where it is kept, table and column and then the row's key, e.g.
-        `("webhooks_secrets.encrypted", webhook_id)`: it is read there alone, so that whoever can write the
-        database can't have one row's secret used as another's. The text must not begin with a NUL then.
+        `row` names the place of storage: table and column, then the row's key, e.g.
+        `("webhooks_secrets.encrypted", webhook_id)`. The value decrypts only there, so write access to the
+        database does not allow copying a secret to another row. The text must not start with a NUL then.
         """
         return self._fernet.encrypt(_bound(row) + text.encode()).decode()
 
@@ -104,10 +104,9 @@ class SecretBox:
         return False
 
     def keyed_hash(self, purpose: str, value: str) -> str:
-        """64 hex digits that stand for `value` in the database.
+        """Keyed hash of `value` as 64 hex digits, for storage.
 
-        Unlike a plain hash, it can't be searched for short values (codes of six digits) by someone
-        who has the database but not the key.
+        Unlike a plain hash, it cannot be brute-forced for short values (six-digit codes) without the key.
         """
         return _mac(self._hash_keys[0], (purpose, value)).hex()
 

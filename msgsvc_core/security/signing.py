@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: What every signing secret begins with, so that a leaked one is recognised (decision 0075).
+#: Prefix of every signing secret, so that a leaked one is recognised (decision 0075).
 PREFIX = "whsec_"
 
 #: Random bytes in a signing secret: the output size of SHA-256 (decision 0075).
@@ -107,7 +107,7 @@ def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
 
 
 def verify_standard(headers: Mapping[str, str], body: bytes, secrets: str | Sequence[str]) -> bool:
-    """Whether the headers of Standard Webhooks sign `body`, as `verify` tells of our own.
+    """Whether the Standard Webhooks headers sign `body`; see `verify` for our own header.
 
     ValueError for a secret that is empty, too short or not of `new_secret`'s form.
     """
@@ -175,7 +175,7 @@ def _any_equal(expected: Sequence[str], given: Sequence[str]) -> bool:
     pairs = [
         (one.encode(), other.encode("ascii", "replace")) for one in expected for other in given
     ]
-    # No early exit: the time taken must not tell which secret or which digit was right.
+    # No early exit: the duration must not reveal which secret or digest matched.
     matches = [hmac.compare_digest(one, other) for one, other in pairs]
     return any(matches)
 

@@ -1,8 +1,8 @@
-"""How `msgsvc serve` takes connections: uvicorn, with a guard at its door."""
+"""The HTTP server of `msgsvc serve`: uvicorn with connection limits."""
 
+from msgsvc_core.server.connection_limits import ConnectionLimits
 from msgsvc_core.server.figures import serving_metrics
-from msgsvc_core.server.guard import Guard
 from msgsvc_core.server.listener import bind, check_open_files
 from msgsvc_core.server.server import Server
 
-__all__ = ["Guard", "Server", "bind", "check_open_files", "serving_metrics"]
+__all__ = ["ConnectionLimits", "Server", "bind", "check_open_files", "serving_metrics"]

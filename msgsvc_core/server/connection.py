@@ -1,8 +1,7 @@
-"""uvicorn's connection, with deadlines and limits.
+"""uvicorn's connection, with timeouts and limits.
 
-uvicorn waits for ever for a head that doesn't end and for a body that doesn't come, and httptools
-takes heads of any size. What is added here costs a request a few attributes, and no timer: the guard
-looks at all connections once a second.
+uvicorn waits forever for an incomplete head or body, and httptools accepts heads of any size. This adds a
+few attributes per request and no timers: the limits are checked for all connections once a second.
 """
 
 import asyncio
@@ -18,14 +17,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from msgsvc_core.kernel.errors import ApiError, BadRequest, Unavailable
-from msgsvc_core.server.cork import CorkedTransport
-from msgsvc_core.server.exchange import Exchange
-from msgsvc_core.server.guard import (
+from msgsvc_core.server.buffered_transport import BufferedTransport
+from msgsvc_core.server.connection_limits import (
     LEAST_BODY_RATE,
     SPARE_CONNECTIONS,
     SPARE_TIMEOUT_S,
-    Guard,
+    ConnectionLimits,
 )
+from msgsvc_core.server.exchange import Exchange
 
 #: A probe that is answered even when all connections are taken.
 HEALTH = b"/healthz"
@@ -46,7 +45,7 @@ class _Trailers(list[tuple[bytes, bytes]]):
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """One connection under the rules of a `Guard`."""
+    """One connection under the rules of `ConnectionLimits`."""
 
     # uvicorn's own attributes and these are more than the 30 whose names Python keeps once for all
     # objects of a class: without slots each connection took 1.3 KiB more.
@@ -67,7 +66,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def __init__(
         self,
-        guard: Guard,
+        guard: ConnectionLimits,
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -82,7 +81,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._phase = HEAD
         #: When the phase began; moved on while the peer has to wait for us.
         self._since = guard.now
-        #: Bytes of what is being read now; a head or body may begin anywhere in it.
+        #: Bytes of the current chunk; a head or body may start anywhere in it.
         self._chunk = 0
         #: Bytes of the head, with all of the chunk it began in; and that chunk.
         self._head_bytes = self._first_chunk = 0
@@ -128,7 +127,7 @@ class GuardedConnection(HttpToolsProtocol):
         allowed_s = self._guard.settings.body_timeout_s
         if answering:
             allowed_s += self._body_bytes / LEAST_BODY_RATE
-        # Else the answer is out, a refusal most likely, and nobody reads what still comes.
+        # Otherwise the response was sent, most likely a refusal, and the rest is not read.
         return "body" if now - self._since > allowed_s else None
 
     def cut(self) -> None:
@@ -138,7 +137,7 @@ class GuardedConnection(HttpToolsProtocol):
     # ---- what comes in --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(CorkedTransport(transport, self.loop, self._is_receiving))
+        super().connection_made(BufferedTransport(transport, self.loop, self._is_receiving))
         beyond = len(self.connections) - self._guard.settings.max_connections
         if beyond > 0:
             self._spare = True
@@ -147,7 +146,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        cast("CorkedTransport", self.transport).lost()
+        cast("BufferedTransport", self.transport).lost()
 
     def _is_receiving(self) -> bool:
         return self._phase is BODY
@@ -183,12 +182,12 @@ class GuardedConnection(HttpToolsProtocol):
         elif self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
         elif self._names_one_host():
-            self._begin(self.app)
+            self._start(self.app)
         else:
-            self._begin(self._guard.refuse("not_http", _no_host()))
+            self._start(self._guard.refuse("not_http", _no_host()))
         self.headers = _TRAILERS
 
-    def _begin(self, app: Any) -> None:
+    def _start(self, app: Any) -> None:
         """Has `app` answer the request of which the head is there, when those before it are answered."""
         parser, scope = self.parser, self.scope
         version = parser.get_http_version()
@@ -253,13 +252,13 @@ class GuardedConnection(HttpToolsProtocol):
             app = self._guard.refuse("full", _full())
         elif not self._names_one_host():
             app = self._guard.refuse("not_http", _no_host())
-        self._begin(app)
+        self._start(app)
         if self._spare:
             self.cycle.keep_alive = False
 
     def _names_one_host(self) -> bool:
-        """Whether the head is as RFC 9112 demands it, section 3.2: whose host is meant must not depend
-        on who reads it. HTTP/1.0 knows of none."""
+        """Whether the head complies with RFC 9112, section 3.2: all parsers must agree on the host.
+        HTTP/1.0 has no Host."""
         hosts = [value for name, value in self.headers if name == b"host"]
         return len(hosts) == 1 or (not hosts and self.parser.get_http_version() == "1.0")
 
@@ -287,7 +286,9 @@ class GuardedConnection(HttpToolsProtocol):
         self.transport.close()
 
     def _too_large(self) -> ApiError:
-        return BadRequest(f"the head of the request is larger than {self._max_head} bytes")
+        return BadRequest(
+            "the head of the request is larger than {limit} bytes", limit=self._max_head
+        )
 
 
 _TRAILERS = _Trailers()

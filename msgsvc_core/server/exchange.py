@@ -1,8 +1,4 @@
-"""One request and its answer, for the price that a small answer is worth.
-
-uvicorn looks at each header by itself, and writes the head before the body. An answer whose length is
-known, and that comes in one piece, is put together here and written once; all else is uvicorn's.
-"""
+"""One request and its response, optimised for small responses."""
 
 from typing import TYPE_CHECKING
 
@@ -29,7 +25,7 @@ _LENGTH = b"content-length"
 class Exchange(RequestResponseCycle):
     """uvicorn's cycle, which waits for the body before it sends the head."""
 
-    #: A head that waits; its body follows at once, for its length is known.
+    #: A buffered head whose body follows immediately, because its length is known.
     _head: "HTTPResponseStartEvent | None" = None
 
     async def send(self, message: "ASGISendEvent") -> None:
@@ -43,7 +39,7 @@ class Exchange(RequestResponseCycle):
             await super().send(head)
         elif message["type"] == "http.response.start" and self._may_wait(message):
             self._head = message
-            # Who asks whether an error may still be told is told that it may not.
+            # Once the head is buffered, an error response is no longer possible.
             self.response_started = True
             return
         await super().send(message)
@@ -57,11 +53,11 @@ class Exchange(RequestResponseCycle):
         return _LENGTH in names and _UNUSUAL.isdisjoint(names)
 
     def _sent_together(self, head: "HTTPResponseStartEvent", body: bytes, *, more: bool) -> bool:
-        """Whether the whole answer was written; False where it is not as usual after all."""
+        """Whether the complete response was written; False if it needs uvicorn's own path."""
         if more or len(body) > MOST_TOGETHER:
             return False
         if not self.keep_alive or self.flow.write_paused or self.disconnected:
-            # Since the head came, the server has begun to stop, or the peer to leave.
+            # The server started to shut down, or the peer disconnected, since the head arrived.
             return False
         headers = [*self.default_headers, *head["headers"]]
         # uvicorn's own expressions, which refuse what would be another header, or another answer: once

@@ -18,7 +18,7 @@ from msgsvc_core.http.metrics import metrics_routes
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.security.networks import Networks
-from msgsvc_core.server.guard import Guard
+from msgsvc_core.server.connection_limits import ConnectionLimits
 from msgsvc_core.server.listener import bind
 from msgsvc_core.server.server import Server
 from msgsvc_core.telemetry import Metrics
@@ -39,7 +39,7 @@ async def serving_metrics(
         yield 0
         return
     listener = bind(settings.metrics.worker_host, wanted, "metrics.worker_port")
-    guard = Guard(settings.server, settings.errors_url, metrics)
+    guard = ConnectionLimits(settings.server, settings.errors_url, metrics)
     server = Server(_figures_app(metrics, settings), guard, signals=False)
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:

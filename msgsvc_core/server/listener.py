@@ -5,16 +5,16 @@ import socket
 
 from msgsvc_core.config.sections import ServerSettings
 from msgsvc_core.config.settings import SettingsError
-from msgsvc_core.server.guard import SPARE_CONNECTIONS
+from msgsvc_core.server.connection_limits import SPARE_CONNECTIONS
 
 #: Files beside connections of callers: databases, calls to messengers and webhooks, logs.
 OTHER_FILES = 400
 
 
 def bind(host: str, port: int, setting: str = "server") -> socket.socket:
-    """A socket that holds the port but doesn't listen yet: who comes too early is refused at once.
+    """A bound socket that is not listening yet: early connections are refused.
 
-    Raises `SettingsError`, which names the `setting`, when the address can't be had.
+    Raises `SettingsError`, naming the `setting`, when the address is not available.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,4 +1,4 @@
-"""uvicorn's server around an application, guarded, and ended by whoever started it."""
+"""uvicorn's server with connection limits; its owner stops it."""
 
 import asyncio
 import signal
@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from msgsvc_core.server.connection import GuardedConnection
-from msgsvc_core.server.guard import Guard, Guarded
+from msgsvc_core.server.connection_limits import ConnectionLimits, LimitedConnection
 
 #: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
 GRACEFUL_S = 5
@@ -24,16 +24,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
-    """Serves `app` under the rules of `guard`; `listening` is called once it takes requests, `stopping` when
-    it is told to take no more.
+    """Serves `app` within the limits of `guard`; `listening` is called once it accepts requests, `stopping`
+    when it stops accepting.
 
-    With `signals` it ends at SIGINT or SIGTERM; without, when its `should_exit` is set.
+    With `signals` it stops on SIGINT or SIGTERM; without, when `should_exit` is set.
     """
 
     def __init__(
         self,
         app: ASGIApp,
-        guard: Guard,
+        guard: ConnectionLimits,
         *,
         listening: Callable[[list[socket.socket]], None] = lambda _sockets: None,
         stopping: Callable[[], None] = lambda: None,
@@ -71,13 +71,13 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % SWEEP_TICKS == 0:
-            self._guard.sweep(cast("set[Guarded]", self.server_state.connections))
+            self._guard.sweep(cast("set[LimitedConnection]", self.server_state.connections))
         return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn raises a signal anew when it is done, and that would end the process at once,
-        with jobs and leases of the service in the middle."""
+        """uvicorn re-raises the signal when it is done, which would kill the process immediately, with jobs
+        and leases unfinished."""
         loop = asyncio.get_running_loop()
         for number in self._signals:
             loop.add_signal_handler(number, self.handle_exit, number, None)

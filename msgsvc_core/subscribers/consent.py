@@ -1,9 +1,9 @@
-"""Asks whoever is known by an `external_id` before somebody else's messenger is known by it as well.
+"""Asks the current holder of an `external_id` before another messenger account is bound to it.
 
-Codes and messages by an `external_id` go to whoever carries it, so a link that says who somebody is binds
-a second messenger only after a Yes in the first (docs/decisions/0070). Nothing is kept of the question: the
-data of its buttons is `~who:y:<asker>:<minute>:<seal>`, 62 bytes of the 64 that a button may carry, and the
-seal is a keyed hash over the choice, the asker, the minute, the project, the `external_id` and who is asked.
+Codes and messages by `external_id` go to its holders, so a link that carries one binds a second messenger
+only after a Yes in the first (docs/decisions/0070). The question is not stored: the data of its buttons is
+`~who:y:<asker>:<minute>:<seal>`, 62 of at most 64 bytes, and the seal is a keyed hash over the choice, the
+asker, the minute, the project, the `external_id` and the holder.
 """
 
 import hmac
@@ -66,16 +66,16 @@ class Consents:
     async def holder(
         self, tx: Tx, project_id: str, external_id: str, but: tuple[str, str]
     ) -> Subscriber | None:
-        """Who is known by the `external_id` and has not left, the one seen last; None if nobody is but
-        the person `but`, of a channel's name and a user's id. Nobody else is bound to it until the
-        transaction ends."""
+        """The active holder of the `external_id` that was seen last; None if there is none except the
+        person `but`, given as channel name and user id. Locks the `external_id` until the transaction ends.
+        """
         await lock_external_id(tx, project_id, external_id)
         key = project_id, external_id
-        carriers = (await store.find_receivers_by_external_id(tx, [key])).get(key, [])
+        carriers = (await store.find_recipients_by_external_id(tx, [key])).get(key, [])
         keys = [(project_id, each.subscriber_id) for each in carriers if each.status == "active"]
         found = [
             each
-            for each in (await store.find_many(tx, keys)).values()
+            for each in (await store.get_many(tx, keys)).values()
             if (each.channel, each.user_id) != but
         ]
         return max(found, key=lambda each: each.last_seen_at_ms, default=None)
@@ -87,14 +87,14 @@ class Consents:
         is_somebody = asker.external_id is not None or asker.channel == holder.channel
         if bot is None or not bot.capabilities.answers or is_somebody:
             return
-        project = await self._projects.find(tx, holder.project_id)
+        project = await self._projects.get(tx, holder.project_id)
         _ = self._texts.into(holder.lang)
         name = one_line(asker.first_name)
         if asker.username:
             name = f"{name} (@{one_line(asker.username)})"
         text = _(
-            "{name} opened a link of {project} in {messenger} that says they are you. If they are, your"
-            " messages and one-time codes can go there as well. Was it you?",
+            "{name} opened a personal link of {project} in {messenger} that was made for you. If "
+            "you confirm, your messages and one-time codes can be sent there as well. Was it you?",
             name=name,
             project=one_line(project.name),
             messenger=self._channels.display_name(asker.channel, asker.project_id),
@@ -119,7 +119,7 @@ class Consents:
         choice, asker, minute, seal = match.groups()
         mine = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         keys = [(each.project_id, each.subscriber_id) for each in mine.all]
-        for holder in (await store.find_many(ctx.tx, keys)).values():
+        for holder in (await store.get_many(ctx.tx, keys)).values():
             if holder.external_id is None:
                 continue
             seals = self._seals(choice, holder, _SUBSCRIBER + asker, int(minute))
@@ -136,7 +136,7 @@ class Consents:
         """What stands in the question's place from now on."""
         _ = ctx._
         if choice == "n":
-            return _("They are not known as you, and get nothing that is yours.")
+            return _("Not confirmed. Nothing of yours will be sent there.")
         lasts_ms = self._personal_link_s * 1000
         is_late = self._clock.now_ms() - minute * MINUTE_MS > lasts_ms
         assert holder.external_id is not None, "the seal is over it"
@@ -149,7 +149,7 @@ class Consents:
             )
         ):
             return _("This is no longer valid. Open a new link.")
-        return _("From now on you are known there as well.")
+        return _("Confirmed. Your messages can be sent there as well.")
 
     def _data(self, choice: str, holder: Subscriber, asker_id: str) -> str:
         minute = self._clock.now_ms() // MINUTE_MS

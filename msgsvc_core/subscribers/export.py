@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.csv import BOM, harmless, lines
+from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
@@ -34,8 +34,8 @@ async def to_csv(
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest subscriber first, in pieces of up to `CHUNK`.
 
-    Who comes meanwhile is not in it, and nobody is in it twice. Raises `ValidationFailed` before the
-    first piece for a channel that there is not.
+    Subscribers who are added meanwhile are not included, and none is listed twice. Raises
+    `ValidationFailed` before the first piece for an unknown channel.
     """
     after: str | None = None
     text = BOM + lines([COLUMNS])
@@ -55,13 +55,13 @@ def _cells(subscriber: Subscriber) -> tuple[str, ...]:
     return (
         subscriber.subscriber_id,
         subscriber.channel,
-        harmless(subscriber.first_name),
-        harmless(subscriber.username or ""),
+        escape_formula(subscriber.first_name),
+        escape_formula(subscriber.username or ""),
         subscriber.lang,
-        harmless(",".join(subscriber.tags)),
-        harmless(",".join(subscriber.permissions)),
-        harmless(subscriber.external_id or ""),
-        harmless(to_json(subscriber.attributes)) if subscriber.attributes else "",
+        escape_formula(",".join(subscriber.tags)),
+        escape_formula(",".join(subscriber.permissions)),
+        escape_formula(subscriber.external_id or ""),
+        escape_formula(to_json(subscriber.attributes)) if subscriber.attributes else "",
         subscriber.status,
         subscriber.source,
         to_rfc3339(subscriber.created_at_ms),

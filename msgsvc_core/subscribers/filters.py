@@ -1,4 +1,4 @@
-"""The SQL of a filtered list: newest first from an index, so that a page of few reads few.
+"""The SQL of a filtered list: newest first by an index, so that a small page reads few rows.
 
 Measured with 100,000 subscribers; see docs/decisions/0019-subscribers-tags-permissions.md.
 """
@@ -71,11 +71,11 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
                 " AND c.subscriber_id = s.subscriber_id)"
             )
     if query.external_id is not None:
-        # By its index: SQLite would go through all subscribers, who are in the right order.
+        # Forces the index: SQLite would scan all subscribers, because they are already in order.
         conditions.append(_among("external_id = :external_id"))
         params["external_id"] = query.external_id
     if after is not None:
-        # Of both tables: PostgreSQL's merge join would begin one of them at its top.
+        # On both tables: PostgreSQL's merge join would scan one of them from its start.
         conditions += ["s.subscriber_id < :after", f"{order} < :after"]
         params["after"] = after
     return Filter(source, " AND ".join(conditions), order, params)
@@ -84,7 +84,7 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
 def passive_filter_of(
     project_id: str, query: SubscriberFilters, dialect: Dialect
 ) -> tuple[str, dict[str, Any]]:
-    """The same as a condition on `s` alone, for who goes along another index."""
+    """The same as a condition on `s` alone, for a scan by another index."""
     # SQLite has no statistics to choose by, and takes no index for a column with a plus.
     plus = "+" if dialect == "sqlite" else ""
     params: dict[str, Any] = {"project_id": project_id}

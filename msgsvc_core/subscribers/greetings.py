@@ -1,4 +1,4 @@
-"""What a bot says in a project's name to who has subscribed, and to who leaves."""
+"""Welcome and farewell messages of a project's bot."""
 
 import structlog
 
@@ -11,8 +11,8 @@ from msgsvc_core.kernel.i18n import Localized, Texts, Translate, in_language
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Source, Subscriber
 
-#: How people come who talk to the bot at that moment. Elsewhere a word of it would be out of place:
-#: whoever opened a mini app may never have written to it.
+#: Sources that come with an open chat. Elsewhere a message would be out of place: the user of a mini app
+#: may never have written to the bot.
 GREETED: frozenset[Source] = frozenset({"deep_link", "auth"})
 
 #: Characters of a greeting with its values in it: what every messenger takes.
@@ -30,44 +30,44 @@ class Greetings:
         self._projects = projects
 
     async def welcome(self, tx: Tx, subscriber: Subscriber, source: Source) -> None:
-        """Has the bot greet somebody who has just subscribed, once, in their language.
+        """Welcomes a new subscriber once, in their language.
 
-        A project without a text of its own lets the bot say that they are subscribed; not after a
-        sign-in, which has been answered already.
+        Without a text of the project, the bot confirms the subscription; not after a sign-in, which has
+        been answered already.
         """
         if source not in GREETED:
             return
         project_id, lang = subscriber.project_id, subscriber.lang
         text = (await self._projects.texts(tx, project_id)).welcome
-        said = await self._said(tx, project_id, text, subscriber.first_name, lang)
+        said = await self._render(tx, project_id, text, subscriber.first_name, lang)
         if said is None and source == "auth":
             return
         if said is None:
-            project = await self._projects.find(tx, project_id)
+            project = await self._projects.get(tx, project_id)
             said = subscribed_to(self._texts.into(lang), project.name)
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said))
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
-        """What the project says to who leaves it in this chat; None if it has no text of its own."""
+        """The project's farewell for this chat; None if it has no text of its own."""
         text = (await self._projects.texts(ctx.tx, project_id)).farewell
-        return await self._said(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
+        return await self._render(ctx.tx, project_id, text, ctx.update.user.first_name, ctx.lang)
 
-    async def _said(
+    async def _render(
         self, tx: Tx, project_id: str, text: Localized | None, first_name: str, lang: str
     ) -> str | None:
         if text is None:
             return None
-        project = await self._projects.find(tx, project_id)
+        project = await self._projects.get(tx, project_id)
         chosen = in_language(text, lang, self._texts.default_lang)
         try:
             values = {"first_name": first_name, "project": project.name}
             return plain_template(chosen).render(values, MOST).strip() or None
         except (TemplateError, WrongVariable, TooLong) as error:
-            # It was judged when it was written; a person who waits is answered all the same.
+            # It was validated when it was saved; if it fails all the same, the default text is sent.
             log.error("greeting_unusable", project_id=project_id, error=str(error))
             return None
 
 
 def subscribed_to(_: Translate, project: str) -> str:
-    """The bot's own words for who has subscribed."""
+    """The default text for a new subscriber."""
     return _("You are subscribed to notifications from {project}.", project=project)

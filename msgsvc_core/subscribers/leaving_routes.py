@@ -20,16 +20,14 @@ router = Router(area="subscribers")
 class LeavingQuery(Query):
     """How thoroughly."""
 
-    erase: bool = Field(
-        default=False, description="Remove all that is known of the person, for good."
-    )
+    erase: bool = Field(default=False, description="Permanently delete all personal data.")
 
 
 @router.delete("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
 async def delete_subscriber(
     ctx: Context, subscriber_id: str, query: LeavingQuery, subscribers: Subscribers
 ) -> None:
-    """Unsubscribes somebody, or with `erase=true` removes all personal data.
+    """Unsubscribes a person, or with `erase=true` deletes all personal data.
 
     Unsubscribed, they get no messages, can come back and are still shown; who is so already stays so.
     Erased, they are gone: messages and copies in events follow within moments, and what was just under
@@ -38,7 +36,7 @@ async def delete_subscriber(
     if query.erase:
         await subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
     else:
-        await subscribers.leave(ctx.tx, ctx.project_id, subscriber_id, reason="api")
+        await subscribers.unsubscribe(ctx.tx, ctx.project_id, subscriber_id, reason="api")
 
 
 @router.post(
@@ -48,8 +46,8 @@ async def delete_subscriber(
 async def subscribe_again(
     ctx: Context, subscriber_id: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Subscribes somebody again who was unsubscribed; nobody can who has blocked the bot."""
-    subscriber = await subscribers.come_back(ctx.tx, ctx.project_id, subscriber_id)
+    """Subscribes an unsubscribed person again; not possible after they blocked the bot."""
+    subscriber = await subscribers.resubscribe(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -57,7 +55,7 @@ async def subscribe_again(
 async def subscribe_in_mini_app(
     ctx: Context, body: MiniAppBody, mini_apps: MiniAppSubscribing
 ) -> MiniAppAnswer:
-    """Subscribes who opened the bot's mini app, known by what the messenger gave its page.
+    """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
     Hand on what the page was given, from your own server: this endpoint verifies that the messenger
     signed it for the bot within the last day. Doing so twice is harmless.

@@ -1,7 +1,8 @@
-"""Subscription links: who opens one in a messenger subscribes to the project.
+"""Subscription links: opening one in a messenger subscribes to the project.
 
-A link with an `external_id` says who somebody is, so it says it once, to the first who opens it: whoever
-opens it later, in whichever messenger, subscribes as nobody in particular (docs/decisions/0070)."""
+A link with an `external_id` identifies only the first person who opens it; anyone who opens it later
+subscribes without one (docs/decisions/0070).
+"""
 
 import hashlib
 
@@ -54,7 +55,7 @@ class SubscriptionLinks:
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
-        await self._tags.make(tx, project_id, body.tags)
+        await self._tags.ensure(tx, project_id, body.tags)
         await self._permissions.check(tx, project_id, body.permissions)
         token = new_token()
         lasts_s = body.expires_in
@@ -82,14 +83,12 @@ class SubscriptionLinks:
         if link is None or not ctx.serves(link["project_id"]):
             return False
         project_id = link["project_id"]
-        project = await self._projects.find(ctx.tx, project_id)
+        project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
         await ctx.enter_project(project_id)
         external_id = link["external_id"]
-        if external_id is not None and not await store.take_link(
-            ctx.tx, project_id, link["digest"]
-        ):
+        if external_id is not None and not await store.use_link(ctx.tx, project_id, link["digest"]):
             # Another has opened it at this moment.
             external_id = None
         holder = None
@@ -111,7 +110,7 @@ class SubscriptionLinks:
         if holder is not None:
             await self._consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
-            # Whoever subscribed now is welcomed; whoever opens another link is answered too.
+            # New subscribers get the welcome; anyone opening another link gets a reply too.
             said = subscribed_to(ctx._, project.name)
             await ctx.reply(OutgoingMessage(said))
         return True

@@ -1,4 +1,4 @@
-"""Subscribing in a mini app: who opened it is known by what the messenger's platform signed."""
+"""Subscribing in a mini app, whose user is identified by data signed by the platform."""
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from msgsvc_core.subscribers.models import Subscriber, SubscriberAnswer, TagName
 from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.tags.service import Tags
 
-#: Characters of `init_data`; platforms give a few hundred.
+#: Maximum characters of `init_data`; platforms send a few hundred.
 MAX_INIT_DATA_LENGTH = 16_384
 
 
@@ -28,7 +28,7 @@ class MiniAppBody(RequestModel):
         description="As the page finds it, e.g. in `Telegram.WebApp.initData`.",
     )
     tags: list[TagName] = Field(default=[], max_length=20)
-    external_id: str | None = Field(None, description="Your own id of the person.")
+    external_id: str | None = Field(None, description="Your own id of this person.")
 
 
 class MiniAppAnswer(SubscriberAnswer):
@@ -62,21 +62,20 @@ class MiniAppSubscribing:
     async def subscribe(
         self, tx: Tx, project_id: str, body: MiniAppBody
     ) -> tuple[Subscriber, bool]:
-        """Subscribes who opened the mini app; True if they were not subscribed until now.
+        """Subscribes the user of a mini app; True if they are newly subscribed.
 
-        Raises `ValidationFailed` for data that the platform did not sign for this bot, or too long ago,
-        `InvalidExternalId`, and `Conflict` where the bot has no chat with the person yet, and beyond the
-        limit of tags.
+        Raises `ValidationFailed` for data that is expired or not signed for this bot, `InvalidExternalId`,
+        and `Conflict` where the bot has no chat with the person yet, and beyond the limit of tags.
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
         self._channels.check_name(project_id, body.channel)
-        channel = self._channels.of(project_id, body.channel)
+        channel = self._channels.resolve(project_id, body.channel)
         assert channel is not None, "its name was checked"
         minutes, now_ms = self._max_age_hours * 60, self._clock.now_ms()
         opened = verify(channel, body.init_data, max_age_minutes=minutes, now_ms=now_ms)
         # Before the chat and the subscriber are written to: see there.
-        await self._tags.make(tx, project_id, body.tags)
+        await self._tags.ensure(tx, project_id, body.tags)
         chat_id = await enter(tx, project_id, channel, opened, now_ms=self._clock.now_ms())
         return await self._subscribers.subscribe(
             tx,
@@ -91,20 +90,21 @@ class MiniAppSubscribing:
 
 
 def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: int) -> MiniAppUser:
-    """Who opened the mini app of `channel`'s bot, as its platform signed it.
+    """The user of the mini app of `channel`'s bot, from the signed data.
 
-    Raises `ValidationFailed` for data of another bot, and for what was signed longer ago.
+    Raises `ValidationFailed` for data of another bot, and for expired data.
     """
     if not channel.capabilities.mini_app:
-        raise ValidationFailed(f"channel: {channel.name} has no mini apps")
+        raise ValidationFailed("{name} has no mini apps", field="channel", name=channel.name)
     try:
         opened = channel.verify_mini_app(init_data)
     except InvalidMiniApp as error:
-        raise ValidationFailed(f"init_data: {error}") from None
+        raise ValidationFailed.because(error, field="init_data") from None
     if now_ms - opened.signed_at_ms > max_age_minutes * 60 * 1000:
         raise ValidationFailed(
-            f"init_data: signed more than {_duration(max_age_minutes)} ago;"
-            " have the mini app opened again"
+            "signed more than {duration} ago; have the mini app opened again",
+            field="init_data",
+            duration=_duration(max_age_minutes),
         )
     return opened
 
@@ -112,14 +112,14 @@ def verify(channel: Channel, init_data: str, *, max_age_minutes: int, now_ms: in
 async def enter(
     tx: Tx, project_id: str, channel: Channel, opened: MiniAppUser, *, now_ms: int
 ) -> str:
-    """The chat in which the bot writes to who opened the mini app; it is the project's from now on.
+    """The bot's chat with the mini app's user; it belongs to the project from now on.
 
     Raises `Conflict` where the bot has no chat with the person yet.
     """
     chat_id = opened.chat_id or await store.find_chat(tx, channel.key, opened.user.user_id)
     if chat_id is None:
         raise Conflict(
-            "init_data: the bot can't write to this person yet; have them start it first"
+            "the bot can't write to this person yet; have them start it first", field="init_data"
         )
     await store.enter_chat(tx, channel.key, chat_id, opened.user.user_id, project_id, now_ms)
     return chat_id

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers import searching
 
-#: How somebody came to subscribe (event `subscription.created`).
+#: Sources of a subscription (event `subscription.created`).
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
 Status = Literal["active", "unsubscribed", "blocked"]
 
@@ -116,10 +116,12 @@ class SubscriberFilters(Query):
     status: Status | None = None
     lang: Language | None = None
     external_id: str | None = None
-    tag: str | None = Field(None, description="A tag that they carry.")
-    permission: str | None = Field(None, description="Key of a permission that they granted.")
+    tag: str | None = Field(None, description="Only subscribers with this tag.")
+    permission: str | None = Field(
+        None, description="Only subscribers who granted this permission (key)."
+    )
     created_after: MomentMs | None = Field(
-        None, description="They subscribed for the first time after this moment."
+        None, description="Only people who first subscribed after this time."
     )
 
 
@@ -149,23 +151,22 @@ class UpdateSubscriberBody(RequestModel):
         None, description="Your own id of the person; null unbinds the one they have."
     )
     lang: Kept[Language] = None
-    tags: Kept[list[TagName]] = Field(
-        None, description="All tags that they shall carry; other ones are taken."
-    )
+    tags: Kept[list[TagName]] = Field(None, description="Replaces all tags.")
     attributes: Kept[dict[str, Any]] = Field(
-        None, description="What you want to keep of them, in place of what there is."
+        None, description="Your own data; replaces the current attributes."
     )
 
 
 class LinkBody(RequestModel):
     """What a subscription link carries."""
 
-    tags: list[TagName] = Field(default=[], description="Tags for who opens it.")
+    tags: list[TagName] = Field(default=[], description="Tags added to people who open it.")
     permissions: list[PermissionKey] = Field(
-        default=[], description="What who opens it grants by that."
+        default=[], description="Permissions granted by opening it."
     )
     external_id: str | None = Field(
-        None, description="Your own id of the person; the first who opens the link is them."
+        None,
+        description="Your own id of this person; assigned to the first person to open the link.",
     )
     expires_in: int = Field(
         LINK_EXPIRES_IN_S,
@@ -185,7 +186,7 @@ class LinkAnswer(ResponseModel):
     qr: dict[str, str]
     start_messages: dict[str, str] | None = Field(
         None,
-        description="What the person writes to the bot, per channel whose link only opens the chat.",
+        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
     )
     expires_at: str
 

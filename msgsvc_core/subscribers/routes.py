@@ -29,7 +29,7 @@ router = Router(area="subscribers")
 async def list_subscribers(
     ctx: Context, query: SubscriberQuery, subscribers: Subscribers
 ) -> SubscriberList:
-    """Lists the project's subscribers, newest first; with `query` those who are found, by name."""
+    """Lists the project's subscribers, newest first; with `query` search results, by name."""
     found = await subscribers.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, query.place_of)
     return SubscriberList(
@@ -43,7 +43,7 @@ async def get_subscriber(
     ctx: Context, subscriber_id: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Shows one subscriber."""
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -53,7 +53,7 @@ async def get_subscriber(
 async def update_subscriber(
     ctx: Context, subscriber_id: str, body: UpdateSubscriberBody, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Changes what you know of a subscriber; what is left out stays. Tags are made if need be."""
+    """Changes a subscriber; omitted fields stay unchanged. Missing tags are created."""
     subscriber = await subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
     return SubscriberAnswer.of(subscriber)
 
@@ -62,9 +62,9 @@ async def update_subscriber(
 async def add_subscriber_tag(
     ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Gives a subscriber a tag, which is made if there is none of that name."""
+    """Adds a tag to a subscriber, creating it if needed."""
     await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -72,9 +72,9 @@ async def add_subscriber_tag(
 async def remove_subscriber_tag(
     ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Takes a tag from a subscriber, who need not carry it."""
+    """Removes a tag from a subscriber, if present."""
     await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -85,7 +85,7 @@ async def remove_subscriber_tag(
 async def grant_permission(
     ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Grants a permission in a subscriber's name; what they had granted stays as it is."""
+    """Grants a permission on behalf of a subscriber; others stay unchanged."""
     return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
 
 
@@ -96,7 +96,7 @@ async def grant_permission(
 async def revoke_permission(
     ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
-    """Revokes a permission in a subscriber's name, who need not have granted it."""
+    """Revokes a permission on behalf of a subscriber, if granted."""
     return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
 
 
@@ -109,7 +109,7 @@ async def _set(
     granted: bool,
 ) -> SubscriberAnswer:
     await subscribers.set_permission(ctx.tx, ctx.project_id, subscriber_id, permission_key, granted)
-    subscriber = await subscribers.find(ctx.tx, ctx.project_id, subscriber_id)
+    subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
     return SubscriberAnswer.of(subscriber)
 
 
@@ -117,7 +117,7 @@ async def _set(
 async def create_link(
     ctx: Context, body: LinkBody, subscription_links: SubscriptionLinks, channels: Channels
 ) -> LinkAnswer:
-    """Makes a link by which a person subscribes: one per channel, also as a QR code."""
+    """Creates a subscription link: one per channel, also as a QR code."""
     payload, expires_at_ms = await subscription_links.create(ctx.tx, ctx.project_id, body)
     links = channels.deep_links(ctx.project_id, payload)
     await channels.remember_start(ctx.tx, ctx.project_id, payload, expires_at_ms)

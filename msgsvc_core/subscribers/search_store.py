@@ -7,9 +7,9 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.subscribers.filters import by_id, passive_filter_of
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import COLUMNS, is_first, search_of
-from msgsvc_core.subscribers.store import find_many
+from msgsvc_core.subscribers.store import get_many
 
-#: Names of one query, where many of those before were of people who had been found by another.
+#: Names per query when many of the previous ones belonged to subscribers already found.
 STEP = 500
 
 _NAMES = ", ".join(COLUMNS.values())
@@ -23,7 +23,7 @@ async def search(
     after: tuple[str, str] | None,
     limit: int,
 ) -> list[Subscriber]:
-    """Who has a name that begins with `text`, by that name; `after` is that of the page before."""
+    """Subscribers with a name that starts with `text`, by that name; `after` is the last page's cursor."""
     asked_for = await by_id(tx, project_id, filters)
     where, params = passive_filter_of(project_id, asked_for, tx.dialect)
     keys: list[tuple[str, str]] = []
@@ -36,7 +36,7 @@ async def search(
                 keys.append((project_id, row["subscriber_id"]))
             after = row["found"], row["subscriber_id"]
         may_follow, most = len(rows) == most, STEP
-    people = await find_many(tx, keys[:limit])
+    people = await get_many(tx, keys[:limit])
     return [people[key] for key in keys[:limit] if key in people]
 
 

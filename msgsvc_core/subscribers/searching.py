@@ -1,9 +1,9 @@
-"""People by the beginning of a name, a username or an `external_id`, whatever its case.
+"""Search by the prefix of a name, username or `external_id`, ignoring case.
 
-What is looked for stands beside each subscriber as `folded` makes it, for SQLite's own lower() knows
-ASCII alone. An index on each of the three is gone through in its order, so a page of few reads few
-however many are meant: that order is the list's. Whom several of the three name, is there once, at the
-first. See docs/decisions/0044-lists-of-a-million.md.
+The search terms are stored beside each subscriber as `folded` makes them, because SQLite's lower() only
+knows ASCII. Each of the three has an index that is scanned in order, so a page reads few rows however many
+match: that order is the list's. A subscriber matched by several of the three is listed once, at the first.
+See docs/decisions/0044-lists-of-a-million.md.
 """
 
 import unicodedata
@@ -22,7 +22,7 @@ COLUMNS = {
     "external_id": "search_external_id",
 }
 
-#: Behind every text that begins with what is looked for.
+#: Upper bound of all texts with the prefix.
 _LAST = "\U0010ffff"
 
 
@@ -56,7 +56,7 @@ def read_place(after: str | None) -> tuple[str, str] | None:
     except ValueError:
         found = "\0"
     if "\0" in found or not subscriber_id:
-        raise BadRequest("cursor: not one that this service gave for this search")
+        raise BadRequest("not one that this service gave for this search", field="cursor")
     return found, subscriber_id
 
 

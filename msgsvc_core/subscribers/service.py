@@ -35,12 +35,12 @@ from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.searching import read_place
 from msgsvc_core.subscribers.tags.service import Tags
 
-#: What ids of subscribers begin with.
+#: Prefix of subscriber ids.
 _ID_PREFIX = "sub"
 
 
 class Subscribers:
-    """`service.subscribers`. `attributes_bytes` is the most that one's attributes may have as JSON."""
+    """`service.subscribers`. `attributes_bytes` limits a subscriber's attributes as JSON."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class Subscribers:
         self._greetings = greetings
         self._erasure = erasure
         self._attributes_bytes = attributes_bytes
-        self._receivers = DataLoader(db, store.find_receivers)
-        self._receivers_by_external_id = DataLoader(db, store.find_receivers_by_external_id)
+        self._recipients = DataLoader(db, store.find_recipients)
+        self._recipients_by_external_id = DataLoader(db, store.find_recipients_by_external_id)
 
     async def ensure(
         self,
@@ -81,7 +81,7 @@ class Subscribers:
         permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> Subscriber:
-        """Like `subscribe`, for who need not know whether they were subscribed before."""
+        """Like `subscribe`, without reporting whether they are newly subscribed."""
         subscriber, _ = await self.subscribe(
             tx,
             project_id,
@@ -108,14 +108,13 @@ class Subscribers:
         permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> tuple[Subscriber, bool]:
-        """The subscriber for this person, and whether they were not subscribed until now.
+        """The subscriber for this person, and whether they are newly subscribed.
 
-        `channel` is the key of the bot that they are talking to, which reaches them from now on.
-        `tags` are added and `permissions` granted, as far as the project has them; `external_id` is
-        bound if they have none and nobody else on the channel has it. Emits `subscription.created` for
-        a new subscriber, who has granted the project's defaults as well, and for one who had left;
-        the bot welcomes both: see `Greetings`.
-        Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
+        `channel` is the key of the bot they are talking to, which reaches them from now on. `tags` are
+        added and `permissions` granted, as far as the project has them; `external_id` is bound if they have
+        none and nobody else on the channel has it. Emits `subscription.created` for a new subscriber, who
+        also gets the project's default permissions, and for a resubscribed one; the bot welcomes both: see
+        `Greetings`. Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
         now_ms = self._clock.now_ms()
         seen = Subscriber(
@@ -138,20 +137,20 @@ class Subscribers:
             await lock_external_id(tx, project_id, external_id)
         is_new, subscribed = False, None
         while subscribed is None:
-            # Who is known at the first question may be erased before the second.
+            # A subscriber found by the first query may be erased before the second.
             is_new = await store.insert_if_new(tx, seen)
             subscribed = is_new or await store.refresh(tx, seen)
-        subscriber = await self._known(tx, seen)
+        subscriber = await self._refresh(tx, seen)
         if external_id is not None:
             await store.set_external_id(tx, project_id, subscriber.subscriber_id, external_id)
-        await self._tags.give(tx, project_id, subscriber.subscriber_id, tags)
-        subscriber = await self._known(tx, seen)
+        await self._tags.assign(tx, project_id, subscriber.subscriber_id, tags)
+        subscriber = await self._refresh(tx, seen)
         if subscribed:
             await self._events.emit(
                 tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
             )
         if await self._permissions.grant(tx, subscriber, permissions, defaults=is_new):
-            subscriber = await self._known(tx, seen)
+            subscriber = await self._refresh(tx, seen)
         if subscribed:
             await self._greetings.welcome(tx, subscriber, source)
         return subscriber, subscribed
@@ -163,33 +162,35 @@ class Subscribers:
         for an `external_id` that another one on the channel has and beyond the limit of tags, and
         `ValidationFailed` for attributes that are too many."""
         self._check(body)
-        await self.find(tx, project_id, subscriber_id)
+        await self.get(tx, project_id, subscriber_id)
         # Locks before the subscriber's row, in this order, here and wherever else they are taken.
         if body.tags is not None:
-            await self._tags.make(tx, project_id, body.tags)
+            await self._tags.ensure(tx, project_id, body.tags)
         if body.external_id is not None:
             await lock_external_id(tx, project_id, body.external_id)
         given = body.model_dump(include=body.model_fields_set - {"tags"})
         if not await store.update(tx, project_id, subscriber_id, given):
             # Erased at this moment, or refused.
-            await self.find(tx, project_id, subscriber_id)
+            await self.get(tx, project_id, subscriber_id)
             raise Conflict(
-                f"external_id: another subscriber of this channel has {body.external_id!r}"
+                "another subscriber of this channel has {external_id!r}",
+                field="external_id",
+                external_id=body.external_id,
             )
         if body.tags is not None:
             await self._tags.replace(tx, project_id, subscriber_id, body.tags)
-        return await self.find(tx, project_id, subscriber_id)
+        return await self.get(tx, project_id, subscriber_id)
 
     async def add_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
         """Makes the tag if need be. Raises `SubscriberNotFound`, `Conflict` beyond the limit, and
         `ValidationFailed` for what is no name of a tag."""
-        await self.find(tx, project_id, subscriber_id)
+        await self.get(tx, project_id, subscriber_id)
         await self._tags.add(tx, project_id, subscriber_id, name)
 
     async def remove_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
         """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one, and
         `SubscriberNotFound`."""
-        await self.find(tx, project_id, subscriber_id)
+        await self.get(tx, project_id, subscriber_id)
         await self._tags.remove(tx, project_id, subscriber_id, name)
 
     async def set_permission(
@@ -200,17 +201,17 @@ class Subscribers:
         Then, and only then, `subscription.permission_changed` is emitted. Raises `NotFound` for an
         unknown permission, `SubscriberNotFound`.
         """
-        subscriber = await self.find(tx, project_id, subscriber_id)
+        subscriber = await self.get(tx, project_id, subscriber_id)
         return await self._permissions.set(tx, subscriber, key, granted)
 
-    async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
+    async def get(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
         """Raises `SubscriberNotFound`, for another project's id as well."""
         subscriber = await store.find(tx, project_id, subscriber_id)
         if subscriber is None:
             raise _not_found(subscriber_id)
         return subscriber
 
-    async def find_named(
+    async def get_by_identifier(
         self,
         tx: Tx,
         project_id: str,
@@ -219,23 +220,23 @@ class Subscribers:
         external_id: str | None,
         channel: str | None,
     ) -> Subscriber:
-        """Whom a request names by one of two identifiers. Raises what `receiver` and `find` raise."""
-        receiver = await self.receiver(
+        """Whom a request names by one of two identifiers. Raises what `get_recipient` and `get` raise."""
+        receiver = await self.get_recipient(
             project_id,
             subscriber_id=subscriber_id,
             external_id=external_id,
             channel=channel,
             tx=tx,
         )
-        return await self.find(tx, project_id, receiver.subscriber_id)
+        return await self.get(tx, project_id, receiver.subscriber_id)
 
-    async def find_many(
+    async def get_many(
         self, tx: Tx, keys: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], Subscriber]:
-        """Those that there are, by (project_id, subscriber_id)."""
-        return await store.find_many(tx, keys)
+        """Existing ones, by (project_id, subscriber_id)."""
+        return await store.get_many(tx, keys)
 
-    async def receiver(
+    async def get_recipient(
         self,
         project_id: str,
         *,
@@ -246,109 +247,117 @@ class Subscribers:
     ) -> Recipient:
         """The subscriber that a request names by exactly one of its two identifiers.
 
-        Of those with the same `external_id` it is the most recently active one. Without `tx` the
-        question is asked together with those of other requests.
+        Of several with the same `external_id`, the most recently active one. Without `tx`, the lookup is
+        batched with those of other requests.
         """
         if subscriber_id is not None and external_id is not None:
             raise MutuallyExclusiveIdentifiers(
-                "subscriber_id, external_id: give one of them, not both"
+                "give one of them, not both", field="subscriber_id, external_id"
             )
         if channel is not None:
             self._channels.check_name(project_id, channel)
         if subscriber_id is not None:
-            receiver = await self._receivers.get((project_id, subscriber_id), tx)
+            receiver = await self._recipients.get((project_id, subscriber_id), tx)
             if receiver is None:
                 raise _not_found(subscriber_id)
             if channel not in {None, receiver.channel}:
-                raise ValidationFailed(f"channel: this subscriber is on {receiver.channel}")
+                raise ValidationFailed(
+                    "this subscriber is on {channel}", field="channel", channel=receiver.channel
+                )
             return receiver
         if external_id is None:
-            raise ValidationFailed("subscriber_id: give it, or external_id")
+            raise ValidationFailed("give it, or external_id", field="subscriber_id")
         check_external_id(external_id)
-        known = await self._receivers_by_external_id.get((project_id, external_id), tx) or []
+        known = await self._recipients_by_external_id.get((project_id, external_id), tx) or []
         on_channel = [found for found in known if channel in {None, found.channel}]
         if not on_channel:
-            raise SubscriberNotFound(f"there is no subscriber with external_id {external_id!r}")
+            raise SubscriberNotFound(
+                "there is no subscriber with external_id {external_id!r}", external_id=external_id
+            )
         return await self._best(on_channel)
 
-    async def _best(self, receivers: Sequence[Recipient]) -> Recipient:
+    async def _best(self, recipients: Sequence[Recipient]) -> Recipient:
         """Whom a message gets to: an active one before others, then the one seen last whose bot is there."""
         best, *others = sorted(
-            receivers, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
+            recipients, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
         )
         for one in (best, *others) if others else ():
             if one.status == best.status and await self._channels.find(one.bot) is not None:
                 return one
         return best
 
-    async def bot_of(self, project_id: str, receiver: Recipient | Subscriber) -> Channel:
-        """The bot that somebody started last: no other may write to them. Raises `Conflict` for one that
-        is gone."""
+    async def bot_of(self, project_id: str, recipient: Recipient | Subscriber) -> Channel:
+        """The bot that the person started last: no other may write to them. Raises `Conflict` if it was
+        removed."""
         channels = self._channels
-        bot = await channels.find(receiver.bot)
+        bot = await channels.find(recipient.bot)
         if bot is not None:
             return bot
-        name = receiver.channel
-        if channels.of(project_id, name) is None:
-            raise Conflict(f"the channel {name!r}, by which this subscriber came, is gone")
+        name = recipient.channel
+        if channels.resolve(project_id, name) is None:
+            raise Conflict(
+                "the channel {name!r}, by which this subscriber came, is gone", name=name
+            )
         raise Conflict(
-            f"the bot by which this subscriber came to {name!r} is gone; they have to start the one that"
-            " is there now"
+            "the bot by which this subscriber came to {name!r} is gone; they have to start"
+            " the one that is there now",
+            name=name,
         )
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
         """Raises `ValidationFailed` for a channel that a project does not have, and by which nobody came."""
-        if self._channels.of(project_id, name) is None and not await store.came_by(
+        if self._channels.resolve(project_id, name) is None and not await store.has_channel(
             tx, project_id, name
         ):
             self._channels.check_name(project_id, name)
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
-        """Up to one more than `query.limit`, so that the caller sees if more follow.
+        """Up to one more than `query.limit`, which shows whether more follow.
 
-        Newest first; with `query.query` by the name that begins with it. `BadRequest` for a cursor that
-        is of no such list.
+        Newest first; with `query.query` by the matched name. `BadRequest` for a cursor of another list.
         """
         if query.query is not None:
             after = read_place(query.after)
             await self._check_filters(tx, project_id, query)
-            return await search_store.search(tx, project_id, query.query, query, after, query.most)
+            return await search_store.search(
+                tx, project_id, query.query, query, after, query.fetch_limit
+            )
         last = query.after
         if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
-            raise BadRequest("cursor: not one that this list gave; it is one of a search")
-        return await self.list_after(tx, project_id, query, last, query.most)
+            raise BadRequest("not one that this list gave; it is one of a search", field="cursor")
+        return await self.list_after(tx, project_id, query, last, query.fetch_limit)
 
     async def list_after(
-        self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, most: int
+        self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, limit: int
     ) -> list[Subscriber]:
-        """Up to `most` subscribers, newest first, from the one after the id `after` on."""
+        """Up to `limit` subscribers, newest first, after the id `after`."""
         await self._check_filters(tx, project_id, filters)
-        return await store.list_page(tx, project_id, filters, after, most)
+        return await store.list_page(tx, project_id, filters, after, limit)
 
     async def _check_filters(self, tx: Tx, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:
             await self.check_channel(tx, project_id, filters.channel)
 
-    async def hold(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
+    async def lock(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
         """Has several people whom a bot reaches stay as they are until `tx` ends, before some of them are
         blocked in it, and before what belongs to them is changed; `channel` is the bot's key."""
         if user_ids:
-            await store.hold_people(tx, channel, user_ids)
+            await store.lock_subscriptions(tx, channel, user_ids)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
-        """Ends the subscriptions by which a bot reaches a person: they blocked it, or are gone.
+        """Ends a person's subscriptions by a bot that they blocked, or whose chat is gone.
 
-        `channel` is the bot's key. One that serves several projects is blocked for all of them.
+        `channel` is the bot's key. A shared bot is blocked for all its projects.
         """
-        for owner, subscriber_id in await store.end_active(tx, channel, user_id, "blocked"):
-            await self._tell_ended(tx, await self.find(tx, owner, subscriber_id), reason)
+        for owner, subscriber_id in await store.deactivate_all(tx, channel, user_id, "blocked"):
+            await self._emit_deleted(tx, await self.get(tx, owner, subscriber_id), reason)
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
         """The person lets a bot write again, which is not to ask for messages: they are unsubscribed
         until they press Start, or the project subscribes them. No event: they had left before."""
-        await store.end_blocked(tx, channel, user_id)
+        await store.clear_blocked(tx, channel, user_id)
 
-    async def seen_in_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None:
+    async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None:
         """A bot reaches a person in this chat from now on; `channel` is the bot's key."""
         await store.set_chat(tx, channel, user_id, chat_id)
 
@@ -356,48 +365,53 @@ class Subscribers:
         """The chat goes on under another id, for everybody whom the bot reaches there."""
         await store.move_chat(tx, channel, chat_id, new_chat_id)
 
-    async def leave(self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str) -> bool:
-        """Unsubscribes somebody; False if they were not active, and then nothing is changed or told.
+    async def unsubscribe(
+        self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str
+    ) -> bool:
+        """Unsubscribes a person; False if they were not active, in which case nothing changes.
 
-        `reason` goes into `subscription.deleted`: `api`, or `stop` for who says so in the messenger.
-        Who has blocked the bot stays `blocked`. Raises `SubscriberNotFound`.
+        `reason` goes into `subscription.deleted`: `api`, or `stop` when sent by the person. A `blocked`
+        subscriber stays `blocked`. Raises `SubscriberNotFound`.
         """
-        has_left = await store.end_one(tx, project_id, subscriber_id, "unsubscribed")
-        subscriber = await self.find(tx, project_id, subscriber_id)
+        has_left = await store.deactivate(tx, project_id, subscriber_id, "unsubscribed")
+        subscriber = await self.get(tx, project_id, subscriber_id)
         if has_left:
-            await self._tell_ended(tx, subscriber, reason)
+            await self._emit_deleted(tx, subscriber, reason)
         return has_left
 
-    async def come_back(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
-        """Makes somebody active again who had left, and emits `subscription.created`.
+    async def resubscribe(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
+        """Reactivates an unsubscribed person, and emits `subscription.created`.
 
-        Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` for who has blocked the bot.
+        Raises `AlreadySubscribed`, `SubscriberNotFound`, and `Conflict` if they blocked the bot.
         """
-        is_back = await store.begin_again(tx, project_id, subscriber_id)
-        subscriber = await self.find(tx, project_id, subscriber_id)
+        is_back = await store.reactivate(tx, project_id, subscriber_id)
+        subscriber = await self.get(tx, project_id, subscriber_id)
         if is_back:
             await self._events.emit(
                 tx, project_id, "subscription.created", {"source": "api"}, subscriber=subscriber
             )
         elif subscriber.status == "active":
-            raise AlreadySubscribed(f"{subscriber_id} is subscribed already")
+            raise AlreadySubscribed(
+                "{subscriber_id} is subscribed already", subscriber_id=subscriber_id
+            )
         else:
             raise Conflict(
-                f"{subscriber_id} has blocked the bot; only they can let it write to them again, by"
-                " starting it or opening a subscription link"
+                "{subscriber_id} has blocked the bot; only they can let it write to them"
+                " again, by starting it or opening a subscription link",
+                subscriber_id=subscriber_id,
             )
         return subscriber
 
     async def erase(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Removes somebody for good, with all that is known of them. Raises `SubscriberNotFound`.
+        """Erases a person and everything known of them. Raises `SubscriberNotFound`.
 
-        They are gone with `tx`; the copies in messages, events and plugins soon after, by a job.
+        The subscriber is deleted with `tx`; copies in messages, events and plugins follow by a job.
         """
-        subscriber = await self.find(tx, project_id, subscriber_id)
-        if not await self._erasure.begin(tx, subscriber):
+        subscriber = await self.get(tx, project_id, subscriber_id)
+        if not await self._erasure.start(tx, subscriber):
             raise _not_found(subscriber_id)
 
-    async def _tell_ended(self, tx: Tx, subscriber: Subscriber, reason: str) -> None:
+    async def _emit_deleted(self, tx: Tx, subscriber: Subscriber, reason: str) -> None:
         await self._events.emit(
             tx,
             subscriber.project_id,
@@ -406,7 +420,7 @@ class Subscribers:
             subscriber=subscriber,
         )
 
-    async def _known(self, tx: Tx, seen: Subscriber) -> Subscriber:
+    async def _refresh(self, tx: Tx, seen: Subscriber) -> Subscriber:
         found = await store.find_by_user(tx, seen.project_id, seen.channel, seen.user_id)
         assert found is not None
         return found
@@ -416,16 +430,20 @@ class Subscribers:
             check_external_id(body.external_id)
         limit = self._attributes_bytes
         if body.attributes is not None and len(to_json(body.attributes).encode()) > limit:
-            raise ValidationFailed(f"attributes: must be at most {limit} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="attributes", limit=limit
+            )
 
 
 async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
-    """Two who are given the same at once would both find it free."""
+    """Two concurrent requests with the same `external_id` would both find it free."""
     await tx.lock(f"external_id {external_id} of {project_id}")
 
 
 def _not_found(subscriber_id: str) -> SubscriberNotFound:
-    return SubscriberNotFound(f"there is no subscriber {subscriber_id!r}")
+    return SubscriberNotFound(
+        "there is no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
+    )
 
 
 def check_external_id(external_id: str) -> None:
@@ -436,5 +454,5 @@ def check_external_id(external_id: str) -> None:
         and external_id == external_id.strip()
     ):
         raise InvalidExternalId(
-            "external_id: must be 1-128 printable characters without spaces at its ends"
+            "must be 1-128 printable characters without spaces at its ends", field="external_id"
         )

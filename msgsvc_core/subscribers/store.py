@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, held_with_keys, key_params, key_table, string_agg
+from msgsvc_core.db.sql import any_of, for_no_key_update, key_params, key_table, string_agg
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.subscribers.filters import by_id, filter_of
 from msgsvc_core.subscribers.models import Recipient, Subscriber, SubscriberFilters
@@ -96,21 +96,21 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Subscriber | None
     return await _find_one(tx, project_id, "subscriber_id = :value", subscriber_id)
 
 
-async def find_receivers(
+async def find_recipients(
     tx: Tx, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Recipient]:
-    """Receivers by (project_id, subscriber_id), of several projects at once."""
-    return {key: found[0] for key, found in (await _receivers(tx, "subscriber_id", keys)).items()}
+    """Recipients by (project_id, subscriber_id), of several projects."""
+    return {key: found[0] for key, found in (await _recipients(tx, "subscriber_id", keys)).items()}
 
 
-async def find_receivers_by_external_id(
+async def find_recipients_by_external_id(
     tx: Tx, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Recipient]]:
-    """Those that carry an id, one a channel at most, by (project_id, external_id)."""
-    return await _receivers(tx, "external_id", keys)
+    """Holders of an id, at most one per channel, by (project_id, external_id)."""
+    return await _recipients(tx, "external_id", keys)
 
 
-async def _receivers(
+async def _recipients(
     tx: Tx, column: str, keys: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], list[Recipient]]:
     rows = await tx.fetch_all(
@@ -139,8 +139,8 @@ async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> S
     )
 
 
-async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Subscriber]:
-    """Subscribers by (project_id, subscriber_id), of several projects at once."""
+async def get_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Subscriber]:
+    """Subscribers by (project_id, subscriber_id), of several projects."""
     if not keys:
         return {}
     found = await _select(
@@ -169,7 +169,7 @@ async def list_page(
     return [subscriber for subscriber in found if subscriber.created_at_ms > since_ms]
 
 
-async def came_by(tx: Tx, project_id: str, channel: str) -> bool:
+async def has_channel(tx: Tx, project_id: str, channel: str) -> bool:
     """Whether a project has a subscriber of a channel."""
     found = await tx.fetch_one(
         "SELECT 1 AS one FROM core_subscribers WHERE project_id = :project_id AND channel = :channel"
@@ -207,15 +207,15 @@ async def enter_chat(
     )
 
 
-async def hold_people(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
-    """Has the subscriptions of people by a bot, of all projects, stay as they are until `tx` ends.
+async def lock_subscriptions(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
+    """Locks the subscriptions of people by a bot, of all projects, until `tx` ends.
 
-    In one order for all, so that two who hold some of the same people don't wait for each other.
+    In a fixed order, to avoid deadlocks.
     """
     these, params = any_of("user_id", "user_ids", list(user_ids), tx.dialect)
     await tx.fetch_all(
         f"SELECT 1 AS one FROM core_subscribers WHERE bot = :bot AND {these}"
-        f" ORDER BY user_id, project_id{held_with_keys(tx.dialect)}",
+        f" ORDER BY user_id, project_id{for_no_key_update(tx.dialect)}",
         {"bot": bot, **params},
     )
 
@@ -226,7 +226,7 @@ async def set_chat(tx: Tx, bot: str, user_id: str, chat_id: str) -> None:
         "UPDATE core_subscribers SET chat_id = :chat_id WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
         " AND user_id = :user_id AND chat_id <> :chat_id"
-        f" ORDER BY project_id{held_with_keys(tx.dialect)})",
+        f" ORDER BY project_id{for_no_key_update(tx.dialect)})",
         {"bot": bot, "user_id": user_id, "chat_id": chat_id},
     )
 
@@ -238,7 +238,7 @@ async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
         "UPDATE core_subscribers SET chat_id = :new_chat_id WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
         " AND chat_id = :chat_id"
-        f" ORDER BY user_id, project_id{held_with_keys(tx.dialect)})",
+        f" ORDER BY user_id, project_id{for_no_key_update(tx.dialect)})",
         params,
     )
     for table in ("core_chats", "core_offers"):
@@ -250,19 +250,19 @@ async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
         )
 
 
-async def end_active(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
+async def deactivate_all(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
     """Ends a person's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
     rows = await tx.fetch_all(
         "UPDATE core_subscribers SET status = :status WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
         " AND user_id = :user_id AND status = 'active'"
-        f" ORDER BY project_id{held_with_keys(tx.dialect)}) RETURNING project_id, subscriber_id",
+        f" ORDER BY project_id{for_no_key_update(tx.dialect)}) RETURNING project_id, subscriber_id",
         {"status": status, "bot": bot, "user_id": user_id},
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
 
 
-async def end_one(tx: Tx, project_id: str, subscriber_id: str, status: str) -> bool:
+async def deactivate(tx: Tx, project_id: str, subscriber_id: str, status: str) -> bool:
     """Ends one active subscription; False if there is none to end."""
     return bool(
         await tx.execute(
@@ -273,8 +273,8 @@ async def end_one(tx: Tx, project_id: str, subscriber_id: str, status: str) -> b
     )
 
 
-async def begin_again(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Makes somebody active who had left; False if they had not, or blocked the bot."""
+async def reactivate(tx: Tx, project_id: str, subscriber_id: str) -> bool:
+    """Reactivates an unsubscribed person; False if they are active, or blocked the bot."""
     return bool(
         await tx.execute(
             "UPDATE core_subscribers SET status = 'active' WHERE project_id = :project_id"
@@ -284,8 +284,8 @@ async def begin_again(tx: Tx, project_id: str, subscriber_id: str) -> bool:
     )
 
 
-async def end_blocked(tx: Tx, bot: str, user_id: str) -> None:
-    """What a person's block had ended is theirs to begin again: they can be reached."""
+async def clear_blocked(tx: Tx, bot: str, user_id: str) -> None:
+    """Makes blocked subscriptions `unsubscribed` when the person unblocks the bot: they may resubscribe."""
     await tx.execute(
         "UPDATE core_subscribers SET status = 'unsubscribed' WHERE bot = :bot"
         " AND user_id = :user_id AND status = 'blocked'",
@@ -367,8 +367,8 @@ async def insert_link(
 
 
 async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | None:
-    """`project_id`, `digest`, `tag_ids`, `permissions` and `external_id` of a link that still works;
-    `external_id` is None once somebody has taken it."""
+    """`project_id`, `digest`, `tag_ids`, `permissions` and `external_id` of a valid link; `external_id` is
+    None once it has been used."""
     row = await tx.fetch_one(
         "SELECT project_id, tag_ids, permissions, external_id FROM core_links"
         " WHERE digest = :digest AND expires_at_ms > :now_ms",
@@ -385,7 +385,7 @@ async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | Non
     }
 
 
-async def take_link(tx: Tx, project_id: str, digest: str) -> bool:
+async def use_link(tx: Tx, project_id: str, digest: str) -> bool:
     """Takes the `external_id` from a link. False if it has none any more."""
     return bool(
         await tx.execute(

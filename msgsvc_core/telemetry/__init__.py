@@ -1,4 +1,4 @@
-"""What Prometheus reads of a service: how much, how fast, how many are waiting."""
+"""Prometheus metrics and structured logs."""
 
 from msgsvc_core.telemetry.metrics import Metrics
 

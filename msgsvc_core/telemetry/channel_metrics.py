@@ -1,4 +1,4 @@
-"""What bots wait for, and how often their platforms refuse them."""
+"""Metrics of channels: waiting times and refusals by platforms."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 #: The channel label of messengers that projects brought themselves: their names are the projects'.
 OWN_CHANNEL = "own"
 
-#: Seconds; a second is what a chat has to wait at most before its message goes back to the queue.
+#: Bucket bounds in seconds; a chat waits for at most a second before its message is rescheduled.
 WAITS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 

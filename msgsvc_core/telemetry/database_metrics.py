@@ -1,4 +1,4 @@
-"""Gauges of the database, and whether Redis answers, asked at most every few seconds, never for long."""
+"""Gauges of the database and Redis, refreshed at most every few seconds and within a timeout."""
 
 import asyncio
 import time
@@ -48,9 +48,9 @@ class DatabaseMetrics(Collector):
         self._monotonic = monotonic
         self._timeout_s = timeout_s
         #: What others ask along with it, for gauges of their own in `service.metrics.registry`.
-        self.questions: list[Question] = []
-        self._asking = asyncio.Lock()
-        self._asked_at = -FRESH_S
+        self.queries: list[Question] = []
+        self._querying = asyncio.Lock()
+        self._queried_at = -FRESH_S
         self.is_up = False
         self._redis_up = True
         #: Jobs by lane prefix and state.
@@ -59,27 +59,27 @@ class DatabaseMetrics(Collector):
         self._oldest_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
-        """Asks anew if the last answer is old. A database that is away leaves no gauges of jobs:
-        a number from before would look like one of now."""
-        async with self._asking:
+        """Refreshes values that are old. While the database is unavailable the job gauges are absent: stale
+        numbers would look current."""
+        async with self._querying:
             now = self._monotonic()
-            if now - self._asked_at < FRESH_S:
+            if now - self._queried_at < FRESH_S:
                 return
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    await self._ask()
+                    await self._query()
                 self.is_up = True
             except (DatabaseUnavailable, TimeoutError) as error:
                 log.warning("metrics_without_database", error=str(error) or "no answer in time")
                 self.is_up = False
             self._redis_up = await self._check_redis() is None
-            self._asked_at = self._monotonic()
+            self._queried_at = self._monotonic()
 
-    async def _ask(self) -> None:
+    async def _query(self) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
             rows = await store.jobs_by_lane(tx, now_ms)
-            for ask in self.questions:
+            for ask in self.queries:
                 await ask(tx)
         # Lanes without jobs are shown too: an alert on what is absent never fires.
         prefixes = self._lane_prefixes()
@@ -120,7 +120,7 @@ class DatabaseMetrics(Collector):
                 oldest.add_metric((lane,), age_s)
         yield jobs
         yield oldest
-        use = self._db.use
+        use = self._db.usage
         yield GaugeMetricFamily(
             "msgsvc_database_connections_in_use", "Connections at work.", use.in_use
         )

@@ -22,13 +22,13 @@ from msgsvc_core.telemetry.request_metrics import RequestMetrics
 class Metrics:
     """`service.metrics`. `channels` are the names in the configuration.
 
-    A plugin adds metrics of its own to `registry`, in `register_services`:
+    A plugin adds its own metrics to `registry`, in `register_services`:
 
         attempts = Counter("msgsvc_x_attempts", "What it counts.", ["outcome"],
                            registry=service.metrics.registry)
 
-    Names begin with `msgsvc_<plugin>_`, units are base units. A label takes few values, known
-    beforehand: never an id, a name or a text of a project.
+    Names start with `msgsvc_<plugin>_`, units are base units. Label values form a small fixed set: never an
+    id, a name or a text of a project.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Counts and times requests on the hottest path there is, for the price of a few additions."""
+"""Counts and times requests; on the hottest path, so it costs only a few additions per request."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -36,7 +36,7 @@ class RequestMetrics(Collector):
     """
 
     def __init__(self) -> None:
-        #: Requests that are being answered now; whoever begins and ends one counts.
+        #: Requests in flight, incremented and decremented by the request log.
         self.in_flight = 0
         #: Requests refused because of their project's rate limit.
         self.rate_limited = 0

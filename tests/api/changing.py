@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.testing import RecordingChannel
+from msgsvc_devkit import RecordingChannel
 from tests.api.reading import message_of
 
 #: What a platform says that wants its peace for a minute.

@@ -11,8 +11,8 @@ from msgsvc_core.jobs import NewJob, inspection
 from msgsvc_core.jobs.inspection import Filter
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
 from tests.api.subscribing import Subscribe
@@ -96,7 +96,7 @@ async def resources_of(
         submission = await service.get(Forms).submit(
             tx,
             NewSubmission(
-                form=await service.get(Forms).find(tx, tenant.project.project_id, form["form_id"]),
+                form=await service.get(Forms).get(tx, tenant.project.project_id, form["form_id"]),
                 source="web",
                 answers={"name": person},
                 lang="en",

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import client_at
 from tests.api.resources import SETTINGS, MiniAppPlugin, Resources, resources_of
 from tests.api.subscribing import subscribing

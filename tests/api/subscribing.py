@@ -6,8 +6,8 @@ from typing import Any
 
 from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 
 Subscribe = Callable[..., Awaitable[str]]
 

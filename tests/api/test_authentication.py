@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import RATE_HEADERS, CheckError
 
 

@@ -12,9 +12,9 @@ from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.batches import store
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.work import PATIENCE_S
 
 #: Batches whose messages two lanes end at the same time.
 BATCHES = 30

@@ -12,8 +12,8 @@ from msgsvc_core.channels import Channel, ChannelUser, DeliveryError, OutgoingMe
 from msgsvc_core.db import Tx
 from msgsvc_core.messages.batches.service import JUDGED_AT_ONCE
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.reading import events_named
 

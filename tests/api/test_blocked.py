@@ -12,9 +12,9 @@ from msgsvc_billing.service import Billing
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.naming import BODIES
 from tests.api.resources import (
     CALLBACK,

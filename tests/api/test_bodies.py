@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import RATE_HEADERS, CheckError, Subscribe
 
 MIB = 1024 * 1024

@@ -11,8 +11,8 @@ from msgsvc_core.channels.outbox import OnComplete
 from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 
 SECRET = OutgoingMessage(
     "Back to the site", buttons=((Button("Back", url="https://shop.example/?code=c0de"),),)

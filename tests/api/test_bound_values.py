@@ -3,7 +3,7 @@
 import httpx2
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 KEY = {"Idempotency-Key": "the-first-key"}
 

@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, OutgoingMessage
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import Send
 from tests.api.reading import events_named
 

@@ -20,9 +20,9 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.work import PATIENCE_S
 from tests.api.subscribing import Subscribe
 
 ANN = ChannelUser("user-ann", "Ann", "ann", "en")
@@ -226,7 +226,7 @@ async def test_a_refusal_that_came_after_another_took_over_is_kept(
 
     [message] = await found(service, tenant, ids)
     async with service.db.read() as tx:
-        person = await service.subscribers.find(tx, tenant.project.project_id, ann)
+        person = await service.subscribers.get(tx, tenant.project.project_id, ann)
         events = await tx.fetch_all("SELECT data FROM core_events WHERE name = 'delivery.failed'")
     assert (message.status, message.reason) == ("failed", "user_blocked_bot")
     assert person.status == "blocked"

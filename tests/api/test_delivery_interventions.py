@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 
 ANN = ChannelUser("ann", "Ann", None, "en")
 
@@ -90,7 +90,7 @@ async def test_a_message_that_is_gone_is_not_sent_by_a_retry_of_its_job(
     async with service.db.transaction() as tx:
         await tx.execute("DELETE FROM core_messages")
 
-    with pytest.raises(Conflict, match="its message is not there any more"):
+    with pytest.raises(Conflict, match="its message no longer exists"):
         async with service.db.transaction() as tx:
             await service.job_admin.retry(tx, job_id)
 

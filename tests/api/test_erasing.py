@@ -10,8 +10,8 @@ from msgsvc_core.channels import ChannelUser, DeliveryError, OutgoingMessage, Re
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S, WAITING_S
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.test_subscribers import events_of
 

@@ -14,8 +14,8 @@ from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 from tests.expectations import failing
 

@@ -7,8 +7,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
 

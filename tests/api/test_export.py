@@ -12,8 +12,8 @@ import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers import export
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 PATH = "/v1/subscribers/export"
@@ -226,7 +226,7 @@ async def test_an_export_holds_no_connection_while_the_client_reads(
     in_use = []
 
     def note(_size: int) -> None:
-        in_use.append(service.db.use.in_use)
+        in_use.append(service.db.usage.in_use)
 
     await stream(service, tenant, note)
 
@@ -244,7 +244,7 @@ async def test_an_export_whose_client_goes_away_ends_and_leaves_nothing_open(
     assert begun < whole / 2
 
     async def nothing_is_open() -> bool:
-        return not service.db.use.in_use and not service.metrics.requests.in_flight
+        return not service.db.usage.in_use and not service.metrics.requests.in_flight
 
     await until(nothing_is_open)
 

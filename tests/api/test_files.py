@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Media
 from msgsvc_core.files import purging
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send
 from tests.api.file_host import MP4, PDF, PNG
 
@@ -187,7 +187,7 @@ async def test_an_own_address_that_leads_to_no_such_file_fails_for_good(
             await service.files.remove(tx, tenant.project.project_id, [file["file_id"]])
 
     with pytest.raises(DeliveryError, match="invalid_message"):
-        await service.media.look(media)
+        await service.media.inspect(media)
     with pytest.raises(DeliveryError, match="invalid_message"):
         async with service.media.fetch(media):
             pass
@@ -200,9 +200,9 @@ async def test_removed_files_are_found_no_more_and_their_content_goes_too(
     files = [await stored(tenant.client, "cat.png", PNG) for _ in range(count + 1)]
     *removed, left = [file["file_id"] for file in files]
     async with service.db.transaction() as tx:
-        await service.files.keep(tx, tenant.project.project_id, removed)
+        await service.files.retain(tx, tenant.project.project_id, removed)
         await service.files.remove(tx, tenant.project.project_id, removed)
-        found = await service.files.find_many(tx, tenant.project.project_id, [*removed, left])
+        found = await service.files.get_many(tx, tenant.project.project_id, [*removed, left])
 
     assert [file.file_id for file in found] == [left]
     assert (await tenant.client.get(f"/v1/files/{removed[0]}")).status_code == 404
@@ -219,7 +219,7 @@ async def test_files_that_nobody_keeps_are_removed_in_time(
 ) -> None:
     kept, loose = [await stored(tenant.client, "cat.png", PNG) for _ in range(2)]
     async with service.db.transaction() as tx:
-        await service.files.keep(tx, tenant.project.project_id, [kept["file_id"]])
+        await service.files.retain(tx, tenant.project.project_id, [kept["file_id"]])
 
     clock.advance(47 * 3600)
     await settled(service)

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.copies import AGAIN_AFTER_S
 from msgsvc_forms.models import NewSubmission
@@ -27,7 +27,7 @@ async def service(make_service: ServiceFactory) -> Service:
 async def person(service: Service, tenant: Tenant, name: str, *tags: str) -> str:
     async with service.db.transaction() as tx:
         if tags:
-            await service.tags.make(tx, tenant.project.project_id, tags)
+            await service.tags.ensure(tx, tenant.project.project_id, tags)
         found = await service.subscribers.ensure(
             tx,
             tenant.project.project_id,
@@ -60,11 +60,11 @@ async def form_to(tenant: Tenant, *targets: dict[str, Any]) -> str:
 async def submit(service: Service, tenant: Tenant, form_id: str, who: str | None) -> str:
     forms, project_id = service.get(Forms), tenant.project.project_id
     async with service.db.transaction() as tx:
-        subscriber = None if who is None else await service.subscribers.find(tx, project_id, who)
+        subscriber = None if who is None else await service.subscribers.get(tx, project_id, who)
         kept = await forms.submit(
             tx,
             NewSubmission(
-                await forms.find(tx, project_id, form_id),
+                await forms.get(tx, project_id, form_id),
                 "web" if who is None else "messenger",
                 {"name": "Ann Secretive", "mail": "ann@secret.example", "note": SECRET},
                 "en",

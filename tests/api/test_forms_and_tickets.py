@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms
 from msgsvc_helpdesk import plugin as helpdesk
 from tests.api.conversation.people import Talker, events_of
@@ -66,7 +66,7 @@ async def test_what_is_written_while_a_form_waits_is_a_ticket(ann: Talker, tenan
     waits = ann.shown[-1]
     await ann.write("What do you need my address for?")
     asked = await tickets(tenant)
-    await ann.press("Go on", waits)
+    await ann.press("Continue", waits)
     await ann.write("ann@example.com")
     await ann.press("Send")
 

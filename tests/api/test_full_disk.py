@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
 #: Pages that a bounded file may still grow: less than a trial takes.

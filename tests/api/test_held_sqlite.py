@@ -14,8 +14,8 @@ import pytest
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.subscribing import Subscribe
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -6,8 +6,8 @@ import pytest
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import Subscribe
 
 

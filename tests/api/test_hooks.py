@@ -17,7 +17,7 @@ from msgsvc_core.channels import (
     WebhookCall,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel
+from msgsvc_devkit import RecordingChannel
 
 HOOK = "/hooks/messenger_a"
 

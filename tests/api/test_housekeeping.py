@@ -10,8 +10,8 @@ from msgsvc_core.core_parts import DAY_MS, HOUR_MS
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import JobContext, Stopping, retention, steps
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 
 @pytest.fixture

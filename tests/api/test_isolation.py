@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.naming import KEPT_AS_GIVEN, NAMING_BODIES, REFUSED_AS_IT_IS, Place, places
 from tests.api.resources import SETTINGS, MiniAppPlugin
 from tests.api.stage import Backend, Stage, Stages

@@ -9,8 +9,8 @@ import pytest
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.projects import key_uses
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 
 async def last_used(service: Service, tenant: Tenant) -> int | None:

@@ -11,8 +11,8 @@ from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_drip import plugin as drip_plugin
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.models import NewSubmission
@@ -221,7 +221,7 @@ async def test_answers_to_a_form_reach_each_in_their_language(
     before, forms = len(channel.sent), service.get(Forms)
 
     async with service.db.transaction() as tx:
-        form = await forms.find(tx, tenant.project.project_id, form_id)
+        form = await forms.get(tx, tenant.project.project_id, form_id)
         await forms.submit(tx, NewSubmission(form, "web", {"n": "x"}, "en"))
     await settled(service)
 
@@ -264,7 +264,7 @@ async def test_a_deployer_brings_the_services_texts_in_a_language(
     folder = tmp_path / "de" / "LC_MESSAGES"
     folder.mkdir(parents=True)
     (folder / "msgsvc_core.po").write_text(
-        'msgid "In which language would you like to be written to?"\n'
+        'msgid "In which language would you like to get messages?"\n'
         'msgstr "In welcher Sprache sollen wir schreiben?"\n',
         encoding="utf-8",
     )

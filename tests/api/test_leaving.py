@@ -7,15 +7,15 @@ import pytest
 
 from msgsvc_core.kernel.errors import SubscriberNotFound
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.test_subscribers import events_of
 
 
 async def leave(service: Service, tenant: Tenant, subscriber_id: str) -> bool:
     async with service.db.transaction() as tx:
-        return await service.subscribers.leave(
+        return await service.subscribers.unsubscribe(
             tx, tenant.project.project_id, subscriber_id, reason="stop"
         )
 

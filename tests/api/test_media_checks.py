@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError
 from msgsvc_core.channels import Media as OutgoingMedia
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.conftest import Send
 from tests.api.file_host import MP4, PDF, PNG, File, FileHost, serving
 from tests.api.reading import events_named, message_of
@@ -172,7 +172,7 @@ async def test_of_a_file_whose_length_is_told_the_beginning_is_read_alone(
     content = MP4.ljust(50_000_000, b"\0")
     media = OutgoingMedia("video", host.put("film.mp4", File(content)))
 
-    await service.media.look(media)
+    await service.media.inspect(media)
 
     assert host.written < len(content)
 
@@ -225,7 +225,7 @@ async def test_a_file_in_our_own_network_is_not_asked_for(
     service = await make_service(media={}, jobs={"runner": "none"})
 
     with pytest.raises(DeliveryError, match="not public"):
-        await service.media.look(OutgoingMedia("image", host.put("x.png")))
+        await service.media.inspect(OutgoingMedia("image", host.put("x.png")))
     assert host.asked == []
 
 

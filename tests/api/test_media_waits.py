@@ -13,8 +13,8 @@ from msgsvc_core.files import media_checks
 from msgsvc_core.files.media_checks import FIT_S, MOST_OPEN_OF_HOST, UNFIT_S
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.file_host import File, FileHost, serving
 from tests.api.reading import events_named, message_of
@@ -135,7 +135,7 @@ async def test_who_must_wait_does_so_once_for_a_slow_host(
 
     async def waited_s(number: int) -> float:
         began = loop.time()
-        await checks.wait(checks.known([Media("image", f"{host.url}/{number}.png")]))
+        await checks.wait(checks.get([Media("image", f"{host.url}/{number}.png")]))
         return loop.time() - began
 
     first_s = await waited_s(0)
@@ -156,14 +156,14 @@ async def test_a_host_that_does_not_answer_is_asked_about_so_many_files_at_most(
     for number in range(10):
         host.put(f"{number}.png", file)
     files = [Media("image", f"{host.url}/{number}.png") for number in range(2000)]
-    asked = checks.known(files)
-    other = checks.known([Media("image", "http://127.0.0.1:9/x.png")])
+    asked = checks.get(files)
+    other = checks.get([Media("image", "http://127.0.0.1:9/x.png")])
 
     open_ = [check for check in asked if check.task is not None]
     put_off = asked[len(open_)]
     assert len(open_) == MOST_OPEN_OF_HOST
     assert (put_off.done, put_off.may_wait) == (False, False)
-    assert put_off.look_again_s == service.settings.media.check_timeout_s
+    assert put_off.retry_in_s == service.settings.media.check_timeout_s
     assert other[0].task is not None
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 
@@ -56,8 +56,8 @@ def said(channel: RecordingChannel, who: str) -> list[str]:
     return [sent.message.text for sent in channel.sent if sent.chat_id == f"chat-{who}"]
 
 
-HERE = "Ann, you work for Shop here."
-NO_LINK = "This link is not valid any more. Please ask the site for a new one."
+HERE = "Ann, you are now an agent of Shop here."
+NO_LINK = "This link is no longer valid. Please ask the site for a new one."
 
 
 async def test_a_link_leads_into_each_messenger_with_its_picture(
@@ -82,7 +82,9 @@ async def test_who_opens_a_link_is_that_member(
     [subscriber_id] = await subscribers_of(client, ann_id)
     assert HERE in said(channel, "Ann")
     async with service.db.read() as tx:
-        found = await service.members.of_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(
+            tx, tenant.project.project_id, subscriber_id
+        )
     assert found is not None
     assert found.member_id == ann_id
 
@@ -201,7 +203,7 @@ async def test_who_is_removed_is_nobody_in_messengers_and_their_links_end(
     assert said(channel, "Eve") == [NO_LINK]
     async with service.db.read() as tx:
         project_id = tenant.project.project_id
-        assert await service.members.of_subscriber(tx, project_id, subscriber_id) is None
+        assert await service.members.find_by_subscriber(tx, project_id, subscriber_id) is None
         assert await tx.fetch_all("SELECT * FROM core_member_links") == []
 
 
@@ -264,6 +266,8 @@ async def test_a_customer_is_no_member(
     subscriber_id = await subscribe("Bob")
 
     async with service.db.read() as tx:
-        found = await service.members.of_subscriber(tx, tenant.project.project_id, subscriber_id)
+        found = await service.members.find_by_subscriber(
+            tx, tenant.project.project_id, subscriber_id
+        )
 
     assert found is None

@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.members import Member
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 Changes = list[tuple[Member, Member | None]]

@@ -5,7 +5,7 @@ import pytest
 
 from msgsvc_core.channels import Capabilities, DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, hold_sends, is_now
 from tests.api.conftest import CheckError, Send
 from tests.api.reading import events_named, message_of

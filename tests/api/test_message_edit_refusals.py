@@ -6,7 +6,7 @@ import pytest
 from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
 from msgsvc_core.messages import edit_job
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 from tests.api.changing import WAIT, edit
 from tests.api.conftest import Send
 from tests.api.reading import events_named, message_of

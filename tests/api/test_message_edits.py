@@ -15,8 +15,8 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.changing import WAIT, edit, hold_sends, is_now
 from tests.api.conftest import CheckError, Send
 from tests.api.reading import message_of

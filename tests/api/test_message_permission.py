@@ -9,8 +9,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Send
 from tests.api.reading import events_named, message_of
 

@@ -11,8 +11,8 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Send, Subscribe, client_at
 from tests.api.reading import events_named, message_of
 

@@ -14,8 +14,8 @@ from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.database_metrics import FRESH_S, DatabaseMetrics
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 TOKEN = "a-token-of-some-length-for-tests"
 
@@ -210,7 +210,7 @@ async def test_who_waits_for_a_connection_is_shown(make_service: ServiceFactory)
     await waiting
 
     assert shown == 1
-    assert service.db.use.waiting == service.db.use.in_use == 0
+    assert service.db.usage.waiting == service.db.usage.in_use == 0
 
 
 @asynccontextmanager
@@ -226,7 +226,7 @@ async def _second(service: Service) -> Any:
 async def test_a_scrape_works_while_the_database_is_away(make_service: ServiceFactory) -> None:
     service = await make_service(jobs={"runner": "none"})
     await figures(service)
-    service.metrics.database._asked_at -= FRESH_S
+    service.metrics.database._queried_at -= FRESH_S
     await service.db.disconnect()
     try:
         value = await figures(service)
@@ -258,7 +258,7 @@ async def test_the_database_is_asked_once_for_many_scrapes(service: Service) -> 
         nonlocal asked
         asked += 1
 
-    metrics._ask = count  # type: ignore[method-assign]  # counted, not asked
+    metrics._query = count  # type: ignore[method-assign]  # counted, not asked
     await asyncio.gather(*(metrics.refresh() for _ in range(5)))
     within = asked
     seconds += FRESH_S
@@ -273,7 +273,7 @@ async def test_a_database_that_does_not_answer_is_not_waited_for(service: Servic
     async def hang() -> None:
         await asyncio.Event().wait()
 
-    metrics._ask = hang  # type: ignore[method-assign]  # a database that hangs
+    metrics._query = hang  # type: ignore[method-assign]  # a database that hangs
     await metrics.refresh()
 
     up = next(family for family in metrics.collect() if family.name == "msgsvc_database_up")

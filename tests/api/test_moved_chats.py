@@ -16,7 +16,7 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_devkit import RecordingChannel, settled
 from tests.api.conftest import Subscribe
 
 ANN = ChannelUser("Ann", "Ann")

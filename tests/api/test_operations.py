@@ -10,8 +10,8 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel
+from msgsvc_devkit.fixtures import Tenant
 
 
 async def test_a_living_process_says_so_without_a_key(client: httpx2.AsyncClient) -> None:

@@ -16,8 +16,8 @@ from msgsvc_core.channels import (
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.subscribing import Subscribe
 
 pytestmark = pytest.mark.parametrize(
@@ -319,8 +319,8 @@ async def test_new_settings_of_a_channel_end_it(service: Service, tenant: Tenant
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)
     )
     async with service.db.transaction() as tx:
-        began = [await service.channel_outages.begin(tx, own, "away") for _ in range(2)]
-        await service.channel_states.forget_stop(tx, own.key)
+        began = [await service.channel_outages.start(tx, own, "away") for _ in range(2)]
+        await service.channel_states.clear_stop(tx, own.key)
         found = await service.channel_states.find(tx, own.key)
 
     assert began == [True, False]
@@ -333,9 +333,9 @@ async def test_a_project_is_told_of_its_own_bot(service: Service, tenant: Tenant
         ChannelIdentity("support", "chn_1", project_id=tenant.project.project_id)
     )
     async with service.db.transaction() as tx:
-        await service.channel_outages.begin(tx, own, "connection refused")
+        await service.channel_outages.start(tx, own, "connection refused")
     async with service.db.transaction() as tx:
-        ended = [await service.channel_outages.end(tx, own) for _ in range(2)]
+        ended = [await service.channel_outages.finish(tx, own) for _ in range(2)]
 
     events = (await tenant.client.get("/v1/events")).json()["data"]
     told = {event["event"]: event["data"] for event in events}

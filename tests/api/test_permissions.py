@@ -10,7 +10,7 @@ import pytest
 from msgsvc_core.channels import Blocked, ChannelUser, Started
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.reading import events_named
 
@@ -77,7 +77,7 @@ async def test_people_are_shown_permissions_in_the_order_they_were_made(
         await make(client, key)
 
     async with service.db.read() as tx:
-        found = await service.permissions.all_of(tx, tenant.project.project_id)
+        found = await service.permissions.list_all(tx, tenant.project.project_id)
     assert [one.key for one in found] == ["a", "b", "c"]
 
 

@@ -7,7 +7,7 @@ import httpx2
 
 from msgsvc_core.kernel.errors import PermissionHasSubscribers
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.test_permissions import make
 
 

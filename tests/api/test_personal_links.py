@@ -7,8 +7,8 @@ import httpx2
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 
 ANN, EVE = (ChannelUser(name, name, name.lower(), "en") for name in ("Ann", "Eve"))
 
@@ -85,7 +85,7 @@ async def test_a_second_messenger_is_bound_when_the_first_says_yes_and_not_befor
 
     assert before == still == {"Ann on messenger_a"}
     assert foreign == ""
-    assert said == "From now on you are known there as well."
+    assert said == "Confirmed. Your messages can be sent there as well."
     assert await _bound(client) == {"Ann on messenger_a", "Eve on messenger_b"}
 
 
@@ -98,7 +98,7 @@ async def test_a_no_and_a_late_yes_bind_nobody(
     clock.advance(24 * 3600 + 60)
     late = await _press(service, "Yes, it was me")
 
-    assert refused.startswith("They are not known as you")
+    assert refused.startswith("Not confirmed")
     assert late.startswith("This is no longer valid")
     assert await _bound(client) == {"Ann on messenger_a"}
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 

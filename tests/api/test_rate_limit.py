@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 
 LIMIT = 300

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.databases import postgres_url
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.databases import postgres_url
+from msgsvc_devkit.fixtures import Tenant
 
 pytestmark = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 

@@ -21,8 +21,8 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.erasure import AGAIN_AFTER_S
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.file_host import MP4, PDF, PNG
 from tests.api.subscribing import Subscribe
 
@@ -73,7 +73,7 @@ class AlbumPlugin:
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         if self._album.failures:
             raise self._album.failures.pop(0)
-        self._album.told.append(await self._files.find(tx, file.project_id, file.file_id))
+        self._album.told.append(await self._files.get(tx, file.project_id, file.file_id))
 
 
 @pytest.fixture
@@ -331,7 +331,7 @@ async def test_erasing_a_person_removes_all_their_files_kept_or_not(
 ) -> None:
     file = await sending(PNG)
     async with service.db.transaction() as tx:
-        await service.files.keep(tx, tenant.project.project_id, [file.file_id])
+        await service.files.retain(tx, tenant.project.project_id, [file.file_id])
 
     await client.delete(f"/v1/subscribers/{file.subscriber_id}?erase=true")
     await settled(service)
@@ -359,7 +359,7 @@ async def test_a_dead_job_of_a_file_that_is_settled_changes_nothing(
     )
     async with service.db.transaction() as tx:
         await service.file_fetcher.on_dead(tx, job, "Error: x")
-        after = await service.files.find(tx, file.project_id, file.file_id)
+        after = await service.files.get(tx, file.project_id, file.file_id)
 
     assert after.status == "ready"
 

@@ -12,9 +12,9 @@ from msgsvc_core.limits import DatabaseLimiter
 from msgsvc_core.limits import redis as redis_limits
 from msgsvc_core.limits.redis import RedisLimiter
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant, backends_found
-from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant, backends_found
+from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
+from msgsvc_devkit.work import PATIENCE_S
 from tests.api.conftest import client_at
 
 MakeTenant = Callable[..., Awaitable[Tenant]]

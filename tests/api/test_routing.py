@@ -5,7 +5,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 
 PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")
@@ -177,7 +177,7 @@ async def test_a_database_that_is_away_is_unavailable(
 
 
 @pytest.mark.parametrize(
-    ("asked", "heading"), [("ru, en;q=0.5", "Такой страницы нет"), ("de", "There is no such page")]
+    ("asked", "heading"), [("ru, en;q=0.5", "Страница не найдена"), ("de", "Page not found")]
 )
 async def test_a_browser_reads_a_page_where_nothing_is_and_a_program_the_envelope(
     client: httpx2.AsyncClient, check_error: CheckError, asked: str, heading: str

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 
 
 async def subscribe(service: Service, tenant: Tenant, name: str = "Ann") -> str:

@@ -16,8 +16,8 @@ from msgsvc_core.channels import (
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.subscribing import Subscribe
 
 BANNED = DeliveryError(Reason.BOT_BANNED, "the token was revoked")

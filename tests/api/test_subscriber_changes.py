@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.conftest import CheckError, Subscribe
 from tests.api.test_permissions import MakeTenant
 
@@ -255,7 +255,7 @@ async def test_a_service_in_process_sees_the_attributes(
     project_id = (await client.get("/v1/project")).json()["project_id"]
 
     async with service.db.read() as tx:
-        subscriber = await service.subscribers.find(tx, project_id, ann)
+        subscriber = await service.subscribers.get(tx, project_id, ann)
     assert subscriber.attributes == {"a": 1}
 
 

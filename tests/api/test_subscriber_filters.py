@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.channels import Blocked, ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 from tests.api.conftest import CheckError, Subscribe
 
 ANN = ChannelUser("user-Ann", "Ann", "ann", "en")

@@ -12,7 +12,7 @@ from msgsvc_core import migrations
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Database, migrate
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 

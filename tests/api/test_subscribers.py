@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.channels import Blocked, ChannelUser, MessageReceived, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 ANN = ChannelUser("user-Ann", "Ann", "ann", "en")
@@ -140,7 +140,7 @@ async def test_an_expired_link_subscribes_nobody(
     await settled(service)
 
     assert (await client.get("/v1/subscribers")).json()["data"] == []
-    assert "not valid any more" in channel.texts[0]
+    assert "no longer valid" in channel.texts[0]
 
 
 async def test_a_disabled_projects_link_subscribes_nobody(
@@ -151,7 +151,7 @@ async def test_a_disabled_projects_link_subscribes_nobody(
     await service.inbound.receive("messenger_a", started(payload))
     await settled(service)
 
-    assert "not valid any more" in channel.texts[0]
+    assert "no longer valid" in channel.texts[0]
     await service.projects.set_active(tenant.project.project_id, True)
     assert (await client.get("/v1/subscribers")).json()["data"] == []
 
@@ -163,7 +163,7 @@ async def test_an_unknown_start_payload_is_answered_kindly(
     await service.inbound.receive("messenger_a", started(payload))
     await settled(service)
 
-    assert "not valid any more" in channel.texts[0]
+    assert "no longer valid" in channel.texts[0]
 
 
 async def test_a_start_without_payload_is_greeted(

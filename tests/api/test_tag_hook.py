@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.subscribing import Subscribe
 
 
@@ -19,7 +19,7 @@ class Listening:
         self.fails = False
 
     @hookimpl
-    async def on_tags_given(self, project_id: str, subscriber_id: str, tags: Sequence[str]) -> None:
+    async def on_tags_added(self, project_id: str, subscriber_id: str, tags: Sequence[str]) -> None:
         if self.fails:
             raise RuntimeError("a plugin with a fault")
         self.told.append((project_id, subscriber_id, sorted(tags)))

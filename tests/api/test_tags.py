@@ -12,8 +12,8 @@ import pytest
 
 from msgsvc_core.channels import Blocked, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 MakeTenant = Callable[..., Awaitable[Tenant]]

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
-from msgsvc_core.security import lookups
+from msgsvc_core.security import dns
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.webhooks import WebhookReceiver
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.webhooks import WebhookReceiver
 from msgsvc_webhooks.service import Webhooks
 from tests.api.address_forms import ANSWERS, FORMS
 
@@ -56,7 +56,7 @@ class Names:
     answers: list[str] = field(default_factory=list)
     asked: int = 0
 
-    def ask(self, host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+    def ask(self, host: str, port: int, _family: socket.AddressFamily) -> dns.Found:
         self.asked += 1
         if not self.answers:
             raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
@@ -76,7 +76,7 @@ class Names:
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     """Without it a test of names would ask the machine's own DNS."""
     made = Names()
-    monkeypatch.setattr(lookups, "ask_system", made.ask)
+    monkeypatch.setattr(dns, "query_system", made.ask)
     return made
 
 
@@ -267,12 +267,12 @@ async def test_name_that_moves_inside_after_its_check_is_called_where_it_was_che
     names.answers = ["127.0.0.2"]
     ask = names.ask
 
-    def answer_once(host: str, port: int, family: socket.AddressFamily) -> lookups.Found:
+    def answer_once(host: str, port: int, family: socket.AddressFamily) -> dns.Found:
         found = ask(host, port, family)
         names.answers = ["127.0.0.1"]  # whoever asks again is led inside
         return found
 
-    monkeypatch.setattr(lookups, "ask_system", answer_once)
+    monkeypatch.setattr(dns, "query_system", answer_once)
     webhook_id = await shop.add(NAMED.format(port=canary.port))
 
     await shop.deliver()

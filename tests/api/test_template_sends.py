@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_devkit import RecordingChannel, settled
 from tests.api.conftest import CheckError, Send, Subscribe
 from tests.api.reading import message_of
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 
 ORDER: dict[str, Any] = {

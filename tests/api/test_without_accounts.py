@@ -5,7 +5,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 #: What tables of accounts would be named by.
 OF_ACCOUNTS = ("account", "session", "audit", "password", "totp")

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.plugins.loading import ENTRY_POINT_GROUP
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 OURS = sorted(
     point.name

@@ -8,8 +8,8 @@ from msgsvc_core.plugins.context import PluginContext
 
 ROOT = Path(__file__).parents[2]
 
-#: The composition root and its importers: the entry points, and the testing kit.
-OUTSIDE = {"service.py", "cli", "server", "testing"}
+#: The composition root and its importers in the core: the entry points.
+OUTSIDE = {"service.py", "cli", "server"}
 
 #: Fields of a plugin's context: with more, nobody sees what a plugin is given.
 MOST_FIELDS = 24
@@ -19,10 +19,7 @@ def inside() -> list[Path]:
     """The modules of the core's parts and of the plugins."""
     core = ROOT / "msgsvc_core"
     parts = [path for path in core.rglob("*.py") if path.relative_to(core).parts[0] not in OUTSIDE]
-    plugins = [
-        path for path in ROOT.glob("plugins/*/*/msgsvc_*/**/*.py") if "testing" not in str(path)
-    ]
-    return sorted([*parts, *plugins])
+    return sorted([*parts, *ROOT.glob("plugins/*/*/msgsvc_*/**/*.py")])
 
 
 def test_no_function_takes_the_service() -> None:

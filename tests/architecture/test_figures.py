@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.server import Guard
+from msgsvc_core.server import ConnectionLimits
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_devkit.fixtures import SECRET_KEY
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"
@@ -28,7 +28,7 @@ ADDED = {"job", "instance"}
 def figures() -> dict[str, set[str]]:
     """Every sample's name, with its labels, of a service with all our plugins that is served."""
     service = Service(Settings.model_validate({"secret_keys": (SECRET_KEY,)}))
-    Guard(service.settings.server, "", service.metrics)
+    ConnectionLimits(service.settings.server, "", service.metrics)
     service.metrics.requests.observe("GET", "/v1/project", 200, 0.1)
     service.metrics.events.count([("auth.completed", "messenger_a")])
     service.metrics.count_deliveries(1, "messenger_a", "sent")

@@ -8,14 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = [ROOT / "msgsvc_core", *sorted(ROOT.glob("plugins/*/*/msgsvc_*"))]
+PLUGIN_PACKAGES = sorted(ROOT.glob("plugins/*/*/msgsvc_*"))
+PACKAGES = [
+    ROOT / "msgsvc_core",
+    *PLUGIN_PACKAGES,
+    ROOT / "contrib" / "devkit" / "msgsvc_devkit",
+]
 MODULES = [
     path
     for package in PACKAGES
     for path in sorted(package.rglob("*.py"))
     if "migrations" not in path.parts
 ]
-PLUGINS = [package.parent for package in PACKAGES[1:]]
+PLUGINS = [package.parent for package in PLUGIN_PACKAGES]
 TEST_MODULES = [
     path
     for folder in ("tests", "plugins/*/*/tests", "examples/*/tests")

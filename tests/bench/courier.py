@@ -13,7 +13,7 @@ from msgsvc_core.channels import (
 from msgsvc_core.channels.http import PlatformHttp
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing.channel import SendOnlyChannel
+from msgsvc_devkit.channel import SendOnlyChannel
 
 #: Seconds for one call.
 TIMEOUT_S = 10.0

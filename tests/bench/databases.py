@@ -7,7 +7,7 @@ from pathlib import Path
 import asyncpg
 
 from msgsvc_core.kernel.ids import new_token
-from msgsvc_core.testing.databases import postgres_answers, postgres_url
+from msgsvc_devkit.databases import postgres_answers, postgres_url
 
 #: What can be measured.
 KINDS = ("sqlite", "postgresql")

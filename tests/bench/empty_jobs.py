@@ -27,9 +27,9 @@ from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.service import Service
-from msgsvc_core.testing.databases import PostgresDatabases, postgres_answers, postgres_url
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import TestRunner, redis_url
+from msgsvc_devkit.databases import PostgresDatabases, postgres_answers, postgres_url
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import TestRunner, redis_url
 from tests.bench import empty
 from tests.process import Deployment, install_module
 

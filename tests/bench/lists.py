@@ -19,9 +19,9 @@ from msgsvc_core.db import migrate
 from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.channel import RecordingPlugin
+from msgsvc_devkit.fixtures import SECRET_KEY
 from tests.api.lists.asking import Asked, lists
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of

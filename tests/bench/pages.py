@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import SECRET_KEY, tenant_of
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.channel import RecordingPlugin
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import SECRET_KEY, tenant_of
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.project import ids_of
 from tests.api.resources import MiniAppPlugin
@@ -62,7 +62,9 @@ async def _measure(run: Run, kind: str, urls: Sequence[str]) -> list[Finding]:
             walks = [at(page, shop.owner.project_id, shop.ids) for shop in (few, many)]
             timed = await _timed(few, many, *walks, times=run.options.rounds)
             worst = max(timed, key=lambda each: each.many_ms / each.few_ms)
-            owner = {"operate": "operator", "self": "account"}.get(page.access, page.area)
+            owner = {"installation:operate": "operator", "account:self": "account"}.get(
+                page.access, page.area
+            )
             where = f"{owner} {page.path or '/'} {kind}, {worst.what or 'unfiltered'}"
             title = f"{where}: ms / with 1,000 rows"
             found.append(Finding(title, worst.many_ms, worst.few_ms, MOST))
@@ -94,7 +96,7 @@ async def _timed(few: Shop, many: Shop, of_few: Walk, of_many: Walk, *, times: i
 
 
 async def _page(shop: Shop, walk: Walk, query: str) -> str:
-    who = shop.operator if walk.page.access == "operate" else shop.owner
+    who = shop.operator if walk.page.access == "installation:operate" else shop.owner
     answer = await who.client.get(walk.url, params=parse_qsl(query), timeout=None)
     if answer.status_code not in {200, 303, 404}:
         raise BenchError(f"{walk} ?{query} answers {answer.status_code}")

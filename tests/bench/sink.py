@@ -6,7 +6,7 @@ from typing import Any
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing.channel import SendOnlyChannel
+from msgsvc_devkit.channel import SendOnlyChannel
 
 
 class SinkChannel(SendOnlyChannel):

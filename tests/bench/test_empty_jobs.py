@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_devkit.fixtures import backends_found
 from tests.bench.empty_jobs import REFERENCE, measure
 
 

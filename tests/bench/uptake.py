@@ -24,10 +24,10 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.channel import RecordingPlugin
-from msgsvc_core.testing.fixtures import SECRET_KEY
-from msgsvc_drip.taking import StepRunner
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.channel import RecordingPlugin
+from msgsvc_devkit.fixtures import SECRET_KEY
+from msgsvc_drip.step_runner import StepRunner
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 from msgsvc_scheduling.settings import SchedulingSettings
@@ -178,7 +178,7 @@ async def steps(url: str, kind: str, people: int, profile: bool, **message: Any)
         taker = service.get(StepRunner)
 
         async def take_all() -> None:
-            while await taker.take_some():
+            while await taker.run_batch():
                 pass
 
         took = await _timed(take_all, profile)

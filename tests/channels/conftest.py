@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import check_error  # noqa: F401 - a fixture, used by its name
 from tests.channels.messenger import Platform
 

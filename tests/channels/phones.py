@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_max import plugin as max_plugin
 from msgsvc_max import testing as max_testing
 from msgsvc_sandbox import plugin as sandbox_plugin
 from msgsvc_sandbox.models import Message
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from msgsvc_telegram import plugin as telegram_plugin
 from msgsvc_telegram import testing as telegram_testing
 

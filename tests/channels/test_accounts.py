@@ -5,8 +5,8 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, Polled, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import Tenant
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, FakeChannel, Platform, started
 

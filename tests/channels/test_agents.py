@@ -11,8 +11,8 @@ import pytest
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.conversation.texts import one_line
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin as helpdesk
 from tests.channels.conftest import knows_bot
 from tests.channels.crowd import CROWDS, Crowd, write
@@ -22,7 +22,7 @@ from tests.payloads import LONG, NAMES
 WORDS: dict[str, dict[str, str]] = {
     "en": {
         "new": "New ticket #1, Ann: Help *me* <b>&",
-        "take": "Take",
+        "take": "Assign to me",
         "yours": "Your ticket #1, Ann",
         "taken": "Mia has it.",
         "close": "Close",

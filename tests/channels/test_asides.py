@@ -12,8 +12,8 @@ from msgsvc_core.channels import (
     Started,
 )
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory
 
 _numbers = count(1)
 

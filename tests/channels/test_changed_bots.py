@@ -7,8 +7,8 @@ import httpx2
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, Platform
 

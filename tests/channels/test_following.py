@@ -10,8 +10,8 @@ from msgsvc_core.channels.contract import ChannelIdentity
 from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory, Tenant
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import FakeChannel, Platform, payload_of, started
 from tests.channels.test_own_bots import link_of, subscribers_of
@@ -88,7 +88,7 @@ async def test_a_change_that_is_undone_has_no_effect(service: Service, tenant: T
         async with service.db.transaction() as tx:
             await service.own_channels.create(tx, tenant.project.project_id, body)
             raise ZeroDivisionError
-    await service.channels.follower.look()
+    await service.channels.sync.refresh()
 
     assert service.channels.own == []
 
@@ -160,7 +160,7 @@ async def test_a_service_stops_in_the_moment_of_a_change(
     identity = ChannelIdentity(
         "own_bot", "chn_0123456789012345678901", "prj_0123456789012345678901"
     )
-    service.channels.put_broken(identity, "as a change of it would be")
+    service.channels.register_broken(identity, "as a change of it would be")
     async with asyncio.timeout(10):
         await service.stop()
 
@@ -205,7 +205,7 @@ async def test_a_channel_that_can_not_be_read_harms_no_other_and_is_shown(
     assert checked["ok"] is False
     assert {each["name"]: each["link"] for each in project["channels"]}["own_bot"] is None
     assert ready.status_code == 200
-    assert beside.channels.of(tenant.project.project_id, "messenger_a") is not None
+    assert beside.channels.resolve(tenant.project.project_id, "messenger_a") is not None
     assert (await beside.channels.find(made["channel_id"])) is not None
 
 
@@ -276,7 +276,7 @@ async def test_many_changes_at_once_leave_all_processes_with_the_same(
 
     await until(same)
     assert len(listed) == 4
-    assert [each.name for each in service.channels.all_of(tenant.project.project_id)] == [
+    assert [each.name for each in service.channels.list_for_project(tenant.project.project_id)] == [
         "messenger_a",
         *(f"bot_{number}" for number in range(4)),
     ]

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.channels.commands import read_command
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms
 from tests.channels.phones import MESSENGERS, Messenger, Phone, seen
 from tests.channels.test_forms import ready

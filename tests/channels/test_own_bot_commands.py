@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, MessageReceived, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.channels.conftest import AddBot
 from tests.channels.messenger import Platform
 
@@ -74,5 +74,5 @@ async def test_a_disabled_projects_bot_subscribes_nobody(
     said = await say("")
 
     await service.projects.set_active(tenant.project.project_id, True)
-    assert said.startswith("Hello! Open a link")
+    assert said.startswith("Hello! To start, open a link")
     assert await status(tenant) == []

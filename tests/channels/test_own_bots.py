@@ -9,13 +9,13 @@ import pytest
 
 from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot, bot_of, knows_bot
 from tests.channels.messenger import Platform, blocked, payload_of, started
 
 HELLO = {"text": "Hello"}
-UNKNOWN = "This link is not valid any more. Please ask the site for a new one."
+UNKNOWN = "This link is no longer valid. Please ask the site for a new one."
 
 Start = Callable[..., Awaitable[None]]
 

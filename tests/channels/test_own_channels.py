@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot
 from tests.channels.messenger import FakeChannel, Platform
 
@@ -63,7 +63,7 @@ async def test_a_token_is_nowhere_in_the_clear(
     captured = capsys.readouterr()
     for text in (*(answer.text for answer in answers), stored, kept, captured.out, captured.err):
         assert TOKEN not in text
-    assert TOKEN not in repr(service.channels.of("prj_1", "own_bot"))
+    assert TOKEN not in repr(service.channels.resolve("prj_1", "own_bot"))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ async def test_checks_that_wait_for_the_platform_keep_no_connection_from_others(
         asyncio.create_task(
             client.post("/v1/channels/own_bot/check", headers={"Idempotency-Key": f"check-{n:03}"})
         )
-        for n in range(2 * service.db.use.size)
+        for n in range(2 * service.db.usage.size)
     ]
 
     async def all_wait() -> bool:

@@ -10,9 +10,9 @@ import pytest
 from msgsvc_core.channels import InboundContext, InboundRule
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import FakeClock, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.runners import TestRunner
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Bot, Platform, started
 
@@ -91,7 +91,7 @@ async def stopped_dead(service: Service) -> AsyncIterator[None]:
     receiver = service.receiver
     assert receiver._keeper is not None
     receiver._keeper.cancel()
-    await receiver._end_tasks(list(receiver._tasks))
+    await receiver._stop_tasks(list(receiver._tasks))
     yield
 
 
@@ -125,7 +125,7 @@ async def test_what_came_is_answered_by_whoever_runs_jobs(
         return bool(bot.texts)
 
     await until(answered)
-    assert bot.texts == ["Hello! Open a link from a site that works with this bot to begin."]
+    assert bot.texts == ["Hello! To start, open a link from a site that uses this bot."]
 
 
 async def test_another_process_goes_on_where_a_stopped_one_left_off(

@@ -9,8 +9,8 @@ from msgsvc_core.channels import Channel
 from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import Platform
 

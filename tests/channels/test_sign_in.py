@@ -10,8 +10,8 @@ import pytest
 from msgsvc_auth import plugin as auth
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import knows_bot
 from tests.channels.phones import MESSENGERS, Messenger, Phone, Seen, seen
 
@@ -35,11 +35,11 @@ WORDS: dict[str, dict[str, str]] = {
         "cancel": "Cancel",
         "pick": "Press the number that the page shows.",
         "done": f"You are signed in to {PROJECT}.",
-        "go back": "Go back to the page where you began.",
+        "go back": "Go back to the page where you started.",
         "return": "Return to the site",
         "denied": f"Cancelled. You are not signed in to {PROJECT}.",
         "wrong": f"That is not the number on the page. You are not signed in to {PROJECT}.",
-        "late": "This request to sign in is no longer valid. Please begin again on the site.",
+        "late": "This sign-in request is no longer valid. Please start again on the site.",
     },
     "ru": {
         "question": f"Войти в {PROJECT}?",

@@ -18,8 +18,8 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.cli.live_checks import check_channels
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin as forms
 from msgsvc_helpdesk import plugin as helpdesk
 
@@ -119,7 +119,7 @@ async def test_a_person_signs_in_by_a_short_code_and_a_number(
     question = await ann.write(begun["start_messages"]["messenger_a"].upper())
     assert question.endswith("1 - Yes\n2 - Cancel\nAnswer with the number.")
     assert await ann.write("1") == (
-        "You are signed in to Shop. Go back to the page where you began."
+        "You are signed in to Shop. Go back to the page where you started."
     )
     now = await status(client, begun)
     verified = await post(client, "/v1/auth/verify", {"code": now["code"]})

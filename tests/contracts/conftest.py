@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.db import Database
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.contracts.things import TABLES
 
 

@@ -42,7 +42,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.content.markup import to_spans
-from msgsvc_core.testing import Fault, Messenger, Shown
+from msgsvc_devkit import Fault, Messenger, Shown
 from tests.contracts.pigeons import HEADER, MAX_CAPTION, MAX_TEXT, PERSON, TOKEN, Pigeons
 
 log = structlog.get_logger(__name__)
@@ -177,9 +177,9 @@ class PigeonChannel(Channel):
         updates = [read for update in found if (read := self.read(update))]
         return Polled(tuple(updates), str(found[-1]["id"]))
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         content = base64.b64decode(await self.call("file", ref=file_ref))
-        if len(content) > most_bytes:
+        if len(content) > max_bytes:
             raise DeliveryError(Reason.INVALID_MESSAGE, "too large")
         into.write(content)
 

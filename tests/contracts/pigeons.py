@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 
 from msgsvc_core.content.markup import utf16_length
-from msgsvc_core.testing import Fault
+from msgsvc_devkit import Fault
 
 TOKEN = "pigeon-token-2f9d81c04e"
 HEADER = "x-pigeon-secret"

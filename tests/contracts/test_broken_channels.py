@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Channel
-from msgsvc_core.testing import ChannelContract
-from msgsvc_core.testing.conformance import inbox as inboxes
-from msgsvc_core.testing.conformance.door import Door
-from msgsvc_core.testing.conformance.inbox import Inbox
-from msgsvc_core.testing.conformance.stage import (
+from msgsvc_devkit import ChannelContract
+from msgsvc_devkit.conformance import inbox as inboxes
+from msgsvc_devkit.conformance.door import Door
+from msgsvc_devkit.conformance.inbox import Inbox
+from msgsvc_devkit.conformance.stage import (
     CHANNEL,
     kind_of,
     new_service,

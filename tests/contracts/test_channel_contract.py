@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import ChannelContract, Messenger
+from msgsvc_devkit import ChannelContract, Messenger
 from tests.contracts.pigeon import (
     PigeonChannel,
     PigeonMessenger,

@@ -9,8 +9,8 @@ from msgsvc_core.jobs import NewJob, store
 from msgsvc_core.jobs.claims import Claims, Lease
 from msgsvc_core.jobs.lease_clock import LeaseClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 
 LANES = [f"lane-{number}" for number in range(5)]
 
@@ -70,14 +70,14 @@ async def test_a_lane_whose_claim_fails_takes_no_other_along(
 ) -> None:
     service = await filled(make_service)
     claims = claims_of(service, clock, "run_1")
-    look = store.look
+    look = store.read_lane
 
-    async def broken(tx: Tx, lane: str) -> store.Look:
+    async def broken(tx: Tx, lane: str) -> store.LaneSnapshot:
         if lane == LANES[1]:
             raise ValueError(lane)
         return await look(tx, lane)
 
-    monkeypatch.setattr(store, "look", broken)
+    monkeypatch.setattr(store, "read_lane", broken)
     found = await asyncio.gather(
         *(claims.claim(lane, 3, suspects=True) for lane in LANES), return_exceptions=True
     )

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 
 Backend = SQLiteDatabases | PostgresDatabases
 

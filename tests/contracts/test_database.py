@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from msgsvc_core.db import Database, DatabaseUnavailable
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.work import PATIENCE_S, until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S, until
 from tests.contracts.things import add, names
 from tests.expectations import failing
 

@@ -4,7 +4,7 @@ import pytest
 
 from msgsvc_core.db import Database, DatabaseUnavailable
 from msgsvc_core.db.rows import ROWS_PER_INSERT
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.contracts.things import add, names
 from tests.expectations import failing
 

@@ -9,8 +9,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 class Doomed:

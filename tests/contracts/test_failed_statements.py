@@ -56,7 +56,7 @@ async def test_a_transaction_that_sqlite_gave_up_by_itself_is_an_error_at_its_co
     called: list[str] = []
     async with (
         failing(sqlite3.OperationalError, match="no transaction"),
-        db.transaction(few=few) as tx,
+        db.transaction(inline=few) as tx,
     ):
         await add(tx, 1)
         tx.on_commit(lambda: called.append("committed"))

@@ -15,8 +15,8 @@ from msgsvc_core.db import (
     WriteBatch,
 )
 from msgsvc_core.db.writer import UNITS_PER_BATCH
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -48,7 +48,9 @@ def thing(number: int, **more: Any) -> WriteBatch:
 
 def claiming(key: str, number: int) -> WriteBatch:
     unit = thing(number)
-    unit.claim("claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key"))
+    unit.require_new(
+        "claims", {"owner": "me", "key": key, "note": str(number)}, key=("owner", "key")
+    )
     return unit
 
 
@@ -174,7 +176,7 @@ async def test_a_claim_that_was_taken_before_leaves_the_unit_unwritten(db: Datab
 
 async def test_a_claim_may_stand_alone_and_beside_units_without_one(db: Database) -> None:
     alone, numbered = WriteBatch(), claiming("b", 2)
-    alone.claim("claims", {"owner": "me", "key": "a", "note": "1"}, key=("owner", "key"))
+    alone.require_new("claims", {"owner": "me", "key": "a", "note": "1"}, key=("owner", "key"))
     numbered.insert("pages", {"number": 7, "text": "seven"})
 
     assert await outcomes(db, alone, numbered, thing(3), claiming("a", 4)) == [
@@ -189,7 +191,7 @@ async def test_a_claim_may_stand_alone_and_beside_units_without_one(db: Database
 async def test_claims_of_several_tables_are_won_each(db: Database) -> None:
     page, other = thing(2), thing(3)
     for unit in (page, other):
-        unit.claim("pages", {"number": 1, "text": "one"}, key=("number",))
+        unit.require_new("pages", {"number": 1, "text": "one"}, key=("number",))
 
     assert await outcomes(db, claiming("a", 1), page, other) == [None, None, UniqueViolation]
     assert await ids(db) == [1, 2]

@@ -6,9 +6,9 @@ import pytest
 
 from msgsvc_core.db import Database
 from msgsvc_core.db.postgres_statistics import SMALL_ROWS, analyze_grown
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.fixtures import ServiceFactory
 
 on_postgresql = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 

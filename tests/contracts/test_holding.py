@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LeaseLost, NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 class Steps:

@@ -36,17 +36,17 @@ async def names(db: Database) -> set[str]:
 
 
 async def add(db: Database, name: str, *, few: bool) -> None:
-    async with db.transaction(few=few) as tx:
+    async with db.transaction(inline=few) as tx:
         await tx.insert("things", {"name": name})
 
 
 async def test_what_raises_is_undone_and_the_next_goes_on(db: Database) -> None:
     with pytest.raises(ZeroDivisionError):
-        async with db.transaction(few=True) as tx:
+        async with db.transaction(inline=True) as tx:
             await tx.insert("things", {"name": "a"})
             raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError):
-        async with db.transaction(few=True):
+        async with db.transaction(inline=True):
             raise ZeroDivisionError
     await add(db, "b", few=True)
     await add(db, "c", few=False)
@@ -57,7 +57,7 @@ async def test_what_raises_is_undone_and_the_next_goes_on(db: Database) -> None:
 async def test_only_who_asks_for_it_does_not_wait_for_the_disk(db: Database) -> None:
     found = []
     for number, on_disk in enumerate([True, False, False, True]):
-        async with db.transaction(few=True, on_disk=on_disk) as tx:
+        async with db.transaction(inline=True, durable=on_disk) as tx:
             await tx.insert("things", {"name": str(number)})
             if tx.dialect == "sqlite":
                 found.append(await tx.fetch_val("PRAGMA synchronous") == FULL)
@@ -74,7 +74,7 @@ async def test_who_is_cancelled_between_statements_leaves_nothing(db: Database) 
     begun = asyncio.Event()
 
     async def half() -> None:
-        async with db.transaction(few=True) as tx:
+        async with db.transaction(inline=True) as tx:
             await tx.insert("things", {"name": "a"})
             begun.set()
             await asyncio.Event().wait()
@@ -94,7 +94,7 @@ async def test_who_is_cancelled_at_any_moment_leaves_all_or_nothing(db: Database
     """Cancelled after so many turns of the loop, from before the beginning until after the commit."""
 
     async def both(number: int) -> None:
-        async with db.transaction(few=True) as tx:
+        async with db.transaction(inline=True) as tx:
             await tx.insert("things", {"name": f"{number}a"})
             await asyncio.sleep(0)
             await tx.insert("things", {"name": f"{number}b"})
@@ -131,7 +131,7 @@ async def test_all_ways_of_writing_side_by_side_lose_nothing(db: Database) -> No
 async def test_few_rows_are_asked_for_as_by_a_read(db: Database) -> None:
     await add(db, "a", few=True)
 
-    [row] = await db.ask_few(lambda tx: tx.fetch_all("SELECT name FROM things"))
+    [row] = await db.read_inline(lambda tx: tx.fetch_all("SELECT name FROM things"))
 
     assert row["name"] == "a"
 
@@ -142,7 +142,7 @@ async def test_a_database_that_is_closed_says_so(db: Database) -> None:
     with pytest.raises(DatabaseUnavailable):
         await add(db, "a", few=True)
     with pytest.raises(DatabaseUnavailable):
-        await db.ask_few(lambda tx: tx.fetch_all("SELECT 1"))
+        await db.read_inline(lambda tx: tx.fetch_all("SELECT 1"))
     await db.connect()
 
 
@@ -170,7 +170,7 @@ async def test_commit_that_fails_is_undone_and_the_next_goes_on(db: Database) ->
             "CREATE TABLE parts (of TEXT REFERENCES things (name) DEFERRABLE INITIALLY DEFERRED)"
         )
     with pytest.raises(sqlite3.IntegrityError):
-        async with db.transaction(few=True) as tx:
+        async with db.transaction(inline=True) as tx:
             await tx.insert("parts", {"of": "nothing"})
     await add(db, "b", few=True)
     await add(db, "c", few=False)

@@ -12,7 +12,7 @@ from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 class Parcels:

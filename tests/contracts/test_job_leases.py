@@ -21,8 +21,8 @@ from msgsvc_core.jobs import (
 )
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 
 LEASE_S = 10
 
@@ -116,7 +116,7 @@ async def test_a_job_whose_outcome_could_not_be_written_comes_again_after_its_le
     work = Work()
     service = await start(make_service, work)
 
-    complete, put_back = store.complete, store.put_back
+    complete, put_back = store.complete, store.reschedule
     refused: list[str] = []
 
     async def complete_not(tx: Tx, jobs: Sequence[Job], **options: Any) -> bool:
@@ -136,7 +136,7 @@ async def test_a_job_whose_outcome_could_not_be_written_comes_again_after_its_le
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "complete", complete_not)
-        patch.setattr(store, "put_back", put_back_not)
+        patch.setattr(store, "reschedule", put_back_not)
         await enqueue(service)
         await until(both_refused)
 
@@ -320,16 +320,16 @@ async def test_a_hundred_thousand_waiting_jobs_cost_a_sweep_and_a_look_little(
 
     found = await _look(service)
     sweep = await best_ms(lanes.with_work)
-    look = await best_ms(lambda tx: store.look(tx, "many"))
+    look = await best_ms(lambda tx: store.read_lane(tx, "many"))
     everything = await best_ms(count)
 
-    assert found == store.Look(((0, far_ms + 1), (50, clock.now_ms())), None)
+    assert found == store.LaneSnapshot(((0, far_ms + 1), (50, clock.now_ms())), None)
     assert max(sweep, look) < everything / 3
 
 
-async def _look(service: Service) -> store.Look:
+async def _look(service: Service) -> store.LaneSnapshot:
     async with service.db.read() as tx:
-        return await store.look(tx, "many")
+        return await store.read_lane(tx, "many")
 
 
 async def test_an_owner_hears_of_work_that_another_process_adds_to_its_lane(

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgsvc_core.jobs import Job, JobContext, Retry, exponential
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.work import (
     Work,
     change,
@@ -292,7 +292,7 @@ async def test_a_recurring_job_that_was_buried_is_set_up_again_by_the_sweeper(
 async def test_a_recurring_job_that_a_wrong_clock_put_far_off_runs_once_it_is_right(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
-    plugin = Work(every_s=60, backoff=exponential(most_s=60))
+    plugin = Work(every_s=60, backoff=exponential(max_s=60))
     service = await start(make_service, plugin)
     await settled(service)
     clock.set_by(30 * 24 * 3600)

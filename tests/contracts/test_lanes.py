@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from msgsvc_core.jobs import BULK, NORMAL, URGENT, Job, JobContext
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.contracts.work import Work, change, enqueue, holds, on_every_runner, start, states, work
 
 pytestmark = on_every_runner

@@ -14,9 +14,9 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits import DatabaseLimiter, Limiter, MemoryLimiter, Window
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import REDIS_URL_VARIABLE, redis_url
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import REDIS_URL_VARIABLE, redis_url
 
 START_MS = 1_795_167_000_250
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from msgsvc_core.db import Database
-from msgsvc_core.testing.databases import PostgresDatabases
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.work import PATIENCE_S
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)

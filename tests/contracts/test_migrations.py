@@ -21,8 +21,8 @@ from msgsvc_core.db.migrations import scripts_of
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
 from msgsvc_core.subscribers import store as subscribers
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 
 Backend = SQLiteDatabases | PostgresDatabases
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msgsvc_core.db import Database, postgres_notices
-from msgsvc_core.db.notifications import MOST_BYTES
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_core.db.notifications import MAX_BYTES
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -56,13 +56,13 @@ class Heard:
 async def tell(db: Database, *texts: str, topic: str = "things") -> None:
     async with db.transaction() as tx:
         for text in texts:
-            tx.tell(topic, text)
+            tx.notify(topic, text)
 
 
 async def is_listening(db: Database) -> None:
-    assert isinstance(db._ear, postgres_notices.PostgresEar)
+    assert isinstance(db._listener, postgres_notices.PostgresListener)
     async with asyncio.timeout(10):
-        await db._ear.open.wait()
+        await db._listener.open.wait()
 
 
 async def listening_processes(db: Database) -> list[int]:
@@ -77,7 +77,7 @@ async def listening_processes(db: Database) -> list[int]:
 async def test_what_a_transaction_tells_is_heard_after_its_commit(db: Database) -> None:
     heard = Heard(db)
     async with db.transaction() as tx:
-        tx.tell("things", "one two")
+        tx.notify("things", "one two")
         assert heard.texts == []
 
     await heard.hears("one two")
@@ -98,14 +98,14 @@ async def test_what_is_rolled_back_was_never_told(db: Database) -> None:
     heard = Heard(db)
     with pytest.raises(ZeroDivisionError):
         async with db.transaction() as tx:
-            tx.tell("things", "undone")
+            tx.notify("things", "undone")
             raise ZeroDivisionError
     async with db.transaction() as tx:
         with pytest.raises(ZeroDivisionError):
             async with tx.savepoint():
-                tx.tell("things", "undone")
+                tx.notify("things", "undone")
                 raise ZeroDivisionError
-        tx.tell("things", "done")
+        tx.notify("things", "done")
 
     await heard.hears("done")
     assert "undone" not in heard.texts
@@ -121,12 +121,12 @@ async def test_who_raises_keeps_nobody_from_hearing(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "text"), [("two words", "x"), ("", "x"), ("things", "x" * MOST_BYTES), ("t", "\0")]
+    ("topic", "text"), [("two words", "x"), ("", "x"), ("things", "x" * MAX_BYTES), ("t", "\0")]
 )
 async def test_what_can_not_be_told_is_refused(db: Database, topic: str, text: str) -> None:
     async with db.transaction() as tx:
         with pytest.raises(ValueError, match=r"topic|too long"):
-            tx.tell(topic, text)
+            tx.notify(topic, text)
 
 
 @on_postgresql
@@ -134,10 +134,10 @@ async def test_other_processes_hear(db: Database, elsewhere: Database) -> None:
     heard = Heard(elsewhere)
     await is_listening(elsewhere)
 
-    await tell(db, "one", "x" * (MOST_BYTES - len("things ")))
+    await tell(db, "one", "x" * (MAX_BYTES - len("things ")))
 
     await heard.hears("one")
-    await heard.hears("x" * (MOST_BYTES - len("things ")))
+    await heard.hears("x" * (MAX_BYTES - len("things ")))
 
 
 @on_postgresql

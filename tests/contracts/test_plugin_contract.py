@@ -18,9 +18,9 @@ from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import PluginContract
-from msgsvc_core.testing.databases import SQLiteDatabases
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import PluginContract
+from msgsvc_devkit.databases import SQLiteDatabases
+from msgsvc_devkit.fixtures import ServiceFactory
 
 SCRIPT = """
 import sqlalchemy as sa

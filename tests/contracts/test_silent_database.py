@@ -11,9 +11,9 @@ import pytest
 from msgsvc_core.db import Database, DatabaseUnavailable, WriteBatch, postgres_batches, tx
 from msgsvc_core.db import postgres_notices as notices
 from msgsvc_core.db import postgres_pool as pool
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.work import PATIENCE_S
 from tests.contracts.proxy import Proxy
 from tests.contracts.things import TABLES, add, names
 from tests.expectations import failing
@@ -275,8 +275,8 @@ async def test_a_commit_that_is_not_answered_is_an_error_and_its_connection_is_e
 async def test_notices_are_heard_again_after_a_silence(db: Database, proxy: Proxy) -> None:
     heard: list[str] = []
     db.listen("things", heard.append)
-    ear = db._ear
-    assert isinstance(ear, notices.PostgresEar)
+    ear = db._listener
+    assert isinstance(ear, notices.PostgresListener)
     await _in_time(ear.open.wait())
     proxy.fall_silent()
     await until(_is(lambda: not ear.open.is_set()))
@@ -285,7 +285,7 @@ async def test_notices_are_heard_again_after_a_silence(db: Database, proxy: Prox
     other = Database(proxy.direct_url, pool_size=1)
     await other.connect()
     async with other.transaction() as telling:
-        telling.tell("things", "new")
+        telling.notify("things", "new")
     await other.disconnect()
 
     await until(_is(lambda: heard == ["new"]))
@@ -294,10 +294,10 @@ async def test_notices_are_heard_again_after_a_silence(db: Database, proxy: Prox
 async def test_notices_are_heard_though_the_server_was_silent_when_asked_to_tell_them(
     db: Database, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listen = notices.PostgresEar._listen
+    listen = notices.PostgresListener._listen
     began = asyncio.Event()
 
-    async def listen_in_silence(ear: notices.PostgresEar, raw: Any) -> None:
+    async def listen_in_silence(ear: notices.PostgresListener, raw: Any) -> None:
         if not began.is_set():
             proxy.fall_silent()
             began.set()
@@ -307,10 +307,10 @@ async def test_notices_are_heard_though_the_server_was_silent_when_asked_to_tell
                 proxy.go_on()
         await listen(ear, raw)
 
-    monkeypatch.setattr(notices.PostgresEar, "_listen", listen_in_silence)
+    monkeypatch.setattr(notices.PostgresListener, "_listen", listen_in_silence)
     db.listen("things", lambda _text: None)
-    ear = db._ear
-    assert isinstance(ear, notices.PostgresEar)
+    ear = db._listener
+    assert isinstance(ear, notices.PostgresListener)
 
     await _in_time(began.wait())
     async with asyncio.timeout(SOON_S):

@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.db import Database, TransactionBatcher, Tx
 from msgsvc_core.db.errors import Deadlock
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.work import PATIENCE_S, until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S, until
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -68,7 +68,7 @@ def things(db: Database) -> Things:
 async def test_who_comes_at_once_shares_a_transaction(things: Things) -> None:
     names = [f"n{number}" for number in range(100)]
 
-    outcomes = await asyncio.gather(*(things.together.do(name) for name in names))
+    outcomes = await asyncio.gather(*(things.together.submit(name) for name in names))
 
     assert outcomes == [name.upper() for name in names]
     assert things.batches == [names]
@@ -77,7 +77,7 @@ async def test_who_comes_at_once_shares_a_transaction(things: Things) -> None:
 
 async def test_of_many_who_want_the_same_one_has_it(things: Things) -> None:
     outcomes = await asyncio.gather(
-        *(things.together.do("n1") for _ in range(50)), return_exceptions=True
+        *(things.together.submit("n1") for _ in range(50)), return_exceptions=True
     )
 
     assert outcomes.count("N1") == 1
@@ -86,9 +86,9 @@ async def test_of_many_who_want_the_same_one_has_it(things: Things) -> None:
 
 async def test_who_is_refused_is_refused_alone_and_undoes_nothing(things: Things) -> None:
     outcomes = await asyncio.gather(
-        things.together.do("n1"),
-        things.together.do(REFUSED),
-        things.together.do("n2"),
+        things.together.submit("n1"),
+        things.together.submit(REFUSED),
+        things.together.submit("n2"),
         return_exceptions=True,
     )
 
@@ -100,9 +100,9 @@ async def test_who_is_refused_is_refused_alone_and_undoes_nothing(things: Things
 
 async def test_a_request_at_fault_fails_alone(things: Things) -> None:
     outcomes = await asyncio.gather(
-        things.together.do("n1"),
-        things.together.do(BROKEN),
-        things.together.do("n2"),
+        things.together.submit("n1"),
+        things.together.submit(BROKEN),
+        things.together.submit("n2"),
         return_exceptions=True,
     )
 
@@ -116,11 +116,11 @@ async def test_a_row_that_is_held_holds_up_who_wants_it_alone(db: Database, thin
     """On SQLite, where one transaction writes at a time, there is no such row."""
     async with db.transaction() as tx:
         await tx.execute("UPDATE things SET taken = taken WHERE name = 'n1'")
-        wants_it = asyncio.create_task(things.together.do("n1"))
-        other = asyncio.create_task(things.together.do("n2"))
+        wants_it = asyncio.create_task(things.together.submit("n1"))
+        other = asyncio.create_task(things.together.submit("n2"))
         async with asyncio.timeout(10):
             assert await other == "N2"
-            assert await things.together.do("n3") == "N3"
+            assert await things.together.submit("n3") == "N3"
         assert not wants_it.done()
 
     assert await wants_it == "N1"
@@ -129,25 +129,25 @@ async def test_a_row_that_is_held_holds_up_who_wants_it_alone(db: Database, thin
 async def test_who_gives_up_before_the_transaction_begins_takes_the_request_along(
     things: Things,
 ) -> None:
-    first = asyncio.create_task(things.together.do("n1"))
+    first = asyncio.create_task(things.together.submit("n1"))
     await things.begun.wait()
-    second = asyncio.create_task(things.together.do("n2"))
+    second = asyncio.create_task(things.together.submit("n2"))
     await asyncio.sleep(0)
     second.cancel()
 
     await asyncio.gather(first, second, return_exceptions=True)
-    await things.together.do("n3")
+    await things.together.submit("n3")
 
     assert await things.taken() == {"n1", "n3"}
 
 
 async def test_who_gives_up_later_does_not_undo_it(things: Things) -> None:
-    first = asyncio.create_task(things.together.do("n1"))
+    first = asyncio.create_task(things.together.submit("n1"))
     await things.begun.wait()
     first.cancel()
 
     await asyncio.gather(first, return_exceptions=True)
-    await things.together.do("n2")
+    await things.together.submit("n2")
 
     async def both() -> bool:
         return await things.taken() == {"n1", "n2"}
@@ -161,7 +161,7 @@ async def test_in_a_transaction_of_ones_own_it_is_undone_with_that(
 ) -> None:
     with pytest.raises(ZeroDivisionError):
         async with db.transaction() as tx:
-            assert await things.together.do("n1", tx) == "N1"
+            assert await things.together.submit("n1", tx) == "N1"
             raise ZeroDivisionError
 
     assert await things.taken() == set()
@@ -172,7 +172,7 @@ async def test_an_error_in_a_transaction_of_ones_own_is_raised_there(
 ) -> None:
     async with db.transaction() as tx:
         with pytest.raises(ValueError, match=REFUSED):
-            await things.together.do(REFUSED, tx)
+            await things.together.submit(REFUSED, tx)
 
 
 async def test_work_that_answers_too_few_leaves_nobody_waiting(db: Database) -> None:
@@ -182,7 +182,7 @@ async def test_work_that_answers_too_few_leaves_nobody_waiting(db: Database) -> 
     together = TransactionBatcher[str, str](db, forget)
     async with asyncio.timeout(PATIENCE_S):
         ended = await asyncio.gather(
-            *(together.do(f"n{n}") for n in range(3)), return_exceptions=True
+            *(together.submit(f"n{n}") for n in range(3)), return_exceptions=True
         )
 
     assert [type(error) for error in ended] == [RuntimeError] * 3
@@ -198,7 +198,7 @@ async def test_a_deadlock_of_a_batch_has_each_done_by_itself(db: Database) -> No
         return [name.upper() for name in names]
 
     together = TransactionBatcher(db, give_up_twice)
-    outcomes = await asyncio.gather(*(together.do(name) for name in ("a", "b", "c")))
+    outcomes = await asyncio.gather(*(together.submit(name) for name in ("a", "b", "c")))
 
     assert outcomes == ["A", "B", "C"]
     assert tries[0] == ["a", "b", "c"]

@@ -16,9 +16,9 @@ from msgsvc_core.jobs import broker as broker_module
 from msgsvc_core.jobs.broker import Announcer, Listener, close_broker, open_broker
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
-from msgsvc_core.testing.runners import ServiceWithWorker, TestRunner
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.runners import ServiceWithWorker, TestRunner
 
 by_each_broker = pytest.mark.parametrize("runner", ["redis", "rabbitmq"], indirect=True)
 on_each_broker = pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from msgsvc_core.jobs import Job, JobContext, JobSpec, LaneSpec, NewJob, exponential
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 on_every_runner = pytest.mark.parametrize(
     ("backend", "runner"),

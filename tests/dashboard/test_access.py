@@ -8,11 +8,11 @@ import httpx2
 import pytest
 
 from msgsvc_core.dashboard import ALLOWED
-from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
@@ -69,11 +69,11 @@ async def test_every_page_opens_for_the_roles_of_the_table_and_for_nobody_else(
             await check("nobody", nobody, walk, {303})
             # Who may is asked for a form, or shown a page that has nothing of that name.
             entered = {400} if walk.page.method == "POST" else {200, 303, 404}
-            if walk.page.access == "self":
+            if walk.page.access == "account:self":
                 for name, who in {**visitors, "stranger": outside}.items():
                     await check(name, who, walk, entered)
                 continue
-            operates = walk.page.access == "operate"
+            operates = walk.page.access == "installation:operate"
             await check("operator", operator, walk, entered if operates else {404})
             await check("stranger", outside, walk, {403} if operates else {404})
             for role, who in visitors.items():
@@ -91,7 +91,9 @@ async def test_another_projects_ids_name_nothing_and_nothing_of_it_changes(
     owner = await visitor(service, tenant.project.project_id)
     ids = await resources_of(service, other, subscribing(service, other), "Ann")
     named = [page for page in pages_of(service) if "{" in page.path]
-    project_pages = [page for page in named if page.access not in {"operate", "self"}]
+    project_pages = [
+        page for page in named if page.access not in {"installation:operate", "account:self"}
+    ]
     before = await rows_of(service, other.project.project_id)
 
     found = []
@@ -119,7 +121,7 @@ async def test_a_form_that_is_not_ours_is_refused_by_every_change(
         if page.method == "GET":
             continue
         walk = at(page, project_id, AnyName())
-        who = operator if page.access == "operate" else owner
+        who = operator if page.access == "installation:operate" else owner
         token = csrf_token(service.secrets, who.session_id)
         forgeries: dict[str, dict[str, Any]] = {
             "no token": {"data": {"x": "y"}},

@@ -5,7 +5,7 @@ import pytest
 from msgsvc_core.dashboard import PageContext, Pages, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.providers import NotProvided, Providers
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 
 
 def sample() -> Pages:
@@ -29,9 +29,9 @@ async def wants_a_clock(page: PageContext, clock: Clock) -> Render:
 def test_a_handler_that_could_not_be_called_is_refused_at_start(kind: str, handler: object) -> None:
     pages = sample()
     declare = {
-        "get": pages.get("/samples/{entry_id}", access="look"),
-        "post": pages.post("/samples/{entry_id}", access="manage"),
-        "again": pages.post("/samples", access="manage", again=handler),  # type: ignore[arg-type]
+        "get": pages.get("/samples/{entry_id}", access="project:read"),
+        "post": pages.post("/samples/{entry_id}", access="project:write"),
+        "again": pages.post("/samples", access="project:write", form_page=handler),  # type: ignore[arg-type]
         "card": pages.card(),
     }[kind]
     declare(wants_a_clock if kind == "again" else handler)  # type: ignore[type-var]
@@ -44,7 +44,7 @@ def test_a_handler_that_could_not_be_called_is_refused_at_start(kind: str, handl
 
 def test_a_type_that_nobody_provides_is_named_at_start() -> None:
     pages = sample()
-    pages.get("/samples", access="look")(wants_a_clock)
+    pages.get("/samples", access="project:read")(wants_a_clock)
 
     with pytest.raises(NotProvided, match="wants_a_clock asks for `clock: Clock`"):
         pages.bound(Providers())
@@ -52,7 +52,7 @@ def test_a_type_that_nobody_provides_is_named_at_start() -> None:
 
 async def test_a_handler_gets_what_it_names_by_type() -> None:
     pages, providers = sample(), Providers()
-    pages.get("/samples", access="look")(wants_a_clock)
+    pages.get("/samples", access="project:read")(wants_a_clock)
     clock = FakeClock()
     providers.add(clock, kind=Clock)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.dashboard.sample.pages import Kept, SamplePlugin
 
 BY_HTMX = {"HX-Request": "true", "HX-Target": "part", "HX-Current-URL": "http://msgsvc.test/x?y=1"}
@@ -28,7 +28,7 @@ class Place:
 
     async def name(self) -> str:
         async with self.service.db.read() as tx:
-            return (await self.service.projects.find(tx, self.project_id)).name
+            return (await self.service.projects.get(tx, self.project_id)).name
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_an_address_that_leads_nowhere_is_told_in_words(place: Place) -> N
     ]
 
     assert {one.status_code for one in found} == {404}
-    assert all("<h1>There is no such page</h1>" in one.text for one in found)
+    assert all("<h1>Page not found</h1>" in one.text for one in found)
 
 
 async def test_who_is_not_signed_in_comes_back_after_it(place: Place) -> None:

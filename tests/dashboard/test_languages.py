@@ -8,10 +8,10 @@ import pytest
 from msgsvc_broadcasts import plugin as broadcasts_plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_dashboard.testing import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin as dashboard_plugin
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.models import CreateFormBody
 from msgsvc_forms.service import Forms
@@ -77,7 +77,7 @@ async def test_a_person_is_shown_kept_and_changed_in_a_listed_language(
     shown = (await owner.get(at)).text
     await owner.post(f"{at}/edit", {"lang": "de", "external_id": "7"})
     async with service.db.read() as tx:
-        kept = await service.subscribers.find(tx, owner.project_id, jonas)
+        kept = await service.subscribers.get(tx, owner.project_id, jonas)
     changed = await owner.post(f"{at}/edit", {"lang": "pt-BR"})
     refused = await owner.post(f"{at}/edit", {"lang": "fr"})
 
@@ -98,7 +98,7 @@ async def test_a_language_that_is_listed_no_more_stays_when_a_person_is_changed(
 
     saved = await later.post(f"/subscribers/{jonas}/edit", {"lang": "de", "external_id": "7"})
     async with again.db.read() as tx:
-        kept = await again.subscribers.find(tx, owner.project_id, jonas)
+        kept = await again.subscribers.get(tx, owner.project_id, jonas)
 
     assert saved.status_code == 303
     assert (kept.lang, kept.external_id) == ("de", "7")
@@ -126,7 +126,7 @@ async def test_templates_permissions_and_settings_keep_each_language(
     await owner.post("/settings", {"name": "Shop", **welcome})
     async with service.db.read() as tx:
         content = await service.templates.content_of(tx, owner.project_id, "hi")
-        permission = await service.permissions.find(tx, owner.project_id, "news")
+        permission = await service.permissions.get(tx, owner.project_id, "news")
         texts = await service.projects.texts(tx, owner.project_id)
 
     assert content.text == HELLO
@@ -180,7 +180,7 @@ async def test_a_canned_answer_keeps_each_language(service: Service, owner: Visi
     await owner.post("/canned-answers/hi", {"title": "Hi!", **texts})
     answers = service.get(CannedAnswers)
     async with service.db.read() as tx:
-        kept = answers.shown(await answers.find(tx, owner.project_id, "hi"))
+        kept = answers.shown(await answers.get(tx, owner.project_id, "hi"))
 
     assert shown["text_de"] == "Hallo"
     assert (kept.title, kept.text) == ("Hi!", HELLO)
@@ -198,7 +198,7 @@ async def test_the_builder_loses_no_text_that_it_has_no_box_for(
     page = values_of((await owner.get(at)).text)
     refused = await owner.post(at, {name: text for name, text in page.items() if name != "_csrf"})
     async with service.db.read() as tx:
-        kept = await service.get(Forms).find(tx, owner.project_id, form.form_id)
+        kept = await service.get(Forms).get(tx, owner.project_id, form.form_id)
 
     assert refused.status_code == 409
     assert "de, pt-BR" in refused.text

@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.messages.indexing import file_all
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.lists.filling import Sizes, fill, id_of
 from tests.api.lists.plans import Explainer, Statement, explainer_of, note_statements
 from tests.api.lists.project import ids_of
@@ -89,7 +89,7 @@ async def test_every_page_of_every_list_looks_at_few_rows(
     for page in pages_of(service):
         if not is_list(page):
             continue
-        who = operator if page.access == "operate" else owner
+        who = operator if page.access == "installation:operate" else owner
         walk = at(page, owner.project_id, ids)
         found += await check(who, walk, asked, done, explainer)
     await explainer.close()

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard.frame.navigation import GROUPS
 from msgsvc_dashboard.frame.rendering import TEMPLATES
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
@@ -114,7 +114,7 @@ async def test_every_page_without_parameters_answers_in_an_empty_project(
 
     for page in pages_of(service):
         if page.method == "GET" and "{" not in page.path:
-            who = operator if page.access == "operate" else owner
+            who = operator if page.access == "installation:operate" else owner
             for lang in ("en", "ru"):
                 found += await visit(who, at(page, project_id, {}), lang)
     await owner.client.aclose()
@@ -136,7 +136,7 @@ async def test_every_page_answers_in_a_project_that_has_everything(
 
     for page in pages_of(service):
         if page.method == "GET":
-            who = operator if page.access == "operate" else owner
+            who = operator if page.access == "installation:operate" else owner
             for lang in ("en", "ru"):
                 found += await visit(who, at(page, project_id, ids), lang)
     await owner.client.aclose()

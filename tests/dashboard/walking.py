@@ -66,5 +66,7 @@ def at(page: Page, project_id: str, ids: Mapping[str, str]) -> Walk:
         assert name in ids, f"say in {__name__} what {match[1]!r} of {page.path} is"
         return ids[name]
 
-    inside = {"operate": "operator", "self": "account"}.get(page.access, f"projects/{project_id}")
+    inside = {"installation:operate": "operator", "account:self": "account"}.get(
+        page.access, f"projects/{project_id}"
+    )
     return Walk(page, f"/dashboard/{inside}{_PARAMETER.sub(value, page.path)}")

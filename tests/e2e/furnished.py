@@ -10,14 +10,14 @@ import httpx2
 from playwright.async_api import BrowserContext, Page
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_dashboard.frame.browser import SESSION_COOKIE
 from msgsvc_core.kernel.clock import SystemClock
-from msgsvc_core.server import Guard, Server, bind, check_open_files
+from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingPlugin
-from msgsvc_core.testing.clock import START
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import SECRET_KEY, Tenant
+from msgsvc_dashboard.frame.browser import SESSION_COOKIE
+from msgsvc_devkit import RecordingPlugin
+from msgsvc_devkit.clock import START
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import SECRET_KEY, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
 from tests.api.subscribing import subscribing
 from tests.dashboard.walking import SETTINGS, Walk, at, pages_of
@@ -62,7 +62,7 @@ class Furnished:
 
     def who(self, walk: Walk) -> Visitor:
         """Who may open it."""
-        return self.operator if walk.page.access == "operate" else self.owner
+        return self.operator if walk.page.access == "installation:operate" else self.owner
 
     async def enter(self, context: BrowserContext, who: Visitor) -> None:
         """Signs a browser in."""
@@ -95,7 +95,7 @@ async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterat
     service = Service(settings, clock=ShiftedClock(), extra_plugins=plugins)
     async with service:
         allowed = check_open_files(settings.server)
-        guard = Guard(allowed, settings.errors_url, service.metrics)
+        guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)
         server = Server(service.app, guard, signals=False)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:

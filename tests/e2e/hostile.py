@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
 from tests.api.resources import HOOK, LATER
@@ -97,7 +97,7 @@ class Filling:
         made = await self.offer("/v1/forms", **body)
         forms = place.service.get(Forms)
         async with place.service.db.transaction() as tx:
-            form = await forms.find(tx, project_id, made["form_id"])
+            form = await forms.get(tx, project_id, made["form_id"])
             new = NewSubmission(
                 form=form, source="web", answers={"name": ALL, "pick": "a"}, lang="en"
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from msgsvc_core.testing.webhooks import WebhookReceiver
+from msgsvc_devkit.webhooks import WebhookReceiver
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture, someone_new
 from tests.ports import free_ports
@@ -57,7 +57,7 @@ async def set_password(page: Page) -> None:
     """Goes where the page leads whoever came by a link."""
     await page.get_by_role("link", name="Set a password").click()
     await page.get_by_label("New password").fill(PASSWORD)
-    await page.get_by_label("The same again").fill(PASSWORD)
+    await page.get_by_label("Repeat the new password").fill(PASSWORD)
     await press(page, "Set a password")
     await expect(page.get_by_role("status")).to_have_text("Your password is set.")
 
@@ -68,9 +68,9 @@ async def make_key(page: Page) -> str:
         page.get_by_role("region", name="First steps").get_by_role("link", name="API keys").click()
     )
     await page.get_by_label("Name").fill("site")
-    await press(page, "Make a key")
+    await press(page, "Create a key")
     secret = await page.locator("code.secret").inner_text()
-    await page.get_by_role("link", name="To the keys").click()
+    await page.get_by_role("link", name="Back to API keys").click()
     await entry(page, "Overview").click()
     return secret
 
@@ -96,12 +96,12 @@ async def test_from_the_first_account_to_the_first_person_who_signs_in(
     with deployment.serving() as server:
         await page.goto(link[0])
         await press(page, "Sign in")
-        await expect(page.get_by_role("heading", name="You have no project yet")).to_be_visible()
+        await expect(page.get_by_role("heading", name="You have no projects yet")).to_be_visible()
         await picture(page, "journey-owner-1-signed-in")
         await set_password(page)
         await entry(page, "Projects").click()
         await page.get_by_label("Name").fill("Pinewood Library")
-        await press(page, "Make it")
+        await press(page, "Create")
         steps = page.get_by_role("region", name="First steps")
         await expect(steps).to_be_visible()
         await picture(page, "journey-owner-2-first-steps")
@@ -117,7 +117,7 @@ async def test_from_the_first_account_to_the_first_person_who_signs_in(
         await press(page, "Exchange the code")
         await expect(page.locator("pre.code")).to_contain_text('"first_name": "Olga"')
         await picture(page, "journey-owner-4-answer")
-        await page.get_by_role("link", name="To the person").click()
+        await page.get_by_role("link", name="View subscriber").click()
         await expect(page.get_by_role("heading", name="Olga")).to_be_visible()
         await entry(page, "Overview").click()
         # All but a message, which nobody has written.
@@ -134,12 +134,12 @@ async def test_a_failed_webhook_is_found_in_its_journal_and_delivered_again(
     async with WebhookReceiver() as receiver:
         await entry(page, "Webhooks").click()
         await page.get_by_role("link", name="Add a webhook").click()
-        await page.get_by_label("Address").fill(receiver.url)
+        await page.get_by_label("URL").fill(receiver.url)
         await press(page, "Add a webhook")
         receiver.secret = await page.locator("code.secret").inner_text()
-        await page.get_by_role("link", name="To the webhook").click()
+        await page.get_by_role("link", name="Back to the webhook").click()
         journal = page.locator("#deliveries")
-        await expect(journal).to_contain_text("Nothing was sent yet")
+        await expect(journal).to_contain_text("No deliveries yet")
         receiver.fail(404)
         body = {"subscriber_id": place.ids["subscriber_id"], "text": "Your book is here"}
         await place.tenant.client.post("/v1/send", json=body)
@@ -152,8 +152,8 @@ async def test_a_failed_webhook_is_found_in_its_journal_and_delivered_again(
         await picture(page, "journey-webhook-2-failed")
         # The page is there before the receiver has answered.
         receiver.be_slow(2)
-        await press(page, "Deliver again")
-        await expect(page.get_by_role("status")).to_have_text("It is sent again.")
+        await press(page, "Redeliver")
+        await expect(page.get_by_role("status")).to_have_text("Redelivering.")
         await page.evaluate("document.title = 'as it was loaded'")
         await expect(state.locator(".badge")).to_have_text("Delivered")
         await expect(state).to_contain_text("The receiver answered 200, after 2 attempts")
@@ -173,8 +173,8 @@ async def test_an_invited_agent_sees_what_an_agent_may_and_nothing_else(
     await entry(owner, "Team").click()
     await picture(owner, "journey-agent-1-team")
     await owner.get_by_label("Name").fill("Boris")
-    await owner.get_by_label("E-mail").fill("boris@pinewood.example")
-    await press(owner, "Make an invitation")
+    await owner.get_by_label("Email").fill("boris@pinewood.example")
+    await press(owner, "Create an invitation")
     await picture(owner, "journey-agent-2-invitation")
 
     await agent.goto(await owner.get_by_label("Link").input_value())

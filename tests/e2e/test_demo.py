@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from msgsvc_core.cli.demo import show
-from msgsvc_core.cli.demo.command import SITE
-from msgsvc_core.cli.demo.parts import Parts, running_parts
-from msgsvc_core.cli.demo.stage import StepFailed
-from msgsvc_core.cli.demo.tour import play
 from msgsvc_core.cli.main import app
+from msgsvc_devkit.demo import show
+from msgsvc_devkit.demo.command import SITE
+from msgsvc_devkit.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.stage import StepFailed
+from msgsvc_devkit.demo.tour import play
 
 #: Seconds that the demo may take on a busy machine.
 PATIENCE_S = 120

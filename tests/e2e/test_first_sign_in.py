@@ -20,7 +20,7 @@ from tests.ports import free_ports
 from tests.process import MSGSVC, start_server
 from tests.terminal import on_a_terminal
 
-testing = pytest.importorskip("msgsvc_telegram.testing")
+testing = pytest.importorskip("msgsvc_devkit.platforms.telegram")
 
 #: Seconds from `msgsvc init` to the first sign-in that a newcomer's patience has.
 PATIENCE_S = 120

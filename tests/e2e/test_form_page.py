@@ -86,7 +86,7 @@ FORM: dict[str, Any] = {
 
 #: How the page speaks: phone, branch, consent, send, what is wrong with a phone, thanks.
 WORDS = {
-    "en": ("Phone", "South", "I agree", "Send", "Please give a phone number", "Thank you"),
+    "en": ("Phone", "South", "I agree", "Send", "Please enter a phone number", "Thank you"),
     "ru": ("Телефон", "Южный", "Я согласен", "Отправить", "укажите номер телефона", "Спасибо"),
 }
 
@@ -231,7 +231,7 @@ async def test_a_screen_reader_hears_questions_and_faults(
     phone = window.get_by_role("textbox", name="Phone")
     await expect(phone).to_have_attribute("aria-invalid", "true")
     await expect(phone).to_have_accessible_description(
-        "Please give a phone number with its country code."
+        "Please enter a phone number with its country code."
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.testing.databases import POSTGRES_URL_VARIABLE
+from msgsvc_devkit.databases import POSTGRES_URL_VARIABLE
 from tests.e2e.guide_blocks import Block, blocks_of, merged
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"

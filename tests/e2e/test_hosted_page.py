@@ -16,8 +16,8 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Page, expect
 
-from msgsvc_core.cli.demo.command import SITE
-from msgsvc_core.cli.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.command import SITE
+from msgsvc_devkit.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
     Scheme,
@@ -151,7 +151,7 @@ async def test_back_after_the_sign_in_shows_that_it_is_done(
     await window.goto(page)
 
     await expect(window.get_by_role("heading", level=1)).to_have_text("You are signed in")
-    await window.get_by_role("link", name="Go on to").click()
+    await window.get_by_role("link", name="Continue to").click()
     await expect(window.locator("#greeting")).to_have_text("Hello, Dora!")
 
 

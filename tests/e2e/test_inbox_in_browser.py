@@ -59,13 +59,13 @@ async def test_what_a_customer_writes_appears_and_what_an_agent_is_writing_stays
         await expect(answer).to_have_value("Yes, it")
         await expect(answer).to_be_focused()
 
-        await page.get_by_role("button", name="Take it").click()
-        await expect(page.get_by_role("button", name="Take it")).to_have_count(0)
+        await page.get_by_role("button", name="Assign to me").click()
+        await expect(page.get_by_role("button", name="Assign to me")).to_have_count(0)
         await expect(answer).to_have_value("Yes, it")
         await answer.press_sequentially(" is here.")
         await page.get_by_role("button", name="Send and close").click()
         await expect(page.locator("#talk")).to_contain_text("Yes, it is here.")
-        await expect(page.get_by_role("button", name="Open again")).to_be_visible()
+        await expect(page.get_by_role("button", name="Reopen")).to_be_visible()
 
 
 async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None
         forms = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}/forms"
         await page.goto(f"{forms}/new")
         await page.get_by_label("Title, English").fill("Order a cake")
-        await page.get_by_label("Name for its link").fill("cake")
+        await page.get_by_label("Slug").fill("cake")
         await page.get_by_label("Add a question").select_option("choice")
         await page.get_by_role("button", name="Add", exact=True).click()
         second = page.get_by_role("group", name="Question 2")
         await second.get_by_label("Question, English").fill("Which one?")
-        await second.get_by_label("What can be chosen").fill("apple\nplum | Plum cake")
+        await second.get_by_label("Options").fill("apple\nplum | Plum cake")
         await second.get_by_role("button", name="Move up").click()
 
         first = page.get_by_role("group", name="Question 1")
@@ -93,6 +93,6 @@ async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None
             .get_by_label("Question, English")
             .fill("When?")
         )
-        await page.get_by_role("button", name="Make the form").click()
+        await page.get_by_role("button", name="Create the form").click()
         await expect(page.get_by_role("heading", name="Order a cake")).to_be_visible()
         await expect(page.get_by_role("link", name="/f/frm_")).to_be_visible()

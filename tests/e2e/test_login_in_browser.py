@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from msgsvc_core.cli.demo.command import SITE
-from msgsvc_core.cli.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.command import SITE
+from msgsvc_devkit.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
     open_on_phone,

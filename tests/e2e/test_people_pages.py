@@ -6,7 +6,7 @@ Pictures of what is seen are left in build/screens.
 import pytest
 from playwright.async_api import expect
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from tests.e2e.furnished import Furnished
 from tests.e2e.windows import NewWindow, picture
 
@@ -19,7 +19,7 @@ async def test_somebody_is_found_written_to_and_the_message_is_followed(
 ) -> None:
     page = await place.open(new_window, "/messages/new", scripts=scripts)
 
-    await page.get_by_label("Name, user name or your own id").fill("an")
+    await page.get_by_label("Name, username or your own ID").fill("an")
     if not scripts:
         await page.get_by_role("button", name="Search").click()
     await page.locator("#found").get_by_role("link", name="Ann").first.click()
@@ -32,12 +32,12 @@ async def test_somebody_is_found_written_to_and_the_message_is_followed(
     await expect(shown.locator(".mark-bold")).to_have_text("ready")
     await picture(page, f"compose-{'scripts' if scripts else 'plain'}")
     await page.get_by_role("button", name="Send").click()
-    await expect(page.get_by_role("status")).to_have_text("The message is on its way.")
+    await expect(page.get_by_role("status")).to_have_text("The message is being sent.")
     await settled(place.service)
     if not scripts:
         await page.reload()
 
-    await expect(page.locator("#state")).to_contain_text("Was sent")
+    await expect(page.locator("#state")).to_contain_text("Sent")
 
 
 async def test_a_permission_that_people_granted_is_deleted_by_typing_how_many(

@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.cli.scaffold.packages import TEMPLATES, NewPlugin, write_package
+from msgsvc_devkit.scaffold.packages import TEMPLATES, NewPlugin, write_package
 from tests.process import Deployment, until
 
-ROOT = Path(__file__).parents[2]
+DEVKIT = Path(__file__).parents[2] / "contrib" / "devkit"
 PLUGINS = (
     NewPlugin("channel", "dove", author="Ann"),
     NewPlugin("channel", "raven", author="Ann", plain=True),
@@ -170,13 +170,13 @@ def _sign_in(url: str, key: str, platform: Any) -> None:
 
 
 def test_the_templates_are_in_the_wheel(tmp_path: Path) -> None:
-    subprocess.run([*PIP, "wheel", *OFFLINE, "--wheel-dir", tmp_path, ROOT], check=True)
+    subprocess.run([*PIP, "wheel", *OFFLINE, "--wheel-dir", tmp_path, DEVKIT], check=True)
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         packed = set(archive.namelist())
 
     for template in TEMPLATES.rglob("*.jinja"):
-        assert template.relative_to(ROOT).as_posix() in packed
+        assert template.relative_to(DEVKIT).as_posix() in packed
 
 
 def _module(path: Path) -> Any:

@@ -22,25 +22,25 @@ async def test_a_broadcast_is_counted_previewed_sent_and_watched(
     reach = page.locator("#reach")
 
     await expect(reach).to_contain_text("1 person")
-    await page.get_by_label("Those who fit what is chosen below").check()
+    await page.get_by_label("Subscribers who match these filters").check()
     await page.get_by_label("ru", exact=True).check()
     await expect(reach).to_contain_text("0 people")
-    await page.get_by_label("Everybody who is subscribed").check()
+    await page.get_by_label("All subscribers").check()
     await expect(reach).to_contain_text("1 person")
     await expect(page.get_by_label("Day and time")).to_be_hidden()
     await page.get_by_label("Text", exact=True).first.fill("Hello **{{ first_name }}**")
     await page.get_by_label("Format").select_option("markdown")
     # One person is reached half a second after the page of the broadcast is there.
-    await page.get_by_label("Messages a minute, at most").fill("120")
+    await page.get_by_label("Messages per minute, at most").fill("120")
     await picture(page, "broadcast-written")
-    await page.get_by_role("button", name="See how it looks").click()
+    await page.get_by_role("button", name="Preview").click()
     await expect(page.locator(".mark-bold").first).to_have_text("Alex")
     await picture(page, "broadcast-looked-at")
-    await page.get_by_role("button", name="Change it").click()
+    await page.get_by_role("button", name="Edit").click()
     await expect(page.get_by_label("Text", exact=True).first).to_have_value(
         "Hello **{{ first_name }}**"
     )
-    await page.get_by_role("button", name="See how it looks").click()
+    await page.get_by_role("button", name="Preview").click()
     await page.get_by_role("button", name="Send to 1 person").click()
     progress = page.locator("#progress")
     await expect(progress).to_contain_text("Completed")
@@ -91,7 +91,7 @@ async def test_steps_of_a_chain_change_places(
     made = (await place.tenant.client.post("/v1/drips", json=body)).json()
     page = await place.open(new_window, f"/drips/{made['drip_id']}", scripts=scripts)
 
-    await page.get_by_role("button", name="Later").click()
+    await page.get_by_role("button", name="Move down").click()
 
     texts = page.locator("#chain .lines")
     await expect(texts).to_have_text(["Two", "One"])

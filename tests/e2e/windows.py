@@ -10,9 +10,9 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import REQUIRE_VARIABLE, chromium
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import REQUIRE_VARIABLE, chromium
+from msgsvc_devkit.work import PATIENCE_S
 
 #: Milliseconds: five seconds by default, which a busy machine may take.
 PATIENCE_MS = PATIENCE_S * 1000

@@ -12,7 +12,7 @@ from typing import Any
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit.runners import TestRunner
 from tests.faults import slow_outbox
 from tests.process import Deployment, Server, install_module
 

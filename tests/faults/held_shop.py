@@ -14,8 +14,8 @@ from msgsvc_core.messages.models import SendAnswer, SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.channel import SendOnlyChannel
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.channel import SendOnlyChannel
+from msgsvc_devkit.fixtures import Tenant
 
 #: Turns of the loop, or milliseconds, after which a caller is cancelled, at most.
 STEPS, LATE_MS = 60, 5.0

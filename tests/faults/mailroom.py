@@ -23,7 +23,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing.channel import SendOnlyChannel
+from msgsvc_devkit.channel import SendOnlyChannel
 
 TABLE = "CREATE TABLE mailroom_effects (payload TEXT)"
 

@@ -21,7 +21,7 @@ from msgsvc_core.db import WriteBatch
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.channel import SendOnlyChannel
+from msgsvc_devkit.channel import SendOnlyChannel
 
 #: Seconds that a call takes.
 CALL_S = 0.004

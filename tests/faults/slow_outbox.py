@@ -15,7 +15,7 @@ from typing import Any
 from msgsvc_core.channels import ChannelIdentity, ChannelKind, OutgoingMessage
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing.channel import SendOnlyChannel
+from msgsvc_devkit.channel import SendOnlyChannel
 
 
 class SlowOutboxSettings(Section):

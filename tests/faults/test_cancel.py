@@ -13,10 +13,10 @@ import pytest
 
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.sqlite import READERS
-from msgsvc_core.server import Guard, Server, bind
+from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.held_shop import STEPS, Call, HeldPlugin, HeldShop, cancel_soon
 
@@ -106,7 +106,7 @@ async def test_clients_that_hang_up_in_the_middle_leave_no_trace(
 ) -> None:
     wanted = rounds(short=200, long=2_000)
     service = shop.service
-    guard = Guard(service.settings.server, service.settings.errors_url, service.metrics)
+    guard = ConnectionLimits(service.settings.server, service.settings.errors_url, service.metrics)
     server = Server(service.app, guard, signals=False)
     with bind("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(server.serve(sockets=[listener]))

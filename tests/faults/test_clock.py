@@ -20,9 +20,9 @@ from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.channel import SendOnlyChannel
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.channel import SendOnlyChannel
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.faults.conftest import Figure
 
 pytestmark = pytest.mark.faults

@@ -12,8 +12,8 @@ from msgsvc_core.db import postgres_batches, postgres_notices, postgres_pool, tx
 from msgsvc_core.http import operations
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.names import Names

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, Sent, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, Sent, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.faults.conftest import Figure, Rounds
 
 pytestmark = pytest.mark.faults

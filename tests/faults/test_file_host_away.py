@@ -12,8 +12,8 @@ from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, tenant_of
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, tenant_of
 from tests.api.file_host import FileHost, serving
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure, Rounds

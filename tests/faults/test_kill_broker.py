@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_devkit.fixtures import backends_found
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.redis_server import running_redis
 from tests.faults.workshop import workshop

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.shop import FINAL, HUNG_S, PEOPLE, Shop, open_shop
 from tests.process import until

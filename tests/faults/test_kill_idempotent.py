@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults import dying_effect
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.shop import HUNG_S, PEOPLE, Shop, open_shop

@@ -20,9 +20,9 @@ import pytest
 from aiohttp import web
 
 from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import TestRunner
 from tests.faults import http_messenger
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.conftest import Figure, Rounds

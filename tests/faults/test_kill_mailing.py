@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.mailings.sending import MOST_IN_HAND
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import TestRunner
 from tests.faults.campaign import CALL_S, campaign
 from tests.faults.conftest import Figure, Rounds
 

@@ -16,8 +16,8 @@ import pytest
 
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until as settled_when
-from msgsvc_core.testing.fixtures import backends_found
+from msgsvc_devkit import until as settled_when
+from msgsvc_devkit.fixtures import backends_found
 from tests.faults import mailroom
 from tests.faults.conftest import Figure, Rounds
 from tests.process import Deployment, Server, install_module, until

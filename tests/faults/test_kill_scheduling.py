@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.db import Database
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.shop import FINAL, HUNG_S, PEOPLE, Shop, open_shop
 from tests.process import until

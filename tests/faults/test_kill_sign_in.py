@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults import till
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.sign_in_desk import Desk, open_desk

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.jobs import NewJob
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import TestRunner
 from tests.faults import effects
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.workshop import Workshop, workshop

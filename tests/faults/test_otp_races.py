@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.sign_in_desk import Clients, Desk, Outcome, as_text, open_desk, outcomes
 

@@ -8,9 +8,9 @@ import pytest
 
 from msgsvc_core.channels import OutgoingMessage, Pace
 from msgsvc_core.kernel.clock import SystemClock
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.work import PATIENCE_S
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.recorder import Recorder, queue, subscribed
 

@@ -13,9 +13,9 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory
-from msgsvc_telegram.testing import FakeTelegram
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 from tests.faults.certificates import certificate, client_context, server_context
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.front import Front, Mode

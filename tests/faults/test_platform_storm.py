@@ -16,11 +16,11 @@ import msgsvc_telegram.plugin
 from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
-from msgsvc_core.testing.work import PATIENCE_S
-from msgsvc_max.testing import FakeMax
-from msgsvc_telegram.testing import FakeTelegram
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.max import FakeMax
+from msgsvc_devkit.platforms.telegram import FakeTelegram
+from msgsvc_devkit.work import PATIENCE_S
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.recorder import Call, most_in, queue
 from tests.faults.test_storm import AFTERMATH_S, RETRY_AFTER_S, early_calls, ends, overtaken

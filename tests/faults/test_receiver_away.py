@@ -11,8 +11,8 @@ import pytest
 
 from msgsvc_core.events import NewEvent
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_webhooks import plugin
 from msgsvc_webhooks.models import CreateWebhookBody
 from msgsvc_webhooks.retries import BURST_S, JITTER, LADDER_S

@@ -10,9 +10,9 @@ import pytest
 
 from msgsvc_core.channels import Pace
 from msgsvc_core.kernel.clock import SystemClock
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_core.testing.runners import redis_url
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.runners import redis_url
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.names import Names

@@ -11,8 +11,8 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import postgres_batches, postgres_notices, postgres_pool, tx
 from msgsvc_core.http import operations
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.databases import PostgresDatabases
+from msgsvc_devkit import until
+from msgsvc_devkit.databases import PostgresDatabases
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure
 

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.db.database import sqlite_path
-from msgsvc_core.testing import until as wait_until
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_core.testing.runners import TestRunner
+from msgsvc_devkit import until as wait_until
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.runners import TestRunner
 from tests.faults.campaign import Campaign, campaign
 from tests.faults.conftest import Figure
 from tests.faults.shop import HUNG_S, PEOPLE, Shop, open_shop, query_postgres

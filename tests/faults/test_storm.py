@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Pace, Reason
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.recorder import Call, Recorder, queue, subscribed
 

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_auth.models import SessionBody
 from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.testing.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.sign_in_desk import Desk, Outcome, as_text, open_desk, outcomes
 

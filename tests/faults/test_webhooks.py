@@ -17,8 +17,8 @@ from msgsvc_core.events import NewEvent
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.security.signing import verify
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_webhooks import plugin
 from msgsvc_webhooks.models import CreateWebhookBody
 from msgsvc_webhooks.service import Webhooks
@@ -164,7 +164,7 @@ async def test_receivers_that_trickle_do_not_delay_a_healthy_one(
     )
     assert among_s - alone_s < GROWTH_S
     # What waits for a receiver has no connection to the database.
-    assert service.db.use.in_use + service.db.use.waiting < slow
+    assert service.db.usage.in_use + service.db.usage.waiting < slow
 
 
 async def test_everything_arrives_at_a_receiver_that_fails_three_times_of_ten(

@@ -16,7 +16,7 @@ from msgsvc_core.db import Row
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
-from msgsvc_core.testing.databases import PostgresDatabases
+from msgsvc_devkit.databases import PostgresDatabases
 from tests.faults import effects, slow_outbox
 from tests.process import Deployment, Server, install_module
 

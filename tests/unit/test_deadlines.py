@@ -13,7 +13,7 @@ from msgsvc_core.kernel.aio import TimeoutPool
 
 async def test_what_takes_too_long_is_ended() -> None:
     began = time.monotonic()
-    with pytest.raises(TimeoutError), TimeoutPool().within(0.05):
+    with pytest.raises(TimeoutError), TimeoutPool().timeout(0.05):
         await asyncio.sleep(10)
     assert 0.05 <= time.monotonic() - began < 5
 
@@ -23,7 +23,7 @@ async def test_each_call_has_its_own_time() -> None:
 
     async def call(name: str, allowed_s: float, takes_s: float) -> None:
         try:
-            with deadlines.within(allowed_s):
+            with deadlines.timeout(allowed_s):
                 await asyncio.sleep(takes_s)
             ended.append(f"{name} in time")
         except TimeoutError:
@@ -37,16 +37,16 @@ async def test_each_call_has_its_own_time() -> None:
 
 async def test_a_timer_that_rang_for_calls_long_over_rings_for_the_next() -> None:
     deadlines = TimeoutPool()
-    with deadlines.within(0.05):
+    with deadlines.timeout(0.05):
         pass
     await asyncio.sleep(0.02)
-    with pytest.raises(TimeoutError), deadlines.within(0.05):
+    with pytest.raises(TimeoutError), deadlines.timeout(0.05):
         await asyncio.sleep(10)
 
 
 def test_uvloops_timers_know_no_less_than_a_millisecond() -> None:
     async def too_long(deadlines: TimeoutPool, seconds: float) -> None:
-        with pytest.raises(TimeoutError), deadlines.within(seconds):
+        with pytest.raises(TimeoutError), deadlines.timeout(seconds):
             await asyncio.sleep(10)
 
     async def call() -> None:
@@ -60,7 +60,7 @@ def test_another_loop_has_a_timer_of_its_own() -> None:
     deadlines = TimeoutPool()
 
     async def call(allowed_s: float, takes_s: float) -> None:
-        with deadlines.within(allowed_s):
+        with deadlines.timeout(allowed_s):
             await asyncio.sleep(takes_s)
 
     asyncio.run(call(0.2, 0))
@@ -80,14 +80,14 @@ async def test_calls_that_follow_one_another_set_no_timers(
 
     monkeypatch.setattr(loop, "call_at", count)
     for _ in range(100):
-        with deadlines.within(10):
+        with deadlines.timeout(10):
             pass
     assert len(timers) == 1
 
 
 async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> None:
     async def call() -> None:
-        with TimeoutPool().within(10):
+        with TimeoutPool().timeout(10):
             await asyncio.sleep(10)
 
     task = asyncio.create_task(call())
@@ -99,13 +99,13 @@ async def test_who_is_cancelled_from_outside_is_not_told_of_a_time_limit() -> No
 
 async def test_errors_of_the_call_come_through() -> None:
     deadlines = TimeoutPool()
-    with pytest.raises(LookupError), deadlines.within(10):
+    with pytest.raises(LookupError), deadlines.timeout(10):
         raise LookupError
 
 
 async def test_who_is_cancelled_as_the_time_ends_is_cancelled() -> None:
     async def call() -> None:
-        with TimeoutPool().within(0):
+        with TimeoutPool().timeout(0):
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:
@@ -119,7 +119,7 @@ async def test_who_is_cancelled_as_the_time_ends_is_cancelled() -> None:
 
 async def test_a_call_that_ended_in_time_is_not_cancelled_later() -> None:
     deadlines = TimeoutPool()
-    with deadlines.within(0.02):
+    with deadlines.timeout(0.02):
         pass
     await asyncio.sleep(0.05)
     task = asyncio.current_task()
@@ -128,7 +128,7 @@ async def test_a_call_that_ended_in_time_is_not_cancelled_later() -> None:
 
 
 async def test_after_a_timeout_the_task_goes_on() -> None:
-    with pytest.raises(TimeoutError), TimeoutPool().within(0.01):
+    with pytest.raises(TimeoutError), TimeoutPool().timeout(0.01):
         await asyncio.sleep(10)
     await asyncio.sleep(0)
     async with asyncio.timeout(10):

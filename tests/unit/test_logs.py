@@ -16,7 +16,7 @@ from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import HIDDEN, hide_secrets, request_lines
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 KEY = new_api_key().secret
 

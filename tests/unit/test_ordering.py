@@ -4,7 +4,7 @@ import asyncio
 
 from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder
 from msgsvc_core.jobs import Job
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit.work import PATIENCE_S
 
 
 class Walkers:

@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_core.channels import Pace
 from msgsvc_core.channels.pacing import PRUNE_S, Pacer, Window
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 
 #: What a call takes on its way there and back, in seconds.
 Trip = Callable[[random.Random], tuple[float, float]]

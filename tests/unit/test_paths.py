@@ -15,7 +15,7 @@ def paths() -> Paths[str]:
         "/v1/things/{id}/parts/{part}",
         "/v1/things/new/labels",
     ):
-        made.put(path, path)
+        made.add(path, path)
     return made
 
 
@@ -35,7 +35,7 @@ def paths() -> Paths[str]:
 def test_a_path_is_found_with_its_parameters(
     paths: Paths[str], path: str, found: str, values: dict[str, str]
 ) -> None:
-    assert paths.find(path) == (found, values)
+    assert paths.match(path) == (found, values)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_path_is_found_with_its_parameters(
     ["", "/", "/v1", "/v1/", "/v1/send/", "/v1/things/", "/v1/things/1/", "/v1/things//parts/2"],
 )
 def test_what_is_nowhere_is_not_found(paths: Paths[str], path: str) -> None:
-    assert paths.find(path) is None
+    assert paths.match(path) is None

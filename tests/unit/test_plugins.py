@@ -15,7 +15,7 @@ from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 
 
 def build(*plugins: Any) -> Service:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from msgsvc_core.kernel.aio import A_TURN, yield_every
+from msgsvc_core.kernel.aio import BATCH, yield_every
 
 
 async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
@@ -12,7 +12,7 @@ async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
         begun.append(number)
 
     async def begin_all() -> None:
-        async for number in yield_every(range(2 * A_TURN + 1)):
+        async for number in yield_every(range(2 * BATCH + 1)):
             begin(number)
 
     work = asyncio.create_task(begin_all())
@@ -20,8 +20,8 @@ async def test_a_few_begin_in_each_turn_of_the_loop() -> None:
     while not work.done():
         await asyncio.sleep(0)
         counts.append(len(begun))
-    assert counts == [A_TURN, 2 * A_TURN, 2 * A_TURN + 1]
-    assert begun == list(range(2 * A_TURN + 1))
+    assert counts == [BATCH, 2 * BATCH, 2 * BATCH + 1]
+    assert begun == list(range(2 * BATCH + 1))
 
 
 async def test_nothing_to_do_is_no_turn() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 def _service(folder: Path, number: int) -> Service:

@@ -34,7 +34,7 @@ async def failing_at_its_end() -> None:
 async def test_a_task_that_swallows_its_cancellation_is_cancelled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tasks, "AGAIN_S", 0.01)
+    monkeypatch.setattr(tasks, "CANCEL_AGAIN_S", 0.01)
     task = asyncio.create_task(stubborn(3))
     await begun(task)
 

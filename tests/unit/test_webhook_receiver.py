@@ -13,8 +13,8 @@ from msgsvc_core.security.signing import (
     open_webhook,
     verify_standard,
 )
-from msgsvc_core.testing import until
-from msgsvc_core.testing.webhooks import WebhookReceiver, signed_webhook
+from msgsvc_devkit import until
+from msgsvc_devkit.webhooks import WebhookReceiver, signed_webhook
 
 SECRET = new_secret()
 Post = Callable[..., Awaitable[int]]

@@ -17,7 +17,7 @@ from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, RecordingPlugin, settled, until
+from msgsvc_devkit import RecordingChannel, RecordingPlugin, settled, until
 
 BUILDERS = {"starlette": starlette_app.build, "fastapi": fastapi_app.build}
 

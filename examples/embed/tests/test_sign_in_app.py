@@ -7,7 +7,7 @@ import pytest
 
 from examples.embed.tests.test_embed import Shop, make, served
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
-from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_devkit import RecordingChannel, settled
 
 # It needs the plugin auth.
 sign_in = pytest.importorskip("examples.embed.sign_in_app")

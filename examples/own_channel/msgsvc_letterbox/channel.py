@@ -108,20 +108,20 @@ class LetterboxChannel(Channel):
                 return Polled(updates, cursor="/".join(names))
             await asyncio.sleep(self._poll_s)
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         # The last part alone: who names a file must not name any other of this machine.
         path = self._files / PurePath(file_ref).name
         try:
-            await asyncio.to_thread(_copy, path, into, most_bytes)
+            await asyncio.to_thread(_copy, path, into, max_bytes)
         except FileNotFoundError:
             raise DeliveryError(Reason.INVALID_MESSAGE, "there is no such file") from None
         except OSError as error:
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, str(error)) from None
 
 
-def _copy(path: Path, into: IO[bytes], most_bytes: int) -> None:
-    if path.stat().st_size > most_bytes:
-        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+def _copy(path: Path, into: IO[bytes], max_bytes: int) -> None:
+    if path.stat().st_size > max_bytes:
+        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
     with path.open("rb") as file:
         shutil.copyfileobj(file, into)
 

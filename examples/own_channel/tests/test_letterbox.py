@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, MediaType, OutgoingMessage, Reason
-from msgsvc_core.testing import ChannelContract, Fault, Messenger, Shown, cannot
+from msgsvc_devkit import ChannelContract, Fault, Messenger, Shown, cannot
 from msgsvc_letterbox import plugin
 
 LINK = "letterbox:messenger_a?start="

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.channels.contract import Receiving
 from msgsvc_core.channels.reception_models import ReceptionAnswer
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
 ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -28,7 +29,7 @@ def row_of(channel_id: str) -> tuple[str, str]:
 
 def _check_size(settings: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(settings)) > SETTINGS_BYTES:
-        raise ValueError(f"must be at most {SETTINGS_BYTES} bytes as JSON")
+        raise InvalidValue("must be at most {limit} bytes as JSON", limit=SETTINGS_BYTES)
     return settings
 
 
@@ -55,7 +56,7 @@ class OwnChannel:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the platform has told to keep to: see `core_channel_states`."""
+    """Restrictions imposed by the platform: see `core_channel_states`."""
 
     status: str
     detail: str | None

@@ -25,7 +25,7 @@ async def list_channels(
     ctx: Context, query: PageQuery, own_channels: ProjectChannels
 ) -> OwnChannelList:
     """Lists the project's own channels, newest first. Those it can use are in `GET /v1/project`."""
-    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await own_channels.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda channel: channel.channel_id)
     return OwnChannelList(data=await own_channels.answers(ctx.tx, page), next_cursor=following)
 
@@ -34,7 +34,7 @@ async def list_channels(
 async def create_channel(
     ctx: Context, body: CreateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
-    """Adds a bot of the project's own. Under the name of a shared channel it takes its place.
+    """Adds the project's own bot. With the name of a shared channel it replaces that channel.
 
     `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
     """
@@ -45,8 +45,8 @@ async def create_channel(
 
 @router.get("/v1/channels/{name}", errors=(NotFound,))
 async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> OwnChannelAnswer:
-    """Shows one channel of the project's own, without its secrets."""
-    channel = await own_channels.find(ctx.tx, ctx.project_id, name)
+    """Shows one of the project's own channels, without its secrets."""
+    channel = await own_channels.get(ctx.tx, ctx.project_id, name)
     [answer] = await own_channels.answers(ctx.tx, [channel])
     return answer
 
@@ -55,9 +55,9 @@ async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) ->
 async def update_channel(
     ctx: Context, name: str, body: UpdateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
-    """Changes settings of a channel of the project's own; what is left out stays.
+    """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
-    Calls that are under way end as they began; the next are made with the new settings.
+    Calls in progress finish with the old settings; later calls use the new ones.
     """
     channel = await own_channels.update(ctx.tx, ctx.project_id, name, body)
     [answer] = await own_channels.answers(ctx.tx, [channel])
@@ -66,7 +66,7 @@ async def update_channel(
 
 @router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
 async def delete_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> None:
-    """Removes a channel of the project's own, with its secrets; what waits to go out is skipped."""
+    """Deletes one of the project's own channels and its secrets; queued messages are skipped."""
     await own_channels.delete(ctx.tx, ctx.project_id, name)
 
 
@@ -74,7 +74,7 @@ async def delete_channel(ctx: Context, name: str, own_channels: ProjectChannels)
 async def check_channel(
     ctx: Context, name: str, own_channels: ProjectChannels
 ) -> ChannelCheckAnswer:
-    """Asks the messenger's platform whether the bot may work, and who it is.
+    """Checks the bot with the messenger's platform.
 
     `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
     nothing to say of the bot: `platform_busy`. Whether what people write reaches it is in `reception`.
@@ -82,7 +82,9 @@ async def check_channel(
     health, reception = await own_channels.check(ctx.project_id, name)
     if health.unreachable:
         raise PlatformBusy(
-            f"the messenger's platform gave no answer: {health.detail}", retry_after_s=BUSY_S
+            "the messenger's platform gave no answer: {detail}",
+            detail=health.detail,
+            retry_after_s=BUSY_S,
         )
     profile = health.profile
     return ChannelCheckAnswer(

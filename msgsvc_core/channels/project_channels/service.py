@@ -10,7 +10,7 @@ from msgsvc_core.channels import bots
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentity
-from msgsvc_core.channels.kinds import ShownSettings, WrongSettings
+from msgsvc_core.channels.kinds import ShownSettings, WrongKind, WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import (
     BotAnswer,
@@ -68,7 +68,7 @@ class ProjectChannels:
         await tx.lock(f"channels of {project_id}")
         limit = self._per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} channels of its own")
+            raise Conflict("a project has at most {limit} channels of its own", limit=limit)
         before = await store.find(tx, project_id, body.name)
         self._check_name(body, before)
         now_ms = self._clock.now_ms()
@@ -84,15 +84,15 @@ class ProjectChannels:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        await store.put(tx, channel)
-        tx.on_commit(partial(self._channels.follower.put, channel))
+        await store.upsert(tx, channel)
+        tx.on_commit(partial(self._channels.sync.apply, channel))
         return channel
 
-    async def find(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
+    async def get(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
         """Raises `NotFound`, for another project's channel as well."""
         channel = await store.find(tx, project_id, name)
         if channel is None or channel.removed_at_ms is not None:
-            raise NotFound(f"there is no channel {name!r} of your own")
+            raise NotFound("there is no channel {name!r} of your own", name=name)
         return channel
 
     async def page(
@@ -110,14 +110,14 @@ class ProjectChannels:
     ) -> OwnChannel:
         """The channel after the change. Raises `NotFound` and `ValidationFailed`.
 
-        That its platform refused the bot holds no more, nor what it told another bot than this.
+        A stop by the platform is cleared, and state of another bot deleted.
         """
         await tx.lock(f"channels of {project_id}")
-        channel = await self.find(tx, project_id, name)
+        channel = await self.get(tx, project_id, name)
         try:
             before = self._options(channel)
         except DecryptionError:
-            # Then they must all be given anew.
+            # Then all of them must be entered again.
             before = {}
         merged = {**before, **body.settings}
         options = {key: value for key, value in merged.items() if value is not None}
@@ -130,10 +130,10 @@ class ProjectChannels:
         )
         await store.update(tx, changed)
         if self._is_same_bot(channel.plugin, before, options):
-            await self._states.forget_stop(tx, channel.channel_id)
+            await self._states.clear_stop(tx, channel.channel_id)
         else:
-            await self._states.forget(tx, channel.channel_id)
-        tx.on_commit(partial(self._channels.follower.put, changed))
+            await self._states.delete(tx, channel.channel_id)
+        tx.on_commit(partial(self._channels.sync.apply, changed))
         return changed
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
@@ -142,12 +142,12 @@ class ProjectChannels:
         Raises `NotFound`.
         """
         await tx.lock(f"channels of {project_id}")
-        channel = await self.find(tx, project_id, name)
+        channel = await self.get(tx, project_id, name)
         await store.remove(tx, channel, self._clock.now_ms())
-        await self._states.forget(tx, channel.channel_id)
-        await bots.forget(tx, channel.channel_id)
+        await self._states.delete(tx, channel.channel_id)
+        await bots.delete(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
-        tx.on_commit(partial(self._channels.follower.drop, channel.channel_id, revision))
+        tx.on_commit(partial(self._channels.sync.remove, channel.channel_id, revision))
 
     async def check(
         self, project_id: str, name: str
@@ -157,14 +157,14 @@ class ProjectChannels:
         With it comes how the bot receives, as it is known here. Raises `NotFound`.
         """
         async with self._db.read() as tx:
-            row = await self.find(tx, project_id, name)
-        async with self._channels.use(row.channel_id) as channel:
+            row = await self.get(tx, project_id, name)
+        async with self._channels.borrow(row.channel_id) as channel:
             if channel is None:
-                raise NotFound(f"there is no channel {name!r} of your own")
+                raise NotFound("there is no channel {name!r} of your own", name=name)
             asked_at_ms = self._clock.now_ms()
             health = await check_channel(channel)
             await self._channels.remember(channel, health)
-            await self._states.note_health(channel, health, asked_at_ms=asked_at_ms)
+            await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
             async with self._db.read() as tx:
                 state = await self._states.find(tx, channel.key)
             return health, reception_of(channel, state)
@@ -180,7 +180,7 @@ class ProjectChannels:
             try:
                 sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
             except DecryptionError:
-                # Told by the follower, and by GET.
+                # Reported by `ChannelSync`, and by GET.
                 continue
             if sealed is not None:
                 await store.reseal(tx, channel, sealed)
@@ -226,7 +226,7 @@ class ProjectChannels:
         """The channel that works here; before the commit of a change, what it will be."""
         channels = self._channels
         here = channels.get(row.channel_id)
-        if here is not None and channels.follower.has(row):
+        if here is not None and channels.sync.has(row):
             return here
         identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
         return channels.kinds.create(identity, row.plugin, options)
@@ -252,21 +252,27 @@ class ProjectChannels:
     def _check(self, plugin: str, options: dict[str, Any]) -> None:
         try:
             self._channels.kinds.check_own(plugin, options)
+        except WrongKind as error:
+            raise ValidationFailed.because(error) from None
         except WrongSettings as error:
-            prefix = "" if str(error).startswith("plugin:") else "settings."
-            raise ValidationFailed(f"{prefix}{error}") from None
+            raise ValidationFailed.because(error, field="settings", joined=True) from None
 
     def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
-        """People stay who they are when a name gets another bot, so it must be of the same kind.
+        """Subscribers stay when a channel gets another bot, so it must be of the same kind.
 
-        What identifies a person on one platform is somebody else on another.
+        Ids of people on one platform mean other people on another.
         """
         if before is not None and before.removed_at_ms is None:
-            raise Conflict(f"name: you have a channel {body.name!r} of your own already")
+            raise Conflict(
+                "you have a channel {name!r} of your own already", field="name", name=body.name
+            )
         shared = self._shared.get(body.name)
         for other in (before, shared):
             if other is not None and other.plugin != body.plugin:
                 raise Conflict(
-                    f"name: {body.name!r} is or was of the kind {other.plugin!r}, and people are"
-                    " known by that; give this channel another name"
+                    "{name!r} is or was of the kind {kind!r}, and people are known by"
+                    " that; give this channel another name",
+                    field="name",
+                    name=body.name,
+                    kind=other.plugin,
                 )

@@ -89,7 +89,7 @@ async def count(tx: Tx, project_id: str) -> int:
     return found
 
 
-async def put(tx: Tx, channel: OwnChannel) -> None:
+async def upsert(tx: Tx, channel: OwnChannel) -> None:
     """Writes a new channel, or one that takes a removed one's place."""
     await tx.execute(
         f"INSERT INTO core_channels ({_COLUMNS}) VALUES (:project_id, :name, :channel_id, :plugin,"
@@ -101,7 +101,7 @@ async def put(tx: Tx, channel: OwnChannel) -> None:
 
 
 async def update(tx: Tx, channel: OwnChannel) -> bool:
-    """Writes settings and revision; False if the channel is gone."""
+    """Writes settings and revision; False if the channel was removed."""
     return bool(
         await tx.execute(
             "UPDATE core_channels SET settings = :sealed, revision = :revision,"
@@ -113,9 +113,9 @@ async def update(tx: Tx, channel: OwnChannel) -> bool:
 
 
 async def remove(tx: Tx, channel: OwnChannel, now_ms: int) -> bool:
-    """Removes a channel with its settings; False if it is gone.
+    """Removes a channel with its settings; False if it was removed before.
 
-    The row stays as long as there are people who came by it.
+    The row stays as long as it has subscribers.
     """
     key = {"project_id": channel.project_id, "name": channel.name}
     this = "project_id = :project_id AND name = :name AND removed_at_ms IS NULL"

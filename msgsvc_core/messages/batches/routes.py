@@ -11,12 +11,12 @@ router = Router(area="messages")
 
 
 @router.post(
-    "/v1/send/batch", status=202, grouped=True, shows_secrets=False, errors=(BillingBlocked,)
+    "/v1/send/batch", status=202, group_commit=True, shows_secrets=False, errors=(BillingBlocked,)
 )
 async def send_batch(
     ctx: Context, body: BatchBody, billing: BillingGate, batches: Batches
 ) -> BatchAnswer:
-    """Queues up to 500 messages, each judged by itself.
+    """Queues up to 500 messages, each validated separately.
 
     What can't be sent is in `rejected`, as `POST /v1/send` would have answered it. When all that were
     accepted are final, `batch.completed` tells how many were sent, failed and skipped.
@@ -28,5 +28,5 @@ async def send_batch(
 
 @router.get("/v1/batches/{batch_id}", errors=(NotFound,))
 async def get_batch(ctx: Context, batch_id: str, batches: Batches) -> BatchStatusAnswer:
-    """Shows what has become of a batch so far."""
+    """Shows the progress of a batch."""
     return BatchStatusAnswer.of(await batches.find(ctx.tx, ctx.project_id, batch_id))

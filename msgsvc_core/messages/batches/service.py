@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.api.envelope import shown_message
+from msgsvc_core.api.envelope import public_message
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.db import Database, Tx, WriteBatch
@@ -61,7 +61,7 @@ class Batches:
         Raises `ValidationFailed` for too many, and what befalls all of them, e.g. `Unavailable`.
         """
         if len(messages) > self._most:
-            raise ValidationFailed(f"messages: at most {self._most}")
+            raise ValidationFailed("at most {limit}", field="messages", limit=self._most)
         read = [await self._read(message, turn) for turn, message in enumerate(messages)]
         # All at once, so that their questions to the database are the same few.
         judged = await asyncio.gather(
@@ -69,7 +69,7 @@ class Batches:
         )
         taken = [one for one in judged if not isinstance(one, ApiError)]
         rejected = [
-            Rejected(index=index, error=shown_message(one), code=one.code)
+            Rejected(index=index, error=public_message(one), code=one.code)
             for index, one in enumerate(judged)
             if isinstance(one, ApiError)
         ]
@@ -97,7 +97,7 @@ class Batches:
         """Raises `NotFound`, for another project's batch as well."""
         found = await store.find_many(tx, [(project_id, batch_id)])
         if not found:
-            raise NotFound(f"there is no batch {batch_id!r}")
+            raise NotFound("there is no batch {batch_id!r}", batch_id=batch_id)
         return found[0]
 
     async def _read(self, message: Any, turn: int) -> SendBody | ApiError:

@@ -9,6 +9,7 @@ from msgsvc_core.api.types import Kept
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
@@ -38,7 +39,7 @@ class TemplateButton(RequestModel):
     @model_validator(mode="after")
     def _one_action(self) -> "TemplateButton":
         if (self.url is None) == (self.data is None):
-            raise ValueError("give exactly one of url and data")
+            raise InvalidValue("give exactly one of url and data")
         return self
 
 
@@ -69,7 +70,7 @@ class TemplateContent(RequestModel):
 class CreateTemplateBody(TemplateContent):
     """A new template."""
 
-    key: TemplateKey = Field(description="What `POST /v1/send` calls it.")
+    key: TemplateKey = Field(description="Key used in `POST /v1/send`.")
 
     def to_content(self) -> TemplateContent:
         return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
@@ -150,7 +151,7 @@ class PreviewBody(RequestModel):
     """Values to try a template with."""
 
     variables: Variables = Field(default_factory=dict)
-    lang: Language | None = Field(None, description="One language alone; without it, each.")
+    lang: Language | None = Field(None, description="Only this language (default: all).")
 
 
 class PreviewButton(ResponseModel):

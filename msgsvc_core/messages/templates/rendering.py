@@ -20,7 +20,7 @@ from msgsvc_core.content.substitution import (
     required_in,
     text_template,
 )
-from msgsvc_core.kernel.errors import InvalidUrl, ValidationFailed
+from msgsvc_core.kernel.errors import InvalidUrl, InvalidValue, ValidationFailed
 from msgsvc_core.kernel.i18n import Localized, language_of
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
@@ -58,7 +58,7 @@ class Rendering:
         """
         for name in self.required:
             if name not in values:
-                raise WrongVariable(name, "is required by the template")
+                raise WrongVariable(name, InvalidValue("is required by the template"))
         sent: dict[str, Any] = self.content.model_dump(exclude_defaults=True)
         for place, by_lang in self.texts.items():
             template = _chosen(by_lang, lang, default_lang)
@@ -81,7 +81,7 @@ def read_content(content: TemplateContent) -> Rendering:
                 where = field_path(place if lang is None else (*place, lang))
                 is_url = isinstance(error, AddressError) and place[-1] == "url"
                 refusal = InvalidUrl if is_url else ValidationFailed
-                raise refusal(f"{where}: {error}") from None
+                raise refusal.because(error, field=where) from None
     return Rendering(content, texts)
 
 
@@ -128,7 +128,9 @@ def _rendered(
         most = ADDRESS_LENGTH
         return template.render(values, most), None
     except TooLong:
-        raise ValidationFailed(f"{field_path(place)}: must be at most {most} characters") from None
+        raise ValidationFailed(
+            "must be at most {limit} characters", field=field_path(place), limit=most
+        ) from None
 
 
 def _put(message: dict[str, Any], place: tuple[str | int, ...], text: str) -> None:

@@ -21,7 +21,7 @@ router = Router(area="templates")
 async def list_templates(ctx: Context, query: PageQuery, all_templates: Templates) -> TemplateList:
     """Lists the project's templates, newest first."""
     templates = all_templates
-    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await templates.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda template: template.template_id)
     return TemplateList(data=templates.answers(page), next_cursor=following)
 
@@ -30,7 +30,7 @@ async def list_templates(ctx: Context, query: PageQuery, all_templates: Template
 async def create_template(
     ctx: Context, body: CreateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
-    """Keeps a message for `POST /v1/send` to name, with variables that each send fills.
+    """Creates a reusable message with variables that each send fills in.
 
     A variable is `{{ name }}`, or `{{ name | default("x") }}` where it may be left out; there is
     nothing else. A value can't become markup, nor scheme or host of an address.
@@ -52,7 +52,7 @@ async def get_template(ctx: Context, template: str, templates: Templates) -> Tem
 async def update_template(
     ctx: Context, template: str, body: UpdateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
-    """Changes a template; what is left out stays. Messages that are queued stay as they are."""
+    """Changes a template; omitted fields stay unchanged, and so do queued messages."""
     changed = await templates.update(ctx.tx, ctx.project_id, template, body)
     [answer] = templates.answers([changed])
     return answer
@@ -60,7 +60,7 @@ async def update_template(
 
 @router.delete("/v1/templates/{template}", status=204, errors=(NotFound,), audited=True)
 async def delete_template(ctx: Context, template: str, templates: Templates) -> None:
-    """Removes a template. Messages that are queued are sent all the same."""
+    """Deletes a template. Queued messages are still sent."""
     await templates.delete(ctx.tx, ctx.project_id, template)
 
 
@@ -73,5 +73,5 @@ async def delete_template(ctx: Context, template: str, templates: Templates) -> 
 async def preview_template(
     ctx: Context, template: str, body: PreviewBody, templates: Templates
 ) -> PreviewAnswer:
-    """Shows what would be sent, in each language or one, and what channels would refuse of it."""
+    """Renders the template in each language or one, and lists what channels would reject."""
     return await templates.preview(ctx.project_id, template, body)

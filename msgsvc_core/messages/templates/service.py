@@ -73,9 +73,9 @@ class Templates:
         )
         known = await store.count(tx, project_id)
         if not await store.insert(tx, template):
-            raise Conflict(f"key: you have a template {body.key!r} already")
+            raise Conflict("you have a template {key!r} already", field="key", key=body.key)
         if known >= self._most:
-            raise Conflict(f"a project has at most {self._most} templates")
+            raise Conflict("a project has at most {limit} templates", limit=self._most)
         return template
 
     async def find(self, tx: Tx, project_id: str, key: str) -> StoredTemplate:
@@ -183,12 +183,12 @@ class Templates:
         try:
             return rendering.render(lang, self._default_lang, values, self._limits.text_length)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
         except ValidationFailed as error:
-            raise type(error)(f"template: once rendered, {error.message}") from None
+            raise error.said_as("once rendered, {reason}", field="template") from None
 
     def _problems(self, project_id: str, message: "OutgoingMessage") -> list[Problem]:
-        channels = self._channels.all_of(project_id)
+        channels = self._channels.list_for_project(project_id)
         asked = [(channel.name, channel.problem(message)) for channel in channels]
         return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
 
@@ -203,4 +203,4 @@ class Templates:
 
 
 def _not_found(key: str) -> NotFound:
-    return NotFound(f"there is no template {key!r}")
+    return NotFound("there is no template {key!r}", key=key)

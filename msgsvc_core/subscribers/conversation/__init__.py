@@ -1,4 +1,4 @@
-"""What a person says to a bot about themselves: /start, /stop, /settings, /lang and /help."""
+"""Commands by which a person manages their subscriptions: /start, /stop, /settings, /lang and /help."""
 
 from msgsvc_core.subscribers.conversation.conversation import Conversation
 

@@ -1,7 +1,7 @@
-"""The data of the bot's own buttons: `~my:<action>:<part>:...`, 64 bytes at most.
+"""The data of system buttons: `~my:<action>:<part>:...`, at most 64 bytes.
 
-No part is secret, and none need be: a press counts for the person who makes it and for nobody else,
-whatever data their messenger sends, since all is looked up among their own subscriptions by that bot.
+No part is secret: a press only affects the person who made it, whatever data their messenger sends, since
+everything is looked up among their own subscriptions by that bot.
 """
 
 import hashlib
@@ -15,14 +15,13 @@ from msgsvc_core.kernel.values import whole_number
 
 PREFIX = "my:"
 
-#: Seconds after which a question about leaving or coming back is asked anew: nobody remembers then
-#: what it was about.
+#: Seconds after which a question about unsubscribing or resubscribing is asked again instead of answered.
 QUESTION_TTL_S = 24 * 3600
 
 #: Rows of choices in a message, so that it and its buttons fit a phone; further ones are on pages.
 ROWS = 8
 
-#: Characters of a digest in a button: 47 bits, to tell a handful of names from one another.
+#: Characters of a digest in a button: 47 bits, to distinguish a handful of names.
 DIGEST_LENGTH = 8
 
 #: What a press does, by its action; the parts of the data come along.

@@ -35,13 +35,13 @@ class Choices:
         self._permissions = permissions
         self._default_lang = default_lang
         self.presses: dict[str, buttons.Press] = {
-            "set": self._opened,
-            "put": self._put,
-            "sets": self._turned,
+            "set": self._on_open,
+            "put": self._on_change,
+            "sets": self._on_turn_page,
         }
 
-    async def asked(self, ctx: InboundContext) -> None:
-        known = await self._known(ctx)
+    async def handle_command(self, ctx: InboundContext) -> None:
+        known = await self._subscriptions(ctx)
         number, *words = ctx.argument.split() or [""]
         one = known.by_number(number)
         if one is None:
@@ -50,38 +50,38 @@ class Choices:
         if not known.active:
             await ctx.reply(texts.not_subscribed(ctx))
         elif one is None:
-            await ctx.reply(_which(ctx, known, 0))
+            await ctx.reply(_project_question(ctx, known, 0))
         else:
-            await ctx.reply(await self._told(ctx, known, one, words))
+            await ctx.reply(await self._apply_words(ctx, known, one, words))
 
-    async def _told(
+    async def _apply_words(
         self, ctx: InboundContext, known: Subscriptions, one: Subscription, words: Sequence[str]
     ) -> OutgoingMessage:
         """The page, after what a person wrote in `words` was done: `off sales`."""
         granted, key = (
             (WORDS.get(words[0].lower()), words[1].lower()) if len(words) > 1 else (None, "")
         )
-        offered = await self._permissions.all_of(ctx.tx, one.project_id)
+        offered = await self._permissions.list_all(ctx.tx, one.project_id)
         if granted is not None and one.is_active and any(found.key == key for found in offered):
             await self._subscribers.set_permission(
                 ctx.tx, one.project_id, one.subscriber_id, key, granted
             )
         return await self._page(ctx, known, one, 0)
 
-    async def _turned(self, ctx: InboundContext, parts: Sequence[str]) -> None:
-        known = await self._known(ctx)
+    async def _on_turn_page(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+        known = await self._subscriptions(ctx)
         page = buttons.page_of((*parts, "")[0], len(known.active))
-        message = _which(ctx, known, page) if known.active else texts.not_subscribed(ctx)
+        message = _project_question(ctx, known, page) if known.active else texts.not_subscribed(ctx)
         await buttons.replace(ctx, message)
 
-    async def _opened(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_open(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, page = (*parts, "", "")[:2]
-        known = await self._known(ctx)
+        known = await self._subscriptions(ctx)
         await self._show(ctx, known, known.by_id(which), page)
 
-    async def _put(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_change(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, permission, state, page = (*parts, "", "", "", "")[:4]
-        known = await self._known(ctx)
+        known = await self._subscriptions(ctx)
         one, granted = known.by_id(which), STATES.get(state)
         notice = None
         if one is not None and one.is_active and granted is not None:
@@ -92,11 +92,11 @@ class Choices:
         self, ctx: InboundContext, one: Subscription, permission: str, granted: bool
     ) -> str:
         """What to say of it beside the page, which some platforms don't let be edited any more."""
-        offered = await self._permissions.all_of(ctx.tx, one.project_id)
+        offered = await self._permissions.list_all(ctx.tx, one.project_id)
         asked = [found for found in offered if buttons.digest(found.key) == permission]
         if not asked:
             _ = ctx._
-            return _("{project} does not ask for this any more.", project=one.project)
+            return _("{project} no longer asks for this.", project=one.project)
         await self._subscribers.set_permission(
             ctx.tx, one.project_id, one.subscriber_id, asked[0].key, granted
         )
@@ -121,8 +121,8 @@ class Choices:
     ) -> OutgoingMessage:
         if not one.is_active:
             return texts.not_subscribed_to(ctx, [one])
-        offered = await self._permissions.all_of(ctx.tx, one.project_id)
-        subscriber = await self._subscribers.find(ctx.tx, one.project_id, one.subscriber_id)
+        offered = await self._permissions.list_all(ctx.tx, one.project_id)
+        subscriber = await self._subscribers.get(ctx.tx, one.project_id, one.subscriber_id)
         shown = _Page(
             ctx,
             known,
@@ -133,7 +133,7 @@ class Choices:
         )
         return shown.message(page)
 
-    async def _known(self, ctx: InboundContext) -> Subscriptions:
+    async def _subscriptions(self, ctx: InboundContext) -> Subscriptions:
         return await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
 
 
@@ -168,7 +168,7 @@ class _Page:
         here = self._offered[page * buttons.ROWS : (page + 1) * buttons.ROWS]
         title = _("Notifications from {project}", project=self._one.project)
         if not self._offered:
-            nothing = _("There is nothing to choose. /stop unsubscribes you.")
+            nothing = _("There are no settings to change. /stop unsubscribes you.")
             return OutgoingMessage(f"{title}\n\n{nothing}", buttons=self._others())
         if not buttons.are_shown(self._ctx):
             # Not one page after another: nobody could turn them.
@@ -229,7 +229,7 @@ def _text(text: Localized, lang: str, default_lang: str) -> str:
     return texts.one_line(in_language(text, lang, default_lang))
 
 
-def _which(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
+def _project_question(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
     _, active = ctx._, known.active
     text = _("Whose notifications would you like to set up?")
     if not buttons.are_shown(ctx):

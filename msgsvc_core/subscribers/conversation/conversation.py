@@ -21,7 +21,7 @@ from msgsvc_core.subscribers.service import Subscribers
 class Conversation:
     """The commands that every bot understands. Plugins add theirs: see `InboundRule`.
 
-    `commands` is called when somebody asks what the bot understands: the rules are not all there before.
+    `commands` is called when somebody asks for help: not all rules are registered before.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Conversation:
 
     def rules(self) -> list[InboundRule]:
         return [
-            _command("start", self._starting.started),
-            _command("settings", self._choices.asked, lambda _: _("choose what you get")),
-            _command("lang", self._languages.asked, lambda _: _("language / язык")),
-            _command("stop", self._leaving.asked, lambda _: _("unsubscribe")),
-            _command("help", self._help, lambda _: _("what this bot understands")),
+            _command("start", self._starting.handle_start),
+            _command("settings", self._choices.handle_command, lambda _: _("choose what you get")),
+            _command("lang", self._languages.handle_command, lambda _: _("language / язык")),
+            _command("stop", self._leaving.handle_command, lambda _: _("unsubscribe")),
+            _command("help", self._help, lambda _: _("list of commands")),
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
         ]
 

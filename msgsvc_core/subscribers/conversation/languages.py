@@ -17,22 +17,22 @@ class Languages:
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self.presses: dict[str, buttons.Press] = {"lang": self._chosen}
+        self.presses: dict[str, buttons.Press] = {"lang": self._on_choose}
 
-    async def asked(self, ctx: InboundContext) -> None:
+    async def handle_command(self, ctx: InboundContext) -> None:
         lang = self._named(ctx.argument)
         if lang is not None:
             await ctx.reply(await self._choose(ctx, lang))
         else:
             await ctx.reply(self._question(ctx))
 
-    async def _chosen(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         lang = self._named((*parts, "")[0])
         await buttons.replace(ctx, await self._choose(ctx, lang) if lang else self._question(ctx))
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Each language by its own name, so that who reads no other finds it."""
+        """Each language by its own name, so that its speakers recognise it."""
         return {lang: own_name(lang) for lang in self._texts.languages}
 
     def _named(self, text: str) -> str | None:
@@ -47,11 +47,11 @@ class Languages:
         update = ctx.update
         await store.set_language(ctx.tx, ctx.channel, update.chat_id, update.user.user_id, lang)
         _ = self._texts.into(lang)
-        return OutgoingMessage(_("From now on you are written to in English."))
+        return OutgoingMessage(_("You will now get messages in English."))
 
     def _question(self, ctx: InboundContext) -> OutgoingMessage:
         _ = ctx._
-        text = _("In which language would you like to be written to?")
+        text = _("In which language would you like to get messages?")
         if not buttons.are_shown(ctx):
             ways = "\n".join(f"/lang {lang} – {name}" for lang, name in self._names.items())
             return OutgoingMessage(f"{text}\n\n{ways}")

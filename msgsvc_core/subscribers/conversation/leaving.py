@@ -18,31 +18,31 @@ ALL = "all"
 
 
 class Leaving:
-    """Who hears from one project leaves it at once; who hears from several is asked which."""
+    """Unsubscribes from the only project immediately; with several, asks which."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, greetings: Greetings) -> None:
         self._clock = clock
         self._subscribers = subscribers
         self._greetings = greetings
         self.presses: dict[str, buttons.Press] = {
-            "stop": self._chosen,
-            "stops": self._turned,
-            "keep": self._kept,
+            "stop": self._on_choose,
+            "stops": self._on_turn_page,
+            "keep": self._on_keep,
         }
 
-    async def asked(self, ctx: InboundContext) -> None:
+    async def handle_command(self, ctx: InboundContext) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         one = known.by_number(ctx.argument)
         if one is not None:
-            await ctx.reply(await self._leave(ctx, [one]))
+            await ctx.reply(await self._unsubscribe(ctx, [one]))
         elif not known.active:
             await ctx.reply(texts.not_subscribed(ctx))
         elif len(known.active) == 1 or ctx.argument.lower() == ALL:
-            await ctx.reply(await self._leave(ctx, known.active))
+            await ctx.reply(await self._unsubscribe(ctx, known.active))
         else:
             await ctx.reply(self._question(ctx, known, 0))
 
-    async def _chosen(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, asked = (*parts, "", "")[:2]
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         one = known.by_id(which)
@@ -52,26 +52,28 @@ class Leaving:
             old = texts.too_old(ctx, "stop")
             await buttons.replace(ctx, old, notice=old.text)
             return
-        await buttons.replace(ctx, await self._leave(ctx, chosen))
+        await buttons.replace(ctx, await self._unsubscribe(ctx, chosen))
 
-    async def _turned(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_turn_page(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         page = buttons.page_of((*parts, "")[0], len(known.active))
         await buttons.replace(ctx, self._question(ctx, known, page))
 
-    async def _kept(self, ctx: InboundContext, _parts: Sequence[str]) -> None:
+    async def _on_keep(self, ctx: InboundContext, _parts: Sequence[str]) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         _ = ctx._
         names = texts.named(ctx, known.active)
         text = _("Nothing has changed. You get notifications from {projects}.", projects=names)
         await buttons.replace(ctx, OutgoingMessage(text) if names else texts.not_subscribed(ctx))
 
-    async def _leave(self, ctx: InboundContext, chosen: Sequence[Subscription]) -> OutgoingMessage:
+    async def _unsubscribe(
+        self, ctx: InboundContext, chosen: Sequence[Subscription]
+    ) -> OutgoingMessage:
         """Ends these; what to say of it."""
         gone = [
             one
             for one in chosen
-            if await self._subscribers.leave(
+            if await self._subscribers.unsubscribe(
                 ctx.tx, one.project_id, one.subscriber_id, reason=REASON
             )
         ]
@@ -81,11 +83,11 @@ class Leaving:
             said = await self._greetings.farewell(ctx, gone[0].project_id)
             if said is not None:
                 return OutgoingMessage(said)
-        return texts.left(ctx, gone)
+        return texts.unsubscribed(ctx, gone)
 
     def _question(self, ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:
         _, active = ctx._, known.active
-        text = _("From whom do you no longer want to hear?")
+        text = _("Whose notifications do you want to stop?")
         if not buttons.are_shown(ctx):
             how = _("Write /stop and the number, or /stop all.")
             return OutgoingMessage(f"{text}\n\n{texts.numbered(active)}\n\n{how}")

@@ -38,7 +38,7 @@ class Subscriptions:
         return [one for one in self.all if one.is_active]
 
     @property
-    def left(self) -> list[Subscription]:
+    def resumable(self) -> list[Subscription]:
         """Those that can be taken up again."""
         return [one for one in self.all if one.can_return]
 
@@ -49,7 +49,7 @@ class Subscriptions:
         """That which a person names by its number."""
         return _first(one for one in self.all if str(one.number) == text)
 
-    def of_project(self, project_id: str | None) -> Subscription | None:
+    def by_project(self, project_id: str | None) -> Subscription | None:
         return _first(one for one in self.all if one.project_id == project_id)
 
 

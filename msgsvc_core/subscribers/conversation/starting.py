@@ -12,7 +12,7 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class Starting:
-    """Whom a Start subscribes: who had left, and anybody who comes to a project's own bot."""
+    """Start resubscribes a former subscriber, and subscribes anybody who opens a project's own bot."""
 
     def __init__(
         self,
@@ -26,34 +26,34 @@ class Starting:
         self._projects = projects
         self._subscribers = subscribers
         self._commands = commands
-        self.presses: dict[str, buttons.Press] = {"back": self._chosen}
+        self.presses: dict[str, buttons.Press] = {"back": self._on_choose}
 
-    async def started(self, ctx: InboundContext) -> None:
+    async def handle_start(self, ctx: InboundContext) -> None:
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         project_id = await self._subscribes_to(ctx, known)
         if project_id is not None:
             await self._subscribe(ctx, project_id)
         elif known.active:
             await ctx.reply(self._hello(ctx, known))
-        elif known.left:
-            await ctx.reply(self._which(ctx, known))
+        elif known.resumable:
+            await ctx.reply(self._project_question(ctx, known))
         else:
             await ctx.reply(texts.stranger(ctx))
 
     async def _subscribes_to(self, ctx: InboundContext, known: Subscriptions) -> str | None:
         """The project that this Start is meant for; None if that is not plain."""
         own = ctx.bot.identity.project_id
-        if own is not None and known.of_project(own) is None:
+        if own is not None and known.by_project(own) is None:
             return own if await self._is_active(ctx, own) else None
         if known.active:
-            # Who still hears from somebody may not have meant the other; `_back` offers it.
+            # With other active subscriptions, Start may not have meant this project; `_back` offers it.
             return None
-        here = known.of_project(ctx.chat.project_id)
+        here = known.by_project(ctx.chat.project_id)
         if here is not None and here.can_return:
             return here.project_id
-        return known.left[0].project_id if len(known.left) == 1 else None
+        return known.resumable[0].project_id if len(known.resumable) == 1 else None
 
-    async def _chosen(self, ctx: InboundContext, parts: Sequence[str]) -> None:
+    async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, asked = (*parts, "", "")[:2]
         known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
         one = known.by_id(which)
@@ -71,7 +71,7 @@ class Starting:
         await buttons.replace(ctx, self._hello(ctx, known))
 
     async def _subscribe(self, ctx: InboundContext, project_id: str) -> None:
-        """The welcome comes by itself: see `Greetings`."""
+        """`Greetings` sends the welcome."""
         await ctx.enter_project(project_id)
         await self._subscribers.ensure(
             ctx.tx,
@@ -83,13 +83,13 @@ class Starting:
         )
 
     async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
-        return (await self._projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.get(ctx.tx, project_id)).status == "active"
 
     def _hello(self, ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
         text = texts.hello(ctx, known.active, self._commands(ctx.lang))
         return OutgoingMessage(text, buttons=self._back(ctx, known))
 
-    def _which(self, ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
+    def _project_question(self, ctx: InboundContext, known: Subscriptions) -> OutgoingMessage:
         if buttons.are_shown(ctx):
             return OutgoingMessage(texts.welcome_back(ctx), buttons=self._back(ctx, known))
         return texts.stranger(ctx)
@@ -98,9 +98,11 @@ class Starting:
         """A button for each project that the person has left. The newest ones, if they are many."""
         if not buttons.are_shown(ctx):
             return ()
-        return tuple((self._again(ctx, one),) for one in known.left[-buttons.ROWS :])
+        return tuple(
+            (self._resubscribe_button(ctx, one),) for one in known.resumable[-buttons.ROWS :]
+        )
 
-    def _again(self, ctx: InboundContext, one: Subscription) -> Button:
+    def _resubscribe_button(self, ctx: InboundContext, one: Subscription) -> Button:
         _ = ctx._
         text = _("Subscribe again: {project}", project=one.project)
         asked = buttons.stamp(self._clock.now_ms())

@@ -1,4 +1,4 @@
-"""What the bot says, in the person's language. All of it is plain text: names are people's input."""
+"""Texts of system messages, in the person's language. Plain text only: names are user input."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,7 +13,7 @@ MOST_NAMED = 20
 JOINERS = "\u200c\u200d"
 
 
-#: The commands that people are told of, those of plugins too, each with what it is for in a language.
+#: Listed commands, including plugins', each with its description in a language.
 Commands = Callable[[str], Iterable[tuple[str, str]]]
 
 
@@ -23,15 +23,15 @@ def listed(commands: Iterable[tuple[str, str]]) -> str:
 
 
 def stranger(ctx: InboundContext) -> OutgoingMessage:
-    """For who has come by no link to a bot that serves many."""
+    """For a person who found a shared bot without a link."""
     _ = ctx._
-    return OutgoingMessage(_("Hello! Open a link from a site that works with this bot to begin."))
+    return OutgoingMessage(_("Hello! To start, open a link from a site that uses this bot."))
 
 
 def hello(
     ctx: InboundContext, active: Sequence[Subscription], commands: Iterable[tuple[str, str]]
 ) -> str:
-    """For who is subscribed already."""
+    """For an existing subscriber."""
     _ = ctx._
     known = _(
         "Hello! You are subscribed to notifications from {projects}.", projects=named(ctx, active)
@@ -42,13 +42,13 @@ def hello(
 def welcome_back(ctx: InboundContext) -> str:
     """Over buttons that subscribe again."""
     _ = ctx._
-    return _("Hello! You have unsubscribed. From whom would you like to hear again?")
+    return _("Hello! You are unsubscribed. Whose notifications would you like to get again?")
 
 
 def not_subscribed(ctx: InboundContext) -> OutgoingMessage:
     _ = ctx._
     return OutgoingMessage(
-        _("You are not subscribed to anything here. Write /start to begin again.")
+        _("You are not subscribed to anything here. Write /start to start again.")
     )
 
 
@@ -59,7 +59,7 @@ def not_subscribed_to(ctx: InboundContext, asked: Sequence[Subscription]) -> Out
     )
 
 
-def left(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
+def unsubscribed(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
     """The farewell where no project has one of its own."""
     _ = ctx._
     return OutgoingMessage(

@@ -1,4 +1,4 @@
-"""Erasing a person: at once what they are known by, then by a job every copy of it.
+"""Erases a person: identifying data immediately, all copies by a job.
 
 Each owner of tables removes its part (`Eraser`). See docs/decisions/0020-leaving-and-erasing.md.
 """
@@ -54,10 +54,10 @@ class SubscriberErasure:
     def spec(self) -> JobSpec:
         return JobSpec(JOB, self.erase, max_attempts=20)
 
-    async def begin(self, tx: Tx, subscriber: Subscriber) -> bool:
-        """Removes a person, and has their traces removed by a job; False if somebody else just did.
+    async def start(self, tx: Tx, subscriber: Subscriber) -> bool:
+        """Deletes a person, and enqueues the job that removes the copies; False if that has just been done.
 
-        `subscription.deleted` tells of it without what the person was known by.
+        `subscription.deleted` is emitted without personal data.
         """
         project_id, subscriber_id = subscriber.project_id, subscriber.subscriber_id
         # Chats first, as an update from the messenger does it: else the two may wait for each other.

@@ -16,8 +16,8 @@ async def delete_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool
 
 
 async def delete_chats(tx: Tx, erased: Subscriber) -> bool:
-    """Removes the person's chats that no other project's subscription uses; those that one does use
-    forget this project. True if the chat with the person's bot is gone."""
+    """Deletes the person's chats that no other project's subscription uses, and removes this project from
+    the others. True if the chat with the person's bot was deleted."""
     params = {
         "project_id": erased.project_id,
         "bot": erased.bot,

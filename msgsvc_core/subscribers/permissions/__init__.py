@@ -1,4 +1,4 @@
-"""Permissions: what a project asks people for, and who granted it."""
+"""Permissions that a project defines and subscribers grant."""
 
 from msgsvc_core.subscribers.permissions.models import Permission
 from msgsvc_core.subscribers.permissions.service import Permissions

@@ -14,26 +14,26 @@ from msgsvc_core.subscribers.models import PermissionKey
 #: Characters of a title, which stands on a button: messengers cut off what is longer.
 TITLE_LENGTH = 64
 
-#: Characters of a description; a few of them and their titles fit into one message.
+#: Maximum characters of a description; several with their titles fit into one message.
 DESCRIPTION_LENGTH = 256
 
 Title = Annotated[
     Localized,
     visible(TITLE_LENGTH),
-    Field(description="What people read on the button, or that per language."),
+    Field(description="Button title, or one per language."),
 ]
 Description = Annotated[
     Localized,
     visible(DESCRIPTION_LENGTH),
-    Field(description="What people read beside it, or that per language."),
+    Field(description="Description shown beside it, or one per language."),
 ]
 
 
 @value_object
 class Permission:
-    """What a project may do with those who grant it, in words for them: `title`, `description`.
+    """A permission that subscribers grant a project, with `title` and `description` for them.
 
-    `default`: whoever subscribes newly has granted it.
+    `default`: granted on subscribing.
     """
 
     project_id: str
@@ -50,9 +50,7 @@ class CreatePermissionBody(RequestModel):
     key: PermissionKey
     title: Title
     description: Description | None = None
-    default: bool = Field(
-        False, description="Whether whoever subscribes from now on has granted it."
-    )
+    default: bool = Field(False, description="Whether new subscribers have granted it by default.")
 
 
 class UpdatePermissionBody(RequestModel):

@@ -39,9 +39,9 @@ async def list_permissions(
 async def create_permission(
     ctx: Context, body: CreatePermissionBody, permissions: Permissions
 ) -> PermissionAnswer:
-    """Makes a permission, which people grant and revoke in the messenger.
+    """Creates a permission, which people grant and revoke in the messenger.
 
-    With `default`, whoever subscribes newly from now on has granted it; those who are there have not.
+    With `default`, new subscribers have granted it from now on; existing ones have not.
     """
     permission = await permissions.create(ctx.tx, ctx.project_id, body)
     return PermissionAnswer.of(permission, 0)
@@ -52,7 +52,7 @@ async def get_permission(
     ctx: Context, permission_key: str, permissions: Permissions
 ) -> PermissionAnswer:
     """Shows one permission."""
-    found = await permissions.find(ctx.tx, ctx.project_id, permission_key)
+    found = await permissions.get(ctx.tx, ctx.project_id, permission_key)
     return await _answer(ctx, permissions, found)
 
 
@@ -72,7 +72,7 @@ async def update_permission(
     audited=True,
 )
 async def delete_permission(ctx: Context, permission_key: str, permissions: Permissions) -> None:
-    """Removes a permission that no active subscriber granted."""
+    """Deletes a permission that no active subscriber granted."""
     await permissions.delete(ctx.tx, ctx.project_id, permission_key)
 
 

@@ -1,4 +1,4 @@
-"""The rules of permissions: a project asks, a person grants and revokes, every change is told."""
+"""The rules of permissions: defined by a project, granted and revoked by people, every change an event."""
 
 from collections.abc import Sequence
 
@@ -25,16 +25,16 @@ class Permissions:
         self._events = events
         self._max_permissions = max_permissions
 
-    async def all_of(self, tx: Tx, project_id: str) -> list[Permission]:
+    async def list_all(self, tx: Tx, project_id: str) -> list[Permission]:
         """All of the project, the oldest first: the order in which people are shown them."""
         return await store.list_all(tx, project_id)
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Permission]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         after = read_position(query.after)
-        return await store.list_page(tx, project_id, after, query.most)
+        return await store.list_page(tx, project_id, after, query.fetch_limit)
 
-    async def find(self, tx: Tx, project_id: str, key: str) -> Permission:
+    async def get(self, tx: Tx, project_id: str, key: str) -> Permission:
         """Raises `NotFound`."""
         permission = await store.find(tx, project_id, key)
         if permission is None:
@@ -49,11 +49,11 @@ class Permissions:
         return await store.count_active(tx, project_id, keys)
 
     async def count_active_roughly(
-        self, tx: Tx, project_id: str, permissions: Sequence[Permission], most: int
+        self, tx: Tx, project_id: str, permissions: Sequence[Permission], limit: int
     ) -> dict[str, int]:
-        """Like `count_active`, but counts no further than `most`."""
+        """Like `count_active`, counted up to `limit`."""
         keys = [permission.key for permission in permissions]
-        return await store.count_active_up_to(tx, project_id, keys, most) if keys else {}
+        return await store.count_active_up_to(tx, project_id, keys, limit) if keys else {}
 
     async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
         """Raises `Conflict` for a key that is taken, and at the limit."""
@@ -67,9 +67,11 @@ class Permissions:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, permission):
-            raise Conflict(f"key: you have a permission {body.key!r} already")
+            raise Conflict("you have a permission {key!r} already", field="key", key=body.key)
         if await store.count(tx, project_id) > self._max_permissions:
-            raise Conflict(f"permissions: a project has at most {self._max_permissions}")
+            raise Conflict(
+                "a project has at most {limit}", field="permissions", limit=self._max_permissions
+            )
         return permission
 
     async def update(
@@ -79,50 +81,55 @@ class Permissions:
         changes = {name: getattr(body, name) for name in body.model_fields_set}
         if not await store.update(tx, project_id, key, changes):
             raise _missing(key)
-        return await self.find(tx, project_id, key)
+        return await self.get(tx, project_id, key)
 
     async def delete(self, tx: Tx, project_id: str, key: str) -> None:
-        """Removes a permission that nobody active granted; that is told by no event.
+        """Deletes a permission that no active subscriber granted; emits no event.
 
         Raises `NotFound`, and `PermissionHasSubscribers` if active subscribers granted it.
         """
-        if not await store.hold(tx, project_id, key):
+        if not await store.lock(tx, project_id, key):
             raise _missing(key)
         if await store.has_active(tx, project_id, key):
             raise PermissionHasSubscribers(
-                f"active subscribers granted {key!r}; only the dashboard may delete it"
+                "active subscribers granted {key!r}; only the dashboard may delete it", key=key
             )
         await store.delete(tx, project_id, key)
 
     async def delete_confirmed(self, tx: Tx, project_id: str, key: str, confirmed: int) -> int:
-        """Removes a permission with all who granted it, by somebody who was told that `confirmed` active
-        subscribers did; returns how many did. For people who see the number, not for programs.
+        """Deletes a permission with all its grants, after the user confirmed that `confirmed` active
+        subscribers granted it; returns their number. For people who see the number, not for programs.
 
-        Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: they are to be told anew.
+        Raises `NotFound`, and `PermissionHasSubscribers` if there are more by now: ask for confirmation
+        again.
         """
-        if not await store.hold(tx, project_id, key):
+        if not await store.lock(tx, project_id, key):
             raise _missing(key)
         active = (await store.count_active(tx, project_id, [key])).get(key, 0)
         if active > confirmed:
             raise PermissionHasSubscribers(
-                f"{active} active subscribers granted {key!r}; confirm that number to delete it"
+                "{count} active subscribers granted {key!r}; confirm that number to delete it",
+                count=active,
+                key=key,
             )
         await store.delete(tx, project_id, key)
         return active
 
     async def check(self, tx: Tx, project_id: str, keys: Sequence[str]) -> None:
         """Raises `ValidationFailed`, naming the field `permissions`, for one that there is not."""
-        known = await store.known(tx, project_id, keys) if keys else ()
+        known = await store.existing_keys(tx, project_id, keys) if keys else ()
         for number, key in enumerate(keys):
             if key not in known:
-                raise ValidationFailed(f"permissions[{number}]: there is no permission {key!r}")
+                raise ValidationFailed(
+                    "there is no permission {key!r}", field=f"permissions[{number}]", key=key
+                )
 
     async def grant(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, defaults: bool = False
     ) -> list[str]:
-        """Grants those of `keys` that there are, and with `defaults` those that all begin with.
+        """Grants the existing ones of `keys`, and with `defaults` the default permissions.
 
-        Returns and tells of what the subscriber had not granted before.
+        Returns those that were not granted before, and emits events for them.
         """
         now_ms = self._clock.now_ms()
         granted: list[str] = []
@@ -134,7 +141,7 @@ class Permissions:
             granted += await store.grant(
                 tx, subscriber.project_id, subscriber.subscriber_id, keys, now_ms
             )
-        await self._tell(tx, subscriber, granted, granted=True)
+        await self._emit_changed(tx, subscriber, granted, granted=True)
         return granted
 
     async def set(self, tx: Tx, subscriber: Subscriber, key: str, granted: bool) -> bool:
@@ -153,10 +160,10 @@ class Permissions:
             changed = []
         if not changed and await store.find(tx, project_id, key) is None:
             raise _missing(key)
-        await self._tell(tx, subscriber, changed, granted=granted)
+        await self._emit_changed(tx, subscriber, changed, granted=granted)
         return bool(changed)
 
-    async def _tell(
+    async def _emit_changed(
         self, tx: Tx, subscriber: Subscriber, keys: Sequence[str], *, granted: bool
     ) -> None:
         await self._events.emit_many(
@@ -174,4 +181,4 @@ class Permissions:
 
 
 def _missing(key: str) -> NotFound:
-    return NotFound(f"there is no permission {key!r}")
+    return NotFound("there is no permission {key!r}", key=key)

@@ -71,9 +71,9 @@ async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str
 
 
 async def count_active_up_to(
-    tx: Tx, project_id: str, keys: Sequence[str], most: int
+    tx: Tx, project_id: str, keys: Sequence[str], limit: int
 ) -> dict[str, int]:
-    """Like `count_active`, each counted up to `most`; `keys` is not empty."""
+    """Like `count_active`, each counted up to `limit`; `keys` is not empty."""
     rows = await tx.fetch_all(
         # SQLite goes through a CROSS JOIN from left to right, and PostgreSQL along the index in its order.
         "SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 FROM core_subscriber_permissions g"
@@ -84,7 +84,7 @@ async def count_active_up_to(
         f" FROM {key_table(('permission',), tx.dialect)}",
         {
             "project_id": project_id,
-            "most": most,
+            "most": limit,
             **key_params([(key,) for key in keys], tx.dialect),
         },
     )
@@ -135,9 +135,8 @@ async def update(tx: Tx, project_id: str, key: str, changes: Mapping[str, Any]) 
     )
 
 
-async def hold(tx: Tx, project_id: str, key: str) -> bool:
-    """Waits for those who are granting it, and has others wait until this transaction ends; False if
-    there is no such permission."""
+async def lock(tx: Tx, project_id: str, key: str) -> bool:
+    """Locks the permission against grants until the transaction ends; False if it does not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_permissions WHERE project_id = :project_id AND key = :key"
         + for_update(tx.dialect),
@@ -157,14 +156,14 @@ async def has_active(tx: Tx, project_id: str, key: str) -> bool:
 
 
 async def delete(tx: Tx, project_id: str, key: str) -> None:
-    """Takes it from whoever granted it too."""
+    """Deletes its grants too."""
     await tx.execute(
         "DELETE FROM core_permissions WHERE project_id = :project_id AND key = :key",
         {"project_id": project_id, "key": key},
     )
 
 
-async def known(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
+async def existing_keys(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
     """Those of `keys` that there are."""
     rows = await tx.fetch_all(
         "SELECT key FROM core_permissions WHERE project_id = :project_id"

@@ -1,4 +1,4 @@
-"""The rules of tags: a project has a few, by name, and gives them to whom it likes."""
+"""The rules of tags: a limited set of names per project, assigned to subscribers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -20,23 +20,23 @@ _NAME: TypeAdapter[str] = TypeAdapter(TagName)
 
 
 class Tags:
-    """`service.tags`. A project has at most `max_tags`. Subscribers are the caller's to look for."""
+    """`service.tags`. A project has at most `max_tags`. The caller checks that subscribers exist."""
 
-    def __init__(self, *, clock: Clock, max_tags: int, on_given: OnTagsGiven) -> None:
+    def __init__(self, *, clock: Clock, max_tags: int, on_added: OnTagsGiven) -> None:
         self._clock = clock
         self._max_tags = max_tags
-        self._on_given = on_given
+        self._on_added = on_added
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         after = read_position(query.after)
-        return await store.list_page(tx, project_id, after, query.most)
+        return await store.list_page(tx, project_id, after, query.fetch_limit)
 
-    async def all_of(self, tx: Tx, project_id: str, most: int) -> list[Tag]:
-        """All of the project by name, each with its subscribers counted up to `most`."""
-        return await store.list_all(tx, project_id, most)
+    async def list_all(self, tx: Tx, project_id: str, limit: int) -> list[Tag]:
+        """All tags of the project by name, each with its subscribers counted up to `limit`."""
+        return await store.list_all(tx, project_id, limit)
 
-    async def find(self, tx: Tx, project_id: str, name: str) -> Tag:
+    async def get(self, tx: Tx, project_id: str, name: str) -> Tag:
         """Raises `NotFound`."""
         tag = await store.find(tx, project_id, name)
         if tag is None:
@@ -45,18 +45,18 @@ class Tags:
 
     async def create(self, tx: Tx, project_id: str, name: str) -> Tag:
         """Raises `Conflict` for a name that is taken, and beyond the limit."""
-        if not await self._make(tx, project_id, [name]):
+        if not await self._insert_missing(tx, project_id, [name]):
             raise _taken(name)
-        return await self.find(tx, project_id, name)
+        return await self.get(tx, project_id, name)
 
-    async def make(self, tx: Tx, project_id: str, names: Sequence[str]) -> None:
-        """Makes those that there are not; all of them stay until the transaction ends.
+    async def ensure(self, tx: Tx, project_id: str, names: Sequence[str]) -> None:
+        """Creates missing tags, and locks all of them until the transaction ends.
 
-        Raises `Conflict` beyond the limit. Whoever changes a subscriber as well calls this first:
-        everybody waits for the project's tags before they wait for a subscriber.
+        Raises `Conflict` beyond the limit. Call this before changing a subscriber: the lock order is the
+        project's tags, then a subscriber.
         """
         if names:
-            await self._make(tx, project_id, names)
+            await self._insert_missing(tx, project_id, names)
 
     async def rename(self, tx: Tx, project_id: str, name: str, new_name: str) -> Tag:
         """Subscribers, and links that people have not opened yet, go along: they know the tag by its id.
@@ -68,10 +68,10 @@ class Tags:
             if await store.exists(tx, project_id, name):
                 raise _taken(new_name)
             raise _missing(name)
-        return await self.find(tx, project_id, new_name)
+        return await self.get(tx, project_id, new_name)
 
     async def ids_of(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-        """What the tags, which `make` made, are called for ever, for who keeps them for later."""
+        """Permanent ids of the tags that `ensure` created, for storing."""
         return await store.ids_of(tx, project_id, names) if names else []
 
     async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
@@ -88,35 +88,37 @@ class Tags:
         """Makes the tag if need be. Raises `Conflict` beyond the limit, and `ValidationFailed` for what is
         no name of a tag. See `Subscribers.add_tag`."""
         _check_name(name)
-        await self.make(tx, project_id, [name])
-        await self.give(tx, project_id, subscriber_id, [name])
+        await self.ensure(tx, project_id, [name])
+        await self.assign(tx, project_id, subscriber_id, [name])
 
     async def remove(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
         """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one. See
         `Subscribers.remove_tag`."""
-        taken = await store.take(tx, project_id, subscriber_id, name)
+        taken = await store.remove(tx, project_id, subscriber_id, name)
         if not taken and not await store.exists(tx, project_id, name):
             raise _missing(name)
 
-    async def give(self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
+    async def assign(
+        self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
+    ) -> None:
         """Gives those of the tags that there are: what was removed since a link was made stays so."""
-        given = await store.give(tx, project_id, subscriber_id, names) if names else []
+        given = await store.assign(tx, project_id, subscriber_id, names) if names else []
         if given:
-            await self._on_given(tx, project_id, subscriber_id, given)
+            await self._on_added(tx, project_id, subscriber_id, given)
 
     async def replace(
         self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
     ) -> None:
-        """Gives these, which `make` made, and takes all others."""
-        await store.take_all_but(tx, project_id, subscriber_id, names)
-        await self.give(tx, project_id, subscriber_id, names)
+        """Assigns these, created by `ensure`, and removes all others."""
+        await store.remove_except(tx, project_id, subscriber_id, names)
+        await self.assign(tx, project_id, subscriber_id, names)
 
-    async def _make(self, tx: Tx, project_id: str, names: Sequence[str]) -> int:
+    async def _insert_missing(self, tx: Tx, project_id: str, names: Sequence[str]) -> int:
         await self._lock(tx, project_id)
         wanted = list(dict.fromkeys(names))
         if await store.count(tx, project_id, wanted) > self._max_tags:
-            raise Conflict(f"tags: a project has at most {self._max_tags}")
-        return await store.make(tx, project_id, wanted, self._clock.now_ms())
+            raise Conflict("a project has at most {limit}", field="tags", limit=self._max_tags)
+        return await store.insert_missing(tx, project_id, wanted, self._clock.now_ms())
 
     async def _lock(self, tx: Tx, project_id: str) -> None:
         await tx.lock(f"tags of {project_id}")
@@ -127,13 +129,13 @@ def _check_name(name: str) -> None:
         _NAME.validate_python(name)
     except ValidationError:
         raise ValidationFailed(
-            "tag: must be 1-64 letters of any script, digits, `_` and `-`"
+            "must be 1-64 letters of any script, digits, `_` and `-`", field="tag"
         ) from None
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no tag {name!r}")
+    return NotFound("there is no tag {name!r}", name=name)
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(f"name: you have a tag {name!r} already")
+    return Conflict("you have a tag {name!r} already", field="name", name=name)

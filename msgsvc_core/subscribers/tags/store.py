@@ -1,4 +1,4 @@
-"""The SQL of tags. Whoever carries one refers to its id, so another name is one row."""
+"""The SQL of tags. Subscribers refer to a tag's id, so renaming changes one row."""
 
 from collections.abc import Collection, Sequence
 
@@ -36,17 +36,17 @@ async def list_page(
     return [_tag(row) for row in rows]
 
 
-async def list_all(tx: Tx, project_id: str, most: int) -> list[Tag]:
-    """By name, each with its subscribers counted up to `most`.
+async def list_all(tx: Tx, project_id: str, limit: int) -> list[Tag]:
+    """By name, each with its subscribers counted up to `limit`.
 
-    In the order of an index, which PostgreSQL else leaves aside for a tag that few carry.
+    In index order, which PostgreSQL would not use by itself for a rare tag.
     """
     rows = await tx.fetch_all(
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
         " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag_id = t.tag_id"
         " ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers FROM core_tags t"
         " WHERE t.project_id = :project_id ORDER BY t.name",
-        {"project_id": project_id, "most": most},
+        {"project_id": project_id, "most": limit},
     )
     return [_tag(row) for row in rows]
 
@@ -68,7 +68,7 @@ async def count(tx: Tx, project_id: str, besides: Collection[str]) -> int:
     return len({row["name"] for row in rows}.union(besides))
 
 
-async def make(tx: Tx, project_id: str, names: Sequence[str], now_ms: int) -> int:
+async def insert_missing(tx: Tx, project_id: str, names: Sequence[str], now_ms: int) -> int:
     """Makes the tags that there are not; returns how many."""
     made = 0
     for name in names:
@@ -122,7 +122,7 @@ async def delete(tx: Tx, project_id: str, name: str) -> bool:
     )
 
 
-async def give(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:
+async def assign(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:
     """Gives those of the tags that there are, if there is the subscriber; returns what is new."""
     rows = await tx.fetch_all(
         "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag_id)"
@@ -141,7 +141,7 @@ async def give(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
     return [row["name"] for row in rows]
 
 
-async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
+async def remove(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
     """False if the subscriber does not carry the tag."""
     return bool(
         await tx.execute(
@@ -153,7 +153,7 @@ async def take(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
     )
 
 
-async def take_all_but(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
+async def remove_except(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> None:
     await tx.execute(
         "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND tag_id NOT IN (SELECT tag_id FROM core_tags"

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_core.channels import Capabilities, ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker
 
 

@@ -12,8 +12,8 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, Sent, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel, Sent, settled
+from msgsvc_devkit.fixtures import Tenant
 
 _numbers = count(1)
 

@@ -4,8 +4,8 @@ import asyncio
 from itertools import count
 
 from msgsvc_core.channels import ButtonPressed, MessageReceived
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 _numbers = count(1)

@@ -9,7 +9,7 @@ from msgsvc_core.channels.commands import read_command
 from msgsvc_core.channels.contract import BotProfile
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conversation.people import Talker
 
 

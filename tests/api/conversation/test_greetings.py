@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of
 
 WELCOME = {"en": "Welcome to {{ project }}, {{ first_name }}!", "ru": "{{ first_name }}, привет!"}

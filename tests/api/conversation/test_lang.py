@@ -3,17 +3,17 @@
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, shown_of
 
-RUSSIAN = "Теперь вам будут писать по-русски."
-ENGLISH = "From now on you are written to in English."
+RUSSIAN = "Теперь сообщения будут приходить на русском."
+ENGLISH = "You will now get messages in English."
 
 
 async def test_both_languages_are_offered_by_their_own_names(ann: Talker, boris: Talker) -> None:
-    assert await ann.write("/lang") == "In which language would you like to be written to?"
+    assert await ann.write("/lang") == "In which language would you like to get messages?"
     assert ann.labels == ["✓ English", "Русский"]
-    assert await boris.write("/lang") == "На каком языке вам писать?"
+    assert await boris.write("/lang") == "На каком языке присылать сообщения?"
     assert boris.labels == ["English", "✓ Русский"]
 
 
@@ -86,6 +86,6 @@ async def test_a_forged_press_asks_again(ann: Talker, service: Service) -> None:
 @pytest.mark.usefixtures("without_buttons")
 async def test_without_buttons_the_languages_are_named_with_their_commands(ann: Talker) -> None:
     assert await ann.write("/lang") == (
-        "In which language would you like to be written to?\n\n"
+        "In which language would you like to get messages?\n\n"
         "/lang en – English\n/lang ru – Русский"
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import Capabilities
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 Offer = Callable[..., Awaitable[None]]
@@ -126,7 +126,7 @@ async def test_a_permission_that_is_gone_changes_nothing_and_says_so(
 
     await ann.press("☐ Sales: off")
 
-    assert ann.notice == "Shop does not ask for this any more."
+    assert ann.notice == "Shop no longer asks for this."
     assert ann.labels == ["☐ News: off"]
     assert await events_of(tenant, "subscription.permission_changed") == []
 
@@ -165,7 +165,7 @@ async def test_settings_of_a_project_that_asks_for_nothing_say_so(
     await ann.subscribe(tenant)
 
     assert await ann.write("/settings") == (
-        "Notifications from Shop\n\nThere is nothing to choose. /stop unsubscribes you."
+        "Notifications from Shop\n\nThere are no settings to change. /stop unsubscribes you."
     )
 
 

@@ -2,15 +2,15 @@
 
 from msgsvc_core.channels import Blocked, ChannelUser, Unblocked
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 SUBSCRIBED = "You are subscribed to notifications from Shop."
-STRANGER = "Hello! Open a link from a site that works with this bot to begin."
+STRANGER = "Hello! To start, open a link from a site that uses this bot."
 COMMANDS = (
     "/settings – choose what you get\n/lang – language / язык\n/stop – unsubscribe\n"
-    "/help – what this bot understands"
+    "/help – list of commands"
 )
 
 
@@ -134,7 +134,7 @@ async def test_who_left_several_is_asked_where_the_last_one_is_no_more(
     offered = ann.labels
     await ann.press("Subscribe again: News")
 
-    assert said == "Hello! You have unsubscribed. From whom would you like to hear again?"
+    assert said == "Hello! You are unsubscribed. Whose notifications would you like to get again?"
     assert offered == ["Subscribe again: Shop", "Subscribe again: News"]
     assert [(await shown_of(one))["status"] for one in (tenant, news)] == [
         "unsubscribed",
@@ -180,5 +180,5 @@ async def test_help_is_russian_for_a_russian_messenger(service: Service) -> None
         "/settings – выбрать, что вы получаете",
         "/lang – язык / language",
         "/stop – отписаться",
-        "/help – что понимает этот бот",
+        "/help – список команд",
     ]

@@ -2,13 +2,13 @@
 
 import pytest
 
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conversation.people import Talker, events_of, shown_of
 
 FAREWELL = "You are unsubscribed from Shop. Write /start to subscribe again."
-NOT_SUBSCRIBED = "You are not subscribed to anything here. Write /start to begin again."
-WHICH = "From whom do you no longer want to hear?"
+NOT_SUBSCRIBED = "You are not subscribed to anything here. Write /start to start again."
+WHICH = "Whose notifications do you want to stop?"
 TOO_OLD = "This question is no longer valid. Write /stop to be asked again."
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.idempotency.effects import CountEffects, Effects
 
 

@@ -10,7 +10,7 @@ from msgsvc_core.api.endpoint import Endpoint, ResponseModel, Router
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.idempotency.effects import KEY, CountEffects
 
 

@@ -9,8 +9,8 @@ import pytest
 from msgsvc_core.http import idempotency
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError
 from tests.api.idempotency.effects import KEY, CountEffects, Effects
 

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.http import idempotency
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, client_at
 from tests.api.idempotency.effects import KEY, CountEffects, Effects
 

@@ -7,8 +7,8 @@ import pytest
 
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError
 from tests.api.idempotency.effects import KEY, NOT_STORED, STORED, CountEffects, Effects
 

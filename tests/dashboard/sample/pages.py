@@ -37,28 +37,30 @@ class SamplePlugin:
 
 
 @pages.get(
-    "/samples", access="look", nav=Nav("Samples", icon="tag", group="people", also=("/sampling",))
+    "/samples",
+    access="project:read",
+    nav=Nav("Samples", icon="tag", group="people", also=("/sampling",)),
 )
 async def samples(page: PageContext) -> Render:
     return Render("samples.html", {"text": page.query.get("text", "")})
 
 
-@pages.get("/samples/deeper", access="look")
+@pages.get("/samples/deeper", access="project:read")
 async def deeper(page: PageContext) -> Render:
     return Render("samples.html", {"text": str(page.member.name if page.member else "nobody")})
 
 
-@pages.get("/sampling", access="look")
+@pages.get("/sampling", access="project:read")
 async def sampling(page: PageContext) -> Render:
     return Render("samples.html", {"text": "sampling"})
 
 
-@pages.get("/samples/part", access="see")
+@pages.get("/samples/part", access="customers:read")
 async def part(page: PageContext) -> Render:
     return Render("part.html", {"text": page.fragment})
 
 
-@pages.get("/samples/file", access="look", holds_connection=False)
+@pages.get("/samples/file", access="project:read", holds_connection=False)
 async def file(page: PageContext) -> Download:
     async def pieces() -> AsyncIterator[bytes]:
         yield b"a,b\n"
@@ -66,7 +68,7 @@ async def file(page: PageContext) -> Download:
     return Download(pieces(), filename='Отчёт "1".csv')
 
 
-@pages.post("/samples", access="manage", again=samples, upload_bytes=1000)
+@pages.post("/samples", access="project:write", form_page=samples, upload_bytes=1000)
 async def change(page: PageContext, kept: Kept) -> Redirect:
     text = page.form.text("text")
     await page.tx.execute(
@@ -83,17 +85,17 @@ async def change(page: PageContext, kept: Kept) -> Redirect:
     return Redirect(page.url("/samples"), notice=f"Changed to {text}{size}.")
 
 
-@pages.post("/runs", access="operate")
+@pages.post("/runs", access="installation:operate")
 async def run(page: PageContext, kept: Kept) -> Redirect:
     kept.done.append(page.viewer.email)
     return Redirect(f"{page.root}/operator/runs")
 
 
-@pages.get("/runs", access="operate", nav=Nav("Runs", icon="server", group="project"))
+@pages.get("/runs", access="installation:operate", nav=Nav("Runs", icon="server", group="project"))
 async def runs(page: PageContext) -> Render:
     return Render("samples.html", {"text": "runs"})
 
 
-@pages.card(access="look", order=1, wide=True)
+@pages.card(access="project:read", order=1, wide=True)
 async def card(page: PageContext) -> Render:
     return Render("part.html", {"text": "<card>"})

@@ -2,10 +2,13 @@
 
 import os
 import stat
+from importlib.metadata import EntryPoints
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from msgsvc_core.cli import main
 
 
 def test_migrate_names_what_it_applied_and_then_has_nothing_to_do(run: Any, config: Path) -> None:
@@ -78,3 +81,17 @@ def test_every_command_and_group_explains_itself(run: Any) -> None:
     assert run("--version").stdout.startswith("msgsvc ")
     for command in ("init", "serve", "migrate", "doctor", "plugins", "project", "key", "demo"):
         assert run(command, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["demo", "plugin"])
+def test_a_command_of_a_distribution_that_is_missing_names_it(
+    run: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def nothing(**_filters: str) -> EntryPoints:
+        return EntryPoints()
+
+    monkeypatch.setattr(main, "entry_points", nothing)
+    result = run(command, "--help")
+
+    assert result.exit_code == 2
+    assert result.stderr == f"msgsvc: `msgsvc {command}` comes with msgsvc-devkit: pip install it\n"

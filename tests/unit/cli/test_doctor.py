@@ -14,7 +14,7 @@ import structlog
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.jobs import lanes
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
+from msgsvc_devkit import FakeClock, settled, until
 
 #: The key of `config`, and another.
 KEY_1 = "kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU"

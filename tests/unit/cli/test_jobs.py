@@ -145,7 +145,7 @@ def test_a_dead_job_whose_key_is_taken_again_stays_dead(run: Any, filled: Path) 
     result = run("jobs", "retry", "--name", "subscriber.erase")
 
     assert result.exit_code == 1
-    assert "another job of its name and key is open" in result.stderr
+    assert "another job with the same name and key is open" in result.stderr
     assert [job["state"] for job in listed(run, "--name", "subscriber.erase")].count("dead") == 1
 
 

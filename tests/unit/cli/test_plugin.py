@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.cli.scaffold.packages import TEMPLATES
+from msgsvc_devkit.scaffold.packages import TEMPLATES
 
 KINDS = ["channel", "area"]
 

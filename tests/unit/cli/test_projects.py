@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from msgsvc_dashboard.accounts.models import AuditEntry
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.kernel.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Audit
+from msgsvc_dashboard.accounts.models import AuditEntry
 
 
 async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:

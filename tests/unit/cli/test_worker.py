@@ -15,9 +15,9 @@ import pytest
 
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.service import Service
-from msgsvc_core.testing.databases import PostgresDatabases
-from msgsvc_core.testing.fixtures import backends_found
-from msgsvc_core.testing.runners import TestRunner, redis_url
+from msgsvc_devkit.databases import PostgresDatabases
+from msgsvc_devkit.fixtures import backends_found
+from msgsvc_devkit.runners import TestRunner, redis_url
 from tests.ports import free_ports
 from tests.process import until
 

@@ -3,7 +3,7 @@
 import pytest
 
 from msgsvc_core.limits import MemoryLimiter
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 
 
 class ManualClock:

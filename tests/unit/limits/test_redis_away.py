@@ -12,7 +12,7 @@ import structlog.testing
 from msgsvc_core.kernel.errors import Unavailable
 from msgsvc_core.limits import redis as redis_limits
 from msgsvc_core.limits.redis import RedisLimiter, redis_client
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 
 
 class Seconds:

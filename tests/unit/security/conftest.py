@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msgsvc_core.security import lookups
+from msgsvc_core.security import dns
 
 Answer = str | Exception
 
@@ -15,7 +15,7 @@ async def answer_dns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`answer_dns("8.8.8.8", …)` makes the resolver lead every name to these, or raise."""
     answers: list[Answer] = []
 
-    def ask(_host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+    def ask(_host: str, port: int, _family: socket.AddressFamily) -> dns.Found:
         kind = socket.SOCK_STREAM
         for answer in answers:
             if isinstance(answer, Exception):
@@ -27,7 +27,7 @@ async def answer_dns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             for answer in map(str, answers)
         ]
 
-    monkeypatch.setattr(lookups, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
 
     def set_answers(*new: Answer) -> None:
         answers[:] = new

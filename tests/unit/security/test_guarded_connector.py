@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 
-from msgsvc_core.security import lookups
+from msgsvc_core.security import dns
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 
 
@@ -41,11 +41,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every name leads to loopback; these were looked up."""
     hosts: list[str] = []
 
-    def ask(host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+    def ask(host: str, port: int, _family: socket.AddressFamily) -> dns.Found:
         hosts.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(lookups, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     return hosts
 
 
@@ -198,12 +198,12 @@ async def test_names_of_tenants_are_not_looked_up_in_the_loops_threads(
 async def test_lookups_end_with_the_connector(monkeypatch: pytest.MonkeyPatch):
     begun, go_on = threading.Event(), threading.Event()
 
-    def ask(_host: str, _port: int, _family: socket.AddressFamily) -> lookups.Found:
+    def ask(_host: str, _port: int, _family: socket.AddressFamily) -> dns.Found:
         begun.set()
         go_on.wait(10)
         return []
 
-    monkeypatch.setattr(lookups, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     session = aiohttp.ClientSession(connector=OutboundGuard().connector())
     resolver = asyncio.create_task(session.get("https://hooks.example.com/"))
     await asyncio.to_thread(begun.wait, 10)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from msgsvc_core.security import lookups
-from msgsvc_core.security.lookups import Found, Lookups, Standing, domain_of
+from msgsvc_core.security import dns
+from msgsvc_core.security.dns import Found, HostClass, HostResolver, domain_of
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -63,8 +63,8 @@ def server() -> Iterator[NameServer]:
 
 
 @pytest.fixture
-def names(server: NameServer) -> Lookups:
-    return Lookups(server.ask)
+def names(server: NameServer) -> HostResolver:
+    return HostResolver(server.ask)
 
 
 @pytest.fixture
@@ -73,16 +73,16 @@ def time() -> Time:
 
 
 @pytest.fixture
-def hasty(server: NameServer, time: Time) -> Lookups:
+def hasty(server: NameServer, time: Time) -> HostResolver:
     """Waits for next to nothing."""
-    return Lookups(server.ask, patience_s=HASTE_S, now=time)
+    return HostResolver(server.ask, patience_s=HASTE_S, now=time)
 
 
-async def find(names: Lookups, host: str, port: int = 443) -> Found:
-    return await names.find(host, port, socket.AF_INET)
+async def find(names: HostResolver, host: str, port: int = 443) -> Found:
+    return await names.resolve(host, port, socket.AF_INET)
 
 
-async def begun(names: Lookups, *hosts: str) -> "list[asyncio.Task[Found]]":
+async def begun(names: HostResolver, *hosts: str) -> "list[asyncio.Task[Found]]":
     """Lookups that are under way, or wait for others, or were refused at once."""
     tasks = [asyncio.create_task(find(names, host)) for host in hosts]
     for _ in range(5):
@@ -100,31 +100,31 @@ async def threads_end() -> None:
 
 
 async def test_a_hundred_slow_names_of_a_domain_hold_nobody_else_up(
-    names: Lookups, server: NameServer
+    names: HostResolver, server: NameServer
 ) -> None:
     slow = await begun(names, *(f"x{number}.slow.example" for number in range(100)))
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == lookups.MOST_OF_DOMAIN
+    assert server.slow == dns.MOST_OF_DOMAIN
     server.go_on.set()
     assert await asyncio.gather(*slow) == [ANSWER] * 100
     assert len(server.asked) == 101
 
 
 async def test_slow_names_of_a_hundred_domains_hold_up_no_name_that_was_answered_before(
-    names: Lookups, server: NameServer
+    names: HostResolver, server: NameServer
 ) -> None:
     await find(names, GOOD)
     slow = await begun(names, *MANY)
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == lookups.PLACES[Standing.NEW]
+    assert server.slow == dns.PLACES[HostClass.NEW]
     server.go_on.set()
     await asyncio.gather(*slow)
 
 
 async def test_a_new_name_beside_a_hundred_slow_domains_waits_for_a_place(
-    names: Lookups, server: NameServer
+    names: HostResolver, server: NameServer
 ) -> None:
     slow = await begun(names, *MANY)
     (new,) = await begun(names, "hooks.new.example.org")
@@ -136,7 +136,7 @@ async def test_a_new_name_beside_a_hundred_slow_domains_waits_for_a_place(
 
 
 async def test_domains_that_are_slow_take_no_more_places_of_new_names(server: NameServer) -> None:
-    names = Lookups(server.ask, quick_s=0.01)
+    names = HostResolver(server.ask, quick_s=0.01)
     slow = await begun(names, *(f"slow{domain}.example" for domain in range(8)))
     await asyncio.sleep(0.05)  # by the loop's own clock, on which what is slow is noted before
     slow += await begun(
@@ -144,13 +144,13 @@ async def test_domains_that_are_slow_take_no_more_places_of_new_names(server: Na
     )
 
     assert await find(names, GOOD) == ANSWER
-    assert server.slow == 8 + lookups.PLACES[Standing.SLOW]
+    assert server.slow == 8 + dns.PLACES[HostClass.SLOW]
     server.go_on.set()
     await asyncio.gather(*slow)
 
 
 async def test_healthy_names_in_numbers_wait_for_places_and_are_all_answered(
-    names: Lookups,
+    names: HostResolver,
 ) -> None:
     tasks = await begun(names, *(f"hooks.shop{number}.example" for number in range(300)))
 
@@ -158,13 +158,13 @@ async def test_healthy_names_in_numbers_wait_for_places_and_are_all_answered(
 
 
 async def test_a_name_that_timed_out_is_refused_at_once_for_a_while(
-    hasty: Lookups, server: NameServer, time: Time
+    hasty: HostResolver, server: NameServer, time: Time
 ) -> None:
     with pytest.raises(socket.gaierror) as refused:
         await find(hasty, "missing.slow.example")
     assert refused.value.errno == socket.EAI_AGAIN
 
-    time.s += lookups.PATIENCE_S
+    time.s += dns.PATIENCE_S
     (while_it_is_asked,) = await begun(hasty, "missing.slow.example")
     assert isinstance(while_it_is_asked.exception(), socket.gaierror)
     server.go_on.set()
@@ -173,18 +173,18 @@ async def test_a_name_that_timed_out_is_refused_at_once_for_a_while(
     assert isinstance(afterwards.exception(), socket.gaierror)
     assert len(server.asked) == 1
 
-    time.s += lookups.GIVEN_UP_S
+    time.s += dns.GIVEN_UP_S
     with pytest.raises(socket.gaierror, match="not known"):
         await find(hasty, "missing.slow.example")
     assert len(server.asked) == 2
 
 
 async def test_a_name_that_was_answered_late_is_asked_again(
-    hasty: Lookups, server: NameServer, time: Time
+    hasty: HostResolver, server: NameServer, time: Time
 ) -> None:
     with pytest.raises(socket.gaierror):
         await find(hasty, "slow.example")
-    time.s += lookups.PATIENCE_S
+    time.s += dns.PATIENCE_S
     server.go_on.set()
     await threads_end()
 
@@ -193,7 +193,7 @@ async def test_a_name_that_was_answered_late_is_asked_again(
 
 
 async def test_a_name_that_nobody_waits_for_any_more_is_not_asked(
-    hasty: Lookups, server: NameServer
+    hasty: HostResolver, server: NameServer
 ) -> None:
     tasks = await begun(hasty, *(f"a{number}.slow.example" for number in range(20)))
     ended = await asyncio.gather(*tasks, return_exceptions=True)
@@ -202,11 +202,11 @@ async def test_a_name_that_nobody_waits_for_any_more_is_not_asked(
     await threads_end()
 
     assert all(isinstance(error, socket.gaierror) for error in ended)
-    assert len(server.asked) == lookups.MOST_OF_DOMAIN
+    assert len(server.asked) == dns.MOST_OF_DOMAIN
 
 
 async def test_who_asks_for_a_name_that_is_looked_up_waits_for_that_answer(
-    names: Lookups, server: NameServer
+    names: HostResolver, server: NameServer
 ) -> None:
     tasks = await begun(names, *["slow.example"] * 5)
     tasks.append(asyncio.create_task(find(names, "slow.example", 8443)))
@@ -220,14 +220,14 @@ async def test_who_asks_for_a_name_that_is_looked_up_waits_for_that_answer(
 
 @pytest.mark.parametrize("host", ["missing.example", "a" * 64 + ".example"])
 async def test_a_name_that_is_none_fails(host: str) -> None:
-    ask = NameServer().ask if host.startswith("missing") else lookups.ask_system
+    ask = NameServer().ask if host.startswith("missing") else dns.query_system
 
     with pytest.raises(OSError, match=r"not known|no name of a host"):
-        await find(Lookups(ask), host)
+        await find(HostResolver(ask), host)
 
 
 async def test_a_machine_without_threads_fails_the_lookup_and_not_the_next(
-    names: Lookups, monkeypatch: pytest.MonkeyPatch
+    names: HostResolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def start(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -239,7 +239,7 @@ async def test_a_machine_without_threads_fails_the_lookup_and_not_the_next(
     assert await find(names, GOOD) == ANSWER
 
 
-async def test_who_waits_when_all_is_closed_is_told_so(names: Lookups) -> None:
+async def test_who_waits_when_all_is_closed_is_told_so(names: HostResolver) -> None:
     waiting = await begun(names, *(f"a{number}.slow.example" for number in range(10)))
     begins = asyncio.create_task(find(names, "b.slow.example"))
     await asyncio.sleep(0)
@@ -253,12 +253,12 @@ async def test_who_waits_when_all_is_closed_is_told_so(names: Lookups) -> None:
 def test_a_process_ends_although_a_name_server_does_not_answer() -> None:
     program = """
 import asyncio, time
-from msgsvc_core.security.lookups import Lookups
+from msgsvc_core.security.dns import HostResolver
 
 async def main():
-    names = Lookups(lambda *_: time.sleep(60), patience_s=0.05)
+    names = HostResolver(lambda *_: time.sleep(60), patience_s=0.05)
     try:
-        await names.find("slow.example", 443, 0)
+        await names.resolve("slow.example", 443, 0)
     except OSError:
         print("given up")
 

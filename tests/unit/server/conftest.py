@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from msgsvc_core.config.sections import ServerSettings
-from msgsvc_core.server import Guard, Server, bind
+from msgsvc_core.server import ConnectionLimits, Server, bind
 from msgsvc_core.telemetry import Metrics
 
 #: Seconds that something on this machine gets to happen.
@@ -83,7 +83,7 @@ class Door:
     """The server, its guard, and the clients at it."""
 
     server: Server
-    guard: Guard
+    guard: ConnectionLimits
     time: Time
     address: tuple[str, int]
     metrics: OwnRegistry
@@ -159,7 +159,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 async def _standing(app: ASGIApp, **settings: Any) -> AsyncIterator[Door]:
     time = Time()
     metrics = OwnRegistry()
-    guard = Guard(
+    guard = ConnectionLimits(
         ServerSettings.model_validate(settings),
         "https://msgsvc.example/docs/errors",
         cast("Metrics", metrics),

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from msgsvc_core.server.cork import MOST_HELD, CorkedTransport
+from msgsvc_core.server.buffered_transport import MOST_HELD, BufferedTransport
 
 
 class Wire(asyncio.Transport):
@@ -38,11 +38,11 @@ def wire() -> Wire:
 
 
 @pytest.fixture
-async def corked(wire: Wire) -> CorkedTransport:
-    return CorkedTransport(wire, asyncio.get_running_loop())
+async def corked(wire: Wire) -> BufferedTransport:
+    return BufferedTransport(wire, asyncio.get_running_loop())
 
 
-async def test_head_and_body_leave_in_one_piece(corked: CorkedTransport, wire: Wire) -> None:
+async def test_head_and_body_leave_in_one_piece(corked: BufferedTransport, wire: Wire) -> None:
     corked.write(b"head ")
     corked.write(b"body")
     assert wire.pieces == []
@@ -54,7 +54,9 @@ async def test_head_and_body_leave_in_one_piece(corked: CorkedTransport, wire: W
     assert corked.get_write_buffer_size() == 0
 
 
-async def test_what_is_written_later_leaves_by_itself(corked: CorkedTransport, wire: Wire) -> None:
+async def test_what_is_written_later_leaves_by_itself(
+    corked: BufferedTransport, wire: Wire
+) -> None:
     for text in (b"one", b"two"):
         corked.write(text)
         await asyncio.sleep(0)
@@ -62,7 +64,7 @@ async def test_what_is_written_later_leaves_by_itself(corked: CorkedTransport, w
     assert wire.pieces == [b"one", b"two"]
 
 
-async def test_a_long_answer_leaves_as_it_comes(corked: CorkedTransport, wire: Wire) -> None:
+async def test_a_long_answer_leaves_as_it_comes(corked: BufferedTransport, wire: Wire) -> None:
     corked.write(b"x" * MOST_HELD)
     assert wire.pieces == []
     corked.write(b"y")
@@ -70,7 +72,7 @@ async def test_a_long_answer_leaves_as_it_comes(corked: CorkedTransport, wire: W
     assert [len(piece) for piece in wire.pieces] == [MOST_HELD + 1]
 
 
-async def test_closing_sends_what_is_held_first(corked: CorkedTransport, wire: Wire) -> None:
+async def test_closing_sends_what_is_held_first(corked: BufferedTransport, wire: Wire) -> None:
     corked.write(b"bye")
     corked.close()
     assert wire.pieces == [b"bye"]
@@ -81,7 +83,7 @@ async def test_closing_sends_what_is_held_first(corked: CorkedTransport, wire: W
     assert corked.is_closing()
 
 
-async def test_aborting_sends_nothing_more(corked: CorkedTransport, wire: Wire) -> None:
+async def test_aborting_sends_nothing_more(corked: BufferedTransport, wire: Wire) -> None:
     corked.write(b"bye")
     corked.abort()
     await asyncio.sleep(0)

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.server import serving_metrics
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 from tests.expectations import failing
 
 

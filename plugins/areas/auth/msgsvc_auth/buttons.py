@@ -1,9 +1,9 @@
-"""The data of Yes, Cancel and numbers: which session, and for whose press alone.
+"""Signed data of the buttons Yes, Cancel and the numbers, bound to a session and a person.
 
-`~auth:y:<token>:<seal>`, for a number `~auth:47:…`: at most 54 bytes of the 64 that a button may carry.
-The seal is a keyed hash over the choice, the session's token, the channel, the chat and the person who
-was asked. So only a press by that person in that chat counts, in a group as well, and only of a button
-that was shown; and nothing need be stored for each time that somebody opens a link.
+`~auth:y:<token>:<seal>`, for a number `~auth:47:…`: at most 54 of 64 bytes. The seal is a keyed hash over
+the choice, the session's token, the channel, the chat and the person asked. So a press counts only from
+that person in that chat, also in a group, and only for a button that was shown; nothing is stored per
+opened link.
 """
 
 import hmac

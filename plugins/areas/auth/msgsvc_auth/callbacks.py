@@ -19,7 +19,7 @@ def check_callback_url(url: str, *, allow_http: bool) -> None:
     """Raises `InvalidUrl`, with the rule that `url` breaks."""
     problem = _problem(url, allow_http=allow_http)
     if problem:
-        raise InvalidUrl(f"callback_url: {problem}")
+        raise InvalidUrl(problem, field="callback_url")
 
 
 def with_code(callback_url: str, code: str, state: str) -> str:

@@ -11,22 +11,21 @@ from msgsvc_core.db import Tx
 #: Project and session.
 Key = tuple[str, str]
 
-#: Under which transactions tell of a changed session.
+#: Notification topic of changed sessions.
 TOPIC = "auth.session"
 
-#: Seconds between two looks at the sessions that are waited for: changes that no notice told of,
-#: because the session's time is over, or nobody in the other process could tell.
+#: Seconds between polls of the awaited sessions, for changes without a notification: an expired session,
+#: or a lost notification of another process.
 REREAD_S = 1.0
 
 log = structlog.get_logger(__name__)
 
 
 class Changes:
-    """Tells at once of a change that a transaction told of, and soon of every other.
+    """Wakes waiting requests immediately on a notification, and by polling for all other changes.
 
-    For the latter it asks `find_changed` which of all the awaited sessions have changed. One query a
-    second serves thousands who wait; when nobody does, there is none. `listen` is `Database.listen`,
-    called when somebody waits for the first time.
+    Polling calls `find_changed` with all awaited sessions: one query a second serves thousands of waiting
+    requests, and none runs without them. `listen` is `Database.listen`, called on the first wait.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class Changes:
         self._find_changed = find_changed
         self._listen = listen
         self._waiting: dict[Key, list[asyncio.Future[None]]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
         #: Whether nobody is to wait any longer.
         self.closed = False
 
@@ -49,62 +48,62 @@ class Changes:
         """Ends all waits: the server is about to stop."""
         self.closed = True
         for key in list(self._waiting):
-            self.tell(key)
+            self.notify(key)
 
     def watch(self, key: Key) -> asyncio.Future[None]:
-        """Is done at the next change; `forget` it at the end, whatever the end is.
+        """A future for the next change; always call `unwatch` at the end.
 
-        Begin to watch before reading the session: what happens between the reading and the waiting
-        would go unnoticed otherwise.
+        Call `watch` before reading the session: otherwise a change between reading and waiting would be
+        missed.
         """
         if self._listen is not None:
-            self._listen(TOPIC, self._heard)
+            self._listen(TOPIC, self._on_notification)
             self._listen = None
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
         self._waiting.setdefault(key, []).append(changed)
-        if self._looking is None:
+        if self._polling is None:
             # Not the first caller's context: its request id would stand in the logs of all.
-            self._looking = loop.create_task(self._look(), context=Context())
+            self._polling = loop.create_task(self._poll(), context=Context())
         return changed
 
-    def forget(self, key: Key, changed: asyncio.Future[None]) -> None:
+    def unwatch(self, key: Key, changed: asyncio.Future[None]) -> None:
         """Ends what `watch` began."""
         waiting = self._waiting[key]
         waiting.remove(changed)
         if waiting:
             return
         del self._waiting[key]
-        if not self._waiting and self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if not self._waiting and self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
 
     @staticmethod
-    def tell_on_commit(tx: Tx, key: Key) -> None:
-        """Wakes everybody who watches the session, wherever, once `tx` is committed."""
-        tx.tell(TOPIC, " ".join(key))
+    def notify_on_commit(tx: Tx, key: Key) -> None:
+        """Wakes all waiting requests for the session, in every process, once `tx` is committed."""
+        tx.notify(TOPIC, " ".join(key))
 
-    def _heard(self, text: str) -> None:
+    def _on_notification(self, text: str) -> None:
         project_id, _, session_id = text.partition(" ")
-        self.tell((project_id, session_id))
+        self.notify((project_id, session_id))
 
-    def tell(self, key: Key) -> None:
-        """Wakes everybody in this process who watches the session. Call it after the commit."""
+    def notify(self, key: Key) -> None:
+        """Wakes this process's waiting requests for the session. Call it after the commit."""
         for changed in self._waiting.get(key, ()):
             wake(changed)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(REREAD_S)
             keys = list(self._waiting)
             try:
                 found = await self._find_changed(keys)
             except Exception:
-                # Whoever waits reads for themselves then, and answers with what that comes to.
+                # The waiting request reads the session itself and responds with its state.
                 log.exception("sessions_not_looked_at", sessions=len(keys))
                 found = keys
             for key in found:
-                self.tell(key)
+                self.notify(key)
 
 
 def wake(changed: asyncio.Future[None]) -> None:

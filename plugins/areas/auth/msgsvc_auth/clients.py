@@ -1,4 +1,4 @@
-"""Who asks to be signed in: the browser and its address, as the site saw them."""
+"""The client of a sign-in: browser and address, as the site saw them."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from msgsvc_core.api.endpoint import RequestModel
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.security.networks import customer_network
 
 #: Characters of a user agent (longer ones say nothing more).
@@ -37,7 +38,7 @@ class Client(RequestModel):
     ) = Field(None, description="Its header `User-Agent`.")
 
     @classmethod
-    def seen(cls, ip: str, user_agent: str) -> "Client":
+    def from_request(cls, ip: str, user_agent: str) -> "Client":
         """Of a request to this service; what is empty, or no address, is left out."""
         try:
             known = normal_address(ip)
@@ -55,10 +56,10 @@ def _address(text: str) -> IPv4Address | IPv6Address:
     try:
         address = ip_address(text)
     except ValueError:
-        raise ValueError("must be an IPv4 or IPv6 address") from None
+        raise InvalidValue("must be an IPv4 or IPv6 address") from None
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
-            raise ValueError("must be an address without a zone")
+            raise InvalidValue("must be an address without a zone")
         # What a server that listens on both makes of an IPv4 address.
         return address.ipv4_mapped or address
     return address

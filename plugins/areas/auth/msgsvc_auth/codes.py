@@ -1,8 +1,8 @@
-"""Codes: what the site exchanges for the person. Nothing readable of them is stored.
+"""Single-use codes, which the site exchanges for the person. Only hashes are stored.
 
-A code is derived from its session and a stored nonce with the service's own key, so that polling
-can show the same one again, and it is found by its keyed hash. Without the key, nobody who has the
-database can sign in.
+A code is derived from its session and a stored nonce with the service's key, so that polling returns the
+same one again, and it is found by its keyed hash. Access to the database without the key does not allow
+signing in.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Codes:
         code = _encode(self._secrets.derive(PURPOSE, session_id, nonce))
         return IssuedCode(code, nonce, self._secrets.keyed_hash(PURPOSE, code))
 
-    def again(self, session_id: str, nonce: str, code_hash: str) -> str | None:
+    def reissue(self, session_id: str, nonce: str, code_hash: str) -> str | None:
         """The code that was issued; None if its secret key is no longer configured."""
         for derived in self._secrets.derive_all(PURPOSE, session_id, nonce):
             code = _encode(derived)

@@ -1,4 +1,4 @@
-"""What a Yes leads to, in one transaction: the session's code, the subscription, the event, the charge."""
+"""Confirms a sign-in in one transaction: code, subscription, event and charge."""
 
 from dataclasses import dataclass
 
@@ -61,13 +61,13 @@ class Confirmations:
         )
         if confirmed is None:
             return None
-        # Only now: who comes second must not be subscribed by a Yes that does not count.
+        # Only after the update: a concurrent second Yes that does not count must not subscribe.
         subscriber = await self._subscribers.ensure(
             tx, session.project_id, channel, user, chat_id, source="auth"
         )
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
         await self._emit_completed(tx, confirmed, subscriber)
-        # Not refusable: the person has answered, and can't be told of a bill that is not theirs.
+        # Not refusable: the person has answered, and the bill is not theirs.
         charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
         await self._billing.charge(tx, charge)
         return Confirmed(confirmed, subscriber, code.code)
@@ -76,7 +76,7 @@ class Confirmations:
         """Whether it is this person whose Yes counted."""
         if session.subscriber_id is None:
             return False
-        winner = await self._subscribers.find(tx, session.project_id, session.subscriber_id)
+        winner = await self._subscribers.get(tx, session.project_id, session.subscriber_id)
         return (winner.bot, winner.user_id) == (channel, user.user_id)
 
     async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:

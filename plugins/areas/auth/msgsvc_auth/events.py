@@ -10,7 +10,7 @@ class AuthCompleted(ResponseModel):
     """Fields of `auth.completed`, beside the subscriber's."""
 
     session_id: str
-    state: str = Field(description="As the integrator gave it; empty for a static link.")
+    state: str = Field(description="The `external_id` of the session; empty for a static link.")
     auth_time: str = Field(description="When the person pressed Yes, RFC 3339 in UTC.")
 
 

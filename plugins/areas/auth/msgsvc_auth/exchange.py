@@ -22,7 +22,7 @@ Outcome = tuple[Session, Subscriber] | Exception
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A code that somebody presents: the hash it has under each secret key."""
+    """A code presented for exchange: its hash under each secret key."""
 
     project_id: str
     hashes: Sequence[str]
@@ -33,7 +33,7 @@ class Presented:
 
 
 class CodeExchange:
-    """One UPDATE consumes the codes of all; whose code it did not find is told why."""
+    """One UPDATE consumes the codes of all requests; the others get the reason of their refusal."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, metrics: SignInMetrics) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class CodeExchange:
             if session is None
         ]
         known = await store.find_sessions_by_code(tx, lost) if lost else {}
-        people = await self._subscribers.find_many(
+        people = await self._subscribers.get_many(
             tx, [_subscriber_of(session) for session in winners if session is not None]
         )
         for person in people.values():
@@ -66,7 +66,7 @@ class CodeExchange:
 
 
 def _take(consumed: dict[Key, Session], one: Presented) -> Session | None:
-    """The session of the code; it is gone for the next who presents the same."""
+    """The session of the code, removed so that a duplicate in the same batch is refused."""
     return next((consumed.pop(key) for key in one.keys if key in consumed), None)
 
 
@@ -78,7 +78,7 @@ def _subscriber_of(session: Session) -> tuple[str, str]:
 def _refusal(known: Mapping[Key, Session], one: Presented) -> ApiError:
     session = next((known[key] for key in one.keys if key in known), None)
     if session is None:
-        return AuthCodeInvalid("code: not one that this project was given")
+        return AuthCodeInvalid("not one that this project was given", field="code")
     if session.stored_status == "consumed":
-        return AuthCodeUsed("code: exchanged before; a code works once")
-    return AuthCodeExpired("code: not exchanged in time; the person has to sign in again")
+        return AuthCodeUsed("exchanged before; a code works once", field="code")
+    return AuthCodeExpired("not exchanged in time; the person has to sign in again", field="code")

@@ -1,4 +1,4 @@
-"""The bot's side: who opens a link is asked, and what they press takes effect."""
+"""The bot's side of a sign-in: asks on opening a link, and applies the answer."""
 
 from msgsvc_auth import buttons, payloads, texts
 from msgsvc_auth.buttons import SealedButtons
@@ -67,7 +67,7 @@ class SignInBot:
         return True
 
     async def _opened(self, ctx: InboundContext) -> NewSession | None:
-        """The session that the start payload names, if somebody may still be asked."""
+        """The session of the start payload, if it still waits for an answer."""
         assert isinstance(ctx.update, Started)
         payload = payloads.read_payload(ctx.update.payload)
         if payload is None:
@@ -91,14 +91,14 @@ class SignInBot:
         )
 
     async def _pressed(self, ctx: InboundContext) -> bool:
-        """Yes, Cancel, or a number. A press by somebody who was not asked is left to the core's answer."""
+        """Yes, Cancel, or a number. A press by another person gets the core's default reply."""
         pressed = self._buttons.read(ctx)
         if pressed is None:
             return False
         choice, token = pressed
         session = await self._sign_in.find_by_token(ctx.tx, token)
         if session is None:
-            await self._tell_too_late(ctx, ctx._)
+            await self._reply_too_late(ctx, ctx._)
         elif choice == "n":
             await self._cancel(ctx, session)
         else:
@@ -151,18 +151,18 @@ class SignInBot:
             # The second of two quick presses: the message with the way back must stay.
             await ctx.answer_button(texts.already(_))
         else:
-            await self._tell_too_late(ctx, _)
+            await self._reply_too_late(ctx, _)
 
     async def _is_own(self, ctx: InboundContext, session: Session) -> bool:
-        """Whether this person has said Yes to it. Read again: it may have changed since this press
-        found it, or be gone, with somebody who said Yes and was erased."""
+        """Whether this person confirmed it. Read again: it may have changed since, or been erased with the
+        person who confirmed."""
         try:
-            now = await self._sign_in.find(session.project_id, session.session_id, ctx.tx)
+            now = await self._sign_in.get(session.project_id, session.session_id, ctx.tx)
             return await self._sign_in.is_confirmed_by(ctx.tx, now, ctx.channel, ctx.update.user)
         except (NotFound, SubscriberNotFound):
             return False
 
-    async def _tell_too_late(self, ctx: InboundContext, _: Translate) -> None:
+    async def _reply_too_late(self, ctx: InboundContext, _: Translate) -> None:
         message = texts.too_late(_)
         await self._replace_question(ctx, message, notice=message.text)
 
@@ -182,13 +182,13 @@ class SignInBot:
         return self._texts.into(session.lang, __name__) if session.lang else ctx._
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
-        return await self._projects.find(ctx.tx, session.project_id)
+        return await self._projects.get(ctx.tx, session.project_id)
 
     async def _may_act(self, ctx: InboundContext, project_id: str) -> bool:
         """Whether the project is active, and this bot one that serves it."""
         if not ctx.serves(project_id):
             return False
-        return (await self._projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.get(ctx.tx, project_id)).status == "active"
 
 
 def _return_url(confirmed: Confirmed) -> str | None:

@@ -7,8 +7,8 @@ from msgsvc_auth.mini_app import store as mini_app_store
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
 from msgsvc_core.kernel.clock import Clock
 
-#: Days for which a session's outcome can be looked up. Its code is long dead by then; a second
-#: verify of it is told `auth_code_invalid` from then on, no more `auth_code_used`.
+#: Days for which a session's outcome can be looked up. Its code has expired long before; afterwards,
+#: verifying it again gives `auth_code_invalid` instead of `auth_code_used`.
 KEPT_DAYS = 7
 
 DAY_MS = 24 * 3600 * 1000

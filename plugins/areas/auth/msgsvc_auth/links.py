@@ -33,20 +33,22 @@ class StaticLinks:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert_link(tx, link):
-            raise Conflict(f"slug: {body.slug!r} is taken, by this project or another")
+            raise Conflict(
+                "{slug!r} is taken, by this project or another", field="slug", slug=body.slug
+            )
         return link
 
-    async def find(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
+    async def get(self, tx: Tx, project_id: str, slug: str) -> StaticLink:
         """Raises `NotFound`, for another project's link as well."""
         return _found(await store.find_link(tx, project_id, slug), slug)
 
     async def find_started(self, tx: Tx, slug: str) -> StaticLink | None:
-        """The link whose start payload somebody opened, of whatever project."""
+        """The link of a start payload, of any project."""
         return await store.find_link_of_any_project(tx, slug)
 
     async def page(self, tx: Tx, project_id: str, query: StaticLinkQuery) -> list[StaticLink]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_links(tx, project_id, query.after, query.most)
+        return await store.list_links(tx, project_id, query.after, query.fetch_limit)
 
     async def change(
         self, tx: Tx, project_id: str, slug: str, body: StaticLinkChange
@@ -65,7 +67,7 @@ class StaticLinks:
         return _found(changed, slug)
 
     async def delete(self, tx: Tx, project_id: str, slug: str) -> None:
-        """Raises `NotFound`. Sign-ins that have begun go on to their end."""
+        """Raises `NotFound`. Sign-ins under way are not affected."""
         if not await store.delete_link(tx, project_id, slug):
             raise _missing(slug)
 
@@ -77,4 +79,4 @@ def _found(link: StaticLink | None, slug: str) -> StaticLink:
 
 
 def _missing(slug: str) -> NotFound:
-    return NotFound(f"there is no static link {slug!r}")
+    return NotFound("there is no static link {slug!r}", slug=slug)

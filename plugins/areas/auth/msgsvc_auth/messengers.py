@@ -1,4 +1,4 @@
-"""What pages call a messenger: a channel's name in the API is the operator's, and not made for people."""
+"""Display names of messengers on sign-in pages: channel names in the API are not made for people."""
 
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import Channels

@@ -1,4 +1,4 @@
-"""How far sign-ins come, for `/metrics`."""
+"""Metrics of sign-ins."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,15 +8,15 @@ from prometheus_client import CollectorRegistry, Counter
 
 from msgsvc_core.db import Tx
 
-#: `begun` has a session, `confirmed` a Yes, `cancelled` a No or the wrong number; of those confirmed, the
-#: site has `exchanged` the code. What is begun and nothing else was left to expire.
+#: `begun`: a session was opened; `confirmed`: a Yes; `cancelled`: a No or the wrong number; `exchanged`:
+#: the site exchanged the code. The remaining ones expired.
 Outcome = Literal["begun", "confirmed", "cancelled", "exchanged"]
 
 
 class SignInMetrics:
-    """Counts sign-ins over all projects. `channel` is empty until somebody has answered in one.
+    """Counts sign-ins over all projects. `channel` is empty until the person has answered in one.
 
-    `label` says how metrics show a bot, by its key.
+    `label` maps a bot's key to its metrics label.
     """
 
     def __init__(self, *, registry: CollectorRegistry, label: Callable[[str], str]) -> None:
@@ -31,6 +31,6 @@ class SignInMetrics:
             self._counter.labels(outcome, "")
 
     def count_on_commit(self, tx: Tx, outcome: Outcome, bot: str = "") -> None:
-        """Counts one once `tx` is committed; `bot` is the key of the channel where somebody answered."""
+        """Counts one once `tx` is committed; `bot` is the key of the channel in which the person answered."""
         channel = self._label(bot) if bot else ""
         tx.on_commit(partial(self._counter.labels(outcome, channel).inc))

@@ -70,7 +70,7 @@ class Session:
 
     @property
     def position(self) -> str:
-        """Where it stands in a list; ids of sessions are random, and tell no order."""
+        """Sort key for lists: session ids are random and have no order."""
         return position_of(self.created_at_ms, self.session_id)
 
     @property
@@ -110,7 +110,7 @@ class StaticLink:
 
 
 class SessionBody(RequestModel):
-    """What a sign-in begins with."""
+    """A new session and its secrets."""
 
     state: str = Field(
         "",
@@ -118,17 +118,18 @@ class SessionBody(RequestModel):
         description="Comes back with the code; bind it to the browser's own session.",
     )
     callback_url: UrlText | None = Field(
-        None, description="Where the bot leads back to; exactly that of one of the static links."
+        None, description="Return URL; must equal that of one of the static links."
     )
-    channel: str | None = Field(None, description="Offer this messenger alone.")
+    channel: str | None = Field(None, description="Offer only this messenger.")
     lang: Language | None = Field(
         None, description="Language of the bot's question; without it, the person's own."
     )
     match: bool = Field(
-        False, description="Have the person pick, in the bot, the number that your page shows."
+        False,
+        description="Number matching: the person chooses in the bot the number that your page shows.",
     )
     client: Client | None = Field(
-        None, description="The browser that asks; shown in the bot's question."
+        None, description="The browser that signs in; shown in the bot's question."
     )
 
 
@@ -157,7 +158,10 @@ class StatusQuery(Query):
     """How patient the client is."""
 
     wait: int = Field(
-        0, ge=0, le=MAX_WAIT_S, description="Seconds to hold the answer while nothing changes."
+        0,
+        ge=0,
+        le=MAX_WAIT_S,
+        description="Long polling: seconds to hold the response until something changes.",
     )
 
 
@@ -170,7 +174,9 @@ class StatusAnswer(ResponseModel):
     status: Status
     state: str
     code: str | None = None
-    expires_in: int = Field(description="Seconds left for the Yes, then for the code; else 0.")
+    expires_in: int = Field(
+        description="Seconds left to confirm, then to exchange the code; else 0."
+    )
 
 
 class VerifyBody(RequestModel):
@@ -207,23 +213,19 @@ class StaticLinkBody(RequestModel):
     """A static link to be made."""
 
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
-    name: LinkName = Field(description="For you to tell links apart.")
+    name: LinkName = Field(description="Helps you tell links apart.")
     callback_url: UrlText = Field(description="Gets `code`; https, or http on localhost.")
-    match: bool = Field(
-        False, description="Whether the hosted page shows a number to be picked in the bot."
-    )
+    match: bool = Field(False, description="Number matching on the hosted page.")
 
 
 class StaticLinkChange(RequestModel):
     """What to change of a static link; what is left out stays."""
 
-    name: Kept[LinkName] = Field(None, description="For you to tell links apart.")
+    name: Kept[LinkName] = Field(None, description="Helps you tell links apart.")
     callback_url: Kept[UrlText] = Field(
         None, description="Gets `code`; https, or http on localhost."
     )
-    match: Kept[bool] = Field(
-        None, description="Whether the hosted page shows a number to be picked in the bot."
-    )
+    match: Kept[bool] = Field(None, description="Number matching on the hosted page.")
 
 
 class StaticLinkQuery(PageQuery):
@@ -243,7 +245,7 @@ class StaticLinkAnswer(ResponseModel):
     qr: dict[str, str]
     start_messages: dict[str, str] | None = Field(
         None,
-        description="What the person writes to the bot, per channel whose link only opens the chat.",
+        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
     )
     created_at: str
 

@@ -1,7 +1,7 @@
-"""Start payloads: what a link to a bot carries.
+"""Start payloads of links to a bot.
 
-A session's token and a link's slug share the prefix that decision 0075 gives static links.
-A slug has no `_`, so `auth_s_<token>` can't be one, whatever slug somebody picks.
+A session's token and a link's slug share the prefix that decision 0075 gives static links. A slug has no
+`_`, so `auth_s_<token>` is never one.
 """
 
 import re

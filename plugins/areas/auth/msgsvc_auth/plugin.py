@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -169,4 +169,4 @@ class AuthPlugin:
 
     @hookimpl
     def on_stopping(self) -> None:
-        self._sign_in.end_waits()
+        self._sign_in.cancel_waits()

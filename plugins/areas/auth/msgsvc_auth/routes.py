@@ -31,7 +31,7 @@ router = Router(area="auth")
 async def create_session(
     ctx: Context, body: SessionBody, channels: Channels, clock: Clock, sign_in: SignIn
 ) -> SessionAnswer:
-    """Begins a sign-in: links and QR codes to the bots, which ask the person.
+    """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
 
     Poll the status every `interval` seconds, or send the person along a link and wait for them at
     `callback_url`. Or both: the code is the same.
@@ -53,7 +53,7 @@ async def create_session(
 async def get_session_status(
     ctx: Context, session_id: str, query: StatusQuery, clock: Clock, sign_in: SignIn
 ) -> StatusAnswer:
-    """Shows where a sign-in stands, and its code once the person has said Yes.
+    """Shows the status of a sign-in, and its code once the person confirmed.
 
     The code is the same until it is exchanged, so an answer that was lost does no harm. With `wait`
     the answer is held until the person decides, at most so many seconds.
@@ -72,11 +72,11 @@ async def get_session_status(
 @router.post(
     "/v1/auth/verify",
     errors=(AuthCodeInvalid, AuthCodeExpired, AuthCodeUsed),
-    shares_transaction=True,
+    batched_transaction=True,
 )
 async def verify(ctx: Context, body: VerifyBody, sign_in: SignIn) -> VerifyAnswer:
     """Exchanges a code for the person who signed in. Works once; call it from your server."""
-    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.own_tx)
+    session, subscriber = await sign_in.verify(ctx.project_id, body.code, ctx.optional_tx)
     return VerifyAnswer.of(session, subscriber)
 
 
@@ -97,7 +97,7 @@ async def list_auth_links(
 async def create_auth_link(
     ctx: Context, body: StaticLinkBody, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
-    """Makes a static sign-in link, to be put on a page or in print once and for all."""
+    """Creates a permanent sign-in link, for a page or in print."""
     return _link_answer(
         ctx.project_id, channels, await static_links.create(ctx.tx, ctx.project_id, body)
     )
@@ -109,7 +109,7 @@ async def get_auth_link(
 ) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
     return _link_answer(
-        ctx.project_id, channels, await static_links.find(ctx.tx, ctx.project_id, slug)
+        ctx.project_id, channels, await static_links.get(ctx.tx, ctx.project_id, slug)
     )
 
 
@@ -117,14 +117,14 @@ async def get_auth_link(
 async def update_auth_link(
     ctx: Context, slug: str, body: StaticLinkChange, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
-    """Changes name, callback or `match` of a static sign-in link; what is left out stays."""
+    """Changes name, callback or `match` of a static sign-in link; omitted fields stay unchanged."""
     changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
     return _link_answer(ctx.project_id, channels, changed)
 
 
 @router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
 async def delete_auth_link(ctx: Context, slug: str, static_links: StaticLinks) -> None:
-    """Deletes a static sign-in link; opened afterwards, it is not valid any more."""
+    """Deletes a static sign-in link, which is no longer valid."""
     await static_links.delete(ctx.tx, ctx.project_id, slug)
 
 

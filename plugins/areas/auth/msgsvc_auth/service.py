@@ -13,8 +13,8 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
-from msgsvc_auth.openings import Openings
 from msgsvc_auth.payloads import session_payload
+from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels import ChannelUser
@@ -34,7 +34,7 @@ NUMBERS_PURPOSE = "auth.numbers"
 _SESSION_ID = re.compile(r"ses_[0-9A-Za-z]{44}")
 
 
-#: The `state` of a sign-in that somebody of the project tries.
+#: The `state` of a trial sign-in.
 TRIAL = "dashboard-trial"
 
 
@@ -62,14 +62,14 @@ class SignIn:
         self._confirmations = confirmations
         self._codes = Codes(secrets)
         self._sessions = DataLoader(db, store.find_sessions)
-        self._openings = Openings(clock, settings)
+        self._openings = SessionLimits(clock, settings)
         self._changes = Changes(self._find_decided, db.listen)
         self._exchanges = TransactionBatcher(db, exchange.exchange)
 
     async def open(self, tx: Tx, project_id: str, body: SessionBody) -> NewSession:
-        """A session for whoever opens its link.
+        """Opens a session.
 
-        Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer, `InvalidUrl`,
+        Raises `ValidationFailed` for a channel that is unknown or cannot receive answers, `InvalidUrl`,
         `Unavailable` while no bot is ready, `RateLimitProject`.
         """
         if body.channel is not None:
@@ -77,7 +77,9 @@ class SignIn:
         self._channels.check_answers(project_id, body.channel)
         url = body.callback_url
         if url is not None and not await store.has_callback(tx, project_id, url):
-            raise InvalidUrl("callback_url: must be exactly that of one of the static links")
+            raise InvalidUrl(
+                "must be exactly that of one of the static links", field="callback_url"
+            )
         token = new_token()
         names = None if body.channel is None else [body.channel]
         self._channels.deep_links(project_id, session_payload(token), names, asks=True)
@@ -107,35 +109,37 @@ class SignIn:
         browser_digest: str | None = None,
         match: bool = False,
     ) -> NewSession:
-        """A session begun by a static link: in the bot, or with a `client` on a page of ours.
+        """Opens a session by a static link: in the bot, or with a `client` on a hosted page.
 
-        Such sessions are not counted here. `match` asks for a number, which only a page can show.
+        Such sessions are not counted here. `match` requires number matching, which only a page can show.
         """
         session = self._new_session(link.project_id, link.callback_url, client, match=match)
         session = replace(session, state=state, channel=channel, lang=lang)
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
 
     async def open_trial(self, tx: Tx, project_id: str) -> NewSession:
-        """A session that somebody of the project tries the sign-in by; it leads back to no site.
+        """Opens a trial session for a project's team; it returns to no site.
 
-        It counts for no limit, and is charged as any other when it is confirmed.
+        It is exempt from limits, and charged like any other when confirmed.
         """
         session = self._new_session(project_id, None, None, match=False)
         return await self._insert(tx, NewSession(replace(session, state=TRIAL), new_token()))
 
-    async def find_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
-        """A session of `open_trial`. Raises `NotFound`: sign-ins of others are not for who tries."""
-        session = await self.find(project_id, session_id, tx)
+    async def get_trial(self, tx: Tx, project_id: str, session_id: str) -> Session:
+        """A session of `open_trial`. Raises `NotFound` for real sign-ins."""
+        session = await self.get(project_id, session_id, tx)
         # Anybody may give that state to a sign-in of the project's site, which leads back there.
         if session.state != TRIAL or session.callback_url is not None:
-            raise NotFound(f"there is no trial {session_id!r}")
+            raise NotFound("there is no trial {session_id!r}", session_id=session_id)
         return session
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Session]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_sessions(tx, project_id, read_position(query.after), query.most)
+        return await store.list_sessions(
+            tx, project_id, read_position(query.after), query.fetch_limit
+        )
 
-    async def find(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
+    async def get(self, project_id: str, session_id: str, tx: Tx | None = None) -> Session:
         """Raises `NotFound`, for another project's session as well.
 
         Without `tx` the question is asked together with those of other requests.
@@ -144,7 +148,7 @@ class SignIn:
             session = await self._sessions.get((project_id, session_id), tx)
             if session is not None:
                 return session
-        raise NotFound(f"there is no session {session_id!r}")
+        raise NotFound("there is no session {session_id!r}", session_id=session_id)
 
     async def find_by_token(self, tx: Tx, token: str) -> Session | None:
         return await store.find_session_by_token(tx, digest(token))
@@ -155,7 +159,7 @@ class SignIn:
         Raises `NotFound`.
         """
         if timeout_s <= 0:
-            return await self.find(project_id, session_id)
+            return await self.get(project_id, session_id)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + timeout_s
         key = (project_id, session_id)
@@ -163,7 +167,7 @@ class SignIn:
             changed = self._changes.watch(key)
             timer = loop.call_at(ends_at, wake, changed)
             try:
-                session = await self.find(project_id, session_id)
+                session = await self.get(project_id, session_id)
                 now_ms = self._clock.now_ms()
                 is_over = self._changes.closed or loop.time() >= ends_at
                 if is_over or session.status(now_ms) != "pending":
@@ -173,14 +177,14 @@ class SignIn:
                 await changed
             finally:
                 timer.cancel()
-                self._changes.forget(key, changed)
+                self._changes.unwatch(key, changed)
 
     def allow_waits(self) -> None:
         """The service has started."""
         self._changes.open()
 
-    def end_waits(self) -> None:
-        """Answers whoever waits for a session with how it is now: the server is about to stop."""
+    def cancel_waits(self) -> None:
+        """Answers waiting requests with the current state: the server is shutting down."""
         self._changes.close()
 
     def code_of(self, session: Session, now_ms: int) -> str | None:
@@ -189,7 +193,7 @@ class SignIn:
             return None
         assert session.nonce is not None
         assert session.code_hash is not None
-        return self._codes.again(session.session_id, session.nonce, session.code_hash)
+        return self._codes.reissue(session.session_id, session.nonce, session.code_hash)
 
     def numbers_of(self, session: Session) -> list[int]:
         """What the person picks from, the same at each opening; empty where Yes is enough."""
@@ -216,14 +220,14 @@ class SignIn:
             return None
         confirmed = await self._confirmations.confirm(tx, session, channel, user, chat_id)
         if confirmed is not None:
-            self._tell_on_commit(tx, session)
+            self._notify_on_commit(tx, session)
             self._metrics.count_on_commit(tx, "confirmed", channel)
         return confirmed
 
     async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
         """The person pressed Cancel. False if the session does not wait any more."""
         denied = await store.deny(tx, session, now_ms=self._clock.now_ms())
-        self._tell_on_commit(tx, session)
+        self._notify_on_commit(tx, session)
         if denied is not None:
             self._metrics.count_on_commit(tx, "cancelled", channel)
         return denied is not None
@@ -241,7 +245,7 @@ class SignIn:
 
         Without `tx` it is done, and committed, together with what other requests exchange.
         """
-        return await self._exchanges.do(Presented(project_id, self._codes.hashes(code)), tx)
+        return await self._exchanges.submit(Presented(project_id, self._codes.hashes(code)), tx)
 
     def _new_session(
         self, project_id: str, callback_url: str | None, client: Client | None, *, match: bool
@@ -249,7 +253,7 @@ class SignIn:
         now_ms = self._clock.now_ms()
         return Session(
             project_id=project_id,
-            # The token is no part of the id, so who sees the QR code can't ask for the code.
+            # The token is not part of the id, so seeing the QR code does not allow fetching the code.
             session_id=new_secret_id("ses"),
             stored_status="pending",
             state="",
@@ -272,8 +276,8 @@ class SignIn:
         )
         return new
 
-    def _tell_on_commit(self, tx: Tx, session: Session) -> None:
-        self._changes.tell_on_commit(tx, (session.project_id, session.session_id))
+    def _notify_on_commit(self, tx: Tx, session: Session) -> None:
+        self._changes.notify_on_commit(tx, (session.project_id, session.session_id))
 
     async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
         async with self._db.read() as tx:

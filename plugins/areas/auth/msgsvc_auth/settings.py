@@ -14,7 +14,7 @@ class AuthSettings(Section):
     """Lifetimes and limits of signing in."""
 
     session_lifetime_s: int = Field(
-        600, ge=30, le=3600, description="Seconds for which a session waits for its Yes."
+        600, ge=30, le=3600, description="Seconds in which a session can be confirmed."
     )
     # Decision 0075.
     code_lifetime_s: int = Field(
@@ -38,8 +38,8 @@ class AuthSettings(Section):
     pages_per_hour_per_address: int = Field(
         60,
         ge=1,
-        description="Sign-ins that one address may begin on hosted pages in any 3600 seconds; an"
-        " IPv6 address counts by its first 64 bits.",
+        description="Sign-ins that one address may start on hosted pages in any 3600 seconds; an "
+        "IPv6 address counts by its first 64 bits.",
     )
     messenger_names: dict[str, str] = Field(
         {},

@@ -43,7 +43,7 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
 
 
 async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
-    """Those that there are, by (project_id, session_id). `keys` is not empty."""
+    """Existing sessions, by (project_id, session_id). `keys` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT {_SESSION_IN_JOIN} FROM {key_table(_KEY, tx.dialect)}"
         " CROSS JOIN auth_sessions s"
@@ -55,7 +55,7 @@ async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
 
 
 async def list_sessions(
-    tx: Tx, project_id: str, after: tuple[int, str] | None, most: int
+    tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
 ) -> list[Session]:
     """Newest first, from after that time and id on."""
     at_ms, session_id = after or (None, None)
@@ -65,7 +65,7 @@ async def list_sessions(
         " ORDER BY created_at_ms DESC, session_id DESC LIMIT :most",
         {
             "project_id": project_id,
-            "most": most,
+            "most": limit,
             **({} if after is None else {"at_ms": at_ms, "session_id": session_id}),
         },
     )
@@ -75,7 +75,7 @@ async def list_sessions(
 async def find_decided(
     tx: Tx, keys: Sequence[tuple[str, str]], *, now_ms: int
 ) -> list[tuple[str, str]]:
-    """Which of these sessions wait for no answer any more, or are gone. `keys` is not empty."""
+    """Sessions that no longer wait for an answer, or do not exist. `keys` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT keys.project_id, keys.session_id FROM {key_table(_KEY, tx.dialect)}"
         " LEFT JOIN auth_sessions s"
@@ -148,7 +148,7 @@ async def consume(
 async def find_sessions_by_code(
     tx: Tx, codes: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], Session]:
-    """Those that there are, by (project_id, code_hash). `codes` is not empty."""
+    """Existing sessions, by (project_id, code_hash). `codes` is not empty."""
     rows = await tx.fetch_all(
         f"SELECT {_SESSION} FROM auth_sessions WHERE {_of_codes(tx)}",
         key_params(codes, tx.dialect),
@@ -156,10 +156,10 @@ async def find_sessions_by_code(
     return _by_code(rows)
 
 
-async def purge_sessions(tx: Tx, opened_before_ms: int, most: int) -> int:
+async def purge_sessions(tx: Tx, opened_before_ms: int, limit: int) -> int:
     """Deletes some old sessions of all projects; returns how many."""
     old = limited_delete("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)
-    params = {"opened_before_ms": opened_before_ms, "most": most}
+    params = {"opened_before_ms": opened_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM auth_sessions WHERE {old}", params)
 
 

@@ -1,7 +1,4 @@
-"""What the bot says: the question, and what becomes of its message.
-
-All of it is plain text: a project's name and a user agent are other people's words.
-"""
+"""Texts of the bot: the question, and its message after the answer."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,12 +21,12 @@ def question(
     numbers: Sequence[int],
     data: Callable[[Choice], str],
 ) -> OutgoingMessage:
-    """Asks whether to sign in to `project`, and says who wants to know.
+    """Asks whether to sign in to `project`, and describes the client.
 
-    With `numbers`, one of them takes the place of Yes. `data` gives a choice's button its data.
+    With `numbers`, these replace Yes. `data` gives a choice's button its data.
     """
     asked = _("Sign in to {project}?", project=project)
-    advice = _("If you did not begin this yourself, press Cancel.")
+    advice = _("If you did not start this yourself, press Cancel.")
     cancel = Button(_("Cancel"), data=data("n"))
     if numbers:
         pick = _("Press the number that the page shows.")
@@ -46,7 +43,7 @@ def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMes
     """Takes the question's place after Yes. `return_url` hands the code to the site."""
     done = _("You are signed in to {project}.", project=project)
     if return_url is None:
-        way_back = _("Go back to the page where you began.")
+        way_back = _("Go back to the page where you started.")
         return OutgoingMessage(f"{done} {way_back}")
     return OutgoingMessage(done, buttons=((Button(_("Return to the site"), url=return_url),),))
 
@@ -67,13 +64,13 @@ def wrong_number(_: Translate, project: str) -> OutgoingMessage:
 def too_late(_: Translate) -> OutgoingMessage:
     """Takes the question's place when its answer can't count any more."""
     return OutgoingMessage(
-        _("This request to sign in is no longer valid. Please begin again on the site.")
+        _("This sign-in request is no longer valid. Please start again on the site.")
     )
 
 
 def already(_: Translate) -> str:
-    """A notice for who presses again after their own Yes."""
-    return _("You are signed in already.")
+    """A notice for a repeated press after Yes."""
+    return _("You are already signed in.")
 
 
 def _circumstances(_: Translate, session: Session, now_ms: int) -> list[str]:

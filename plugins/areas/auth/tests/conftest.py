@@ -11,7 +11,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_core.channels import Button, ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, Sent, settled
+from msgsvc_devkit import RecordingChannel, Sent, settled
 
 CALLBACK = "https://shop.example/back?from=bot"
 

@@ -10,14 +10,14 @@ from typing import Any
 from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.max import FakeMax
+from msgsvc_devkit.platforms.sandbox import Sandbox
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 from msgsvc_max import plugin as max_plugin
-from msgsvc_max.testing import FakeMax
 from msgsvc_sandbox import plugin as sandbox_plugin
-from msgsvc_sandbox.testing import Sandbox
 from msgsvc_telegram import plugin as telegram_plugin
-from msgsvc_telegram.testing import FakeTelegram
 
 #: Each is also the name of the channel.
 MESSENGERS = ("sandbox", "telegram", "max")

@@ -13,8 +13,8 @@ from msgsvc_core.billing import Charge
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.conftest import Person
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from msgsvc_core.channels import Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 from plugins.areas.auth.tests.conftest import Person, SignInAs
 
-NO_LINK = "This link is not valid any more. Please ask the site for a new one."
+NO_LINK = "This link is no longer valid. Please ask the site for a new one."
 
 
 async def verify(client: httpx2.AsyncClient, code: str) -> tuple[int, str | None]:

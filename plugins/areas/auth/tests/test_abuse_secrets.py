@@ -17,8 +17,8 @@ from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import hide_secrets
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.conftest import CALLBACK, Person
 from plugins.areas.auth.tests.hosted import browsing
 
@@ -208,7 +208,7 @@ async def test_logs_errors_and_metrics_hold_no_code_and_no_token(
         await client.post("/v1/auth/verify", content=f'{{"code": "{code}"'.encode()),
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(service.subscribers, "find_many", fail)
+        patch.setattr(service.subscribers, "get_many", fail)
         answers.append(await client.post("/v1/auth/verify", json={"code": code}))
     used = [await client.post("/v1/auth/verify", json={"code": code}) for _ in range(2)]
     answers.append(used[1])

@@ -130,7 +130,12 @@ async def test_a_session_of_a_static_link_is_counted_by_its_page_and_not_here(
     async with service.db.transaction() as tx:
         found = await service.get(StaticLinks).find_started(tx, link["slug"])
         new = await service.get(SignIn).open_by_link(
-            tx, found, state="s", lang="ru", client=Client.seen("203.0.113.7", ""), match=True
+            tx,
+            found,
+            state="s",
+            lang="ru",
+            client=Client.from_request("203.0.113.7", ""),
+            match=True,
         )
 
     session = new.session

@@ -6,8 +6,8 @@ import pytest
 
 from msgsvc_auth import changes
 from msgsvc_auth.changes import Changes, Key
-from msgsvc_core.testing import until
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import until
+from msgsvc_devkit.work import PATIENCE_S
 
 SESSIONS: list[Key] = [("prj_1", f"ses_{number}") for number in range(100)]
 
@@ -64,7 +64,7 @@ async def test_only_who_waits_for_a_changed_session_is_woken(elsewhere):
 async def test_everybody_who_waits_for_a_session_is_told(elsewhere):
     watched = [elsewhere.changes.watch(SESSIONS[0]) for _ in range(3)]
 
-    elsewhere.changes.tell(SESSIONS[0])
+    elsewhere.changes.notify(SESSIONS[0])
 
     assert all(changed.done() for changed in watched)
 
@@ -74,14 +74,14 @@ async def test_nobody_looks_when_nobody_waits(elsewhere):
     watched = {key: elsewhere.changes.watch(key) for key in SESSIONS}
     await elsewhere.looked()
     for key, changed in watched.items():
-        elsewhere.changes.forget(key, changed)
+        elsewhere.changes.unwatch(key, changed)
     await asyncio.sleep(0)
 
     assert asyncio.all_tasks() == before
 
 
 async def test_who_comes_after_all_have_gone_is_looked_for_again(elsewhere):
-    elsewhere.changes.forget(SESSIONS[0], elsewhere.changes.watch(SESSIONS[0]))
+    elsewhere.changes.unwatch(SESSIONS[0], elsewhere.changes.watch(SESSIONS[0]))
     elsewhere.changed = {SESSIONS[1]}
 
     async with asyncio.timeout(PATIENCE_S):

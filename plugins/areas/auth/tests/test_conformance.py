@@ -1,7 +1,7 @@
 """The plugin keeps the contract of plugins."""
 
 from msgsvc_auth import plugin
-from msgsvc_core.testing import PluginContract
+from msgsvc_devkit import PluginContract
 
 
 class TestAuth(PluginContract):

@@ -11,8 +11,8 @@ from msgsvc_auth.service import SignIn
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 
 #: Seconds, far beyond what a busy machine takes.
 PATIENCE_S = 30
@@ -74,7 +74,7 @@ async def test_who_presses_while_the_one_who_said_yes_is_erased_is_told_that_it_
     bobs = await bob.open(session["links"]["messenger_a"])
     sign_in, project_id = service.get(SignIn), tenant.project.project_id
     async with service.db.transaction() as tx:
-        asked = await sign_in.find(project_id, session["session_id"], tx)
+        asked = await sign_in.get(project_id, session["session_id"], tx)
         yes = await sign_in.confirm(tx, asked, "messenger_a", ann.user, ann.chat_id)
         assert yes is not None
         await service.subscribers.erase(tx, project_id, yes.subscriber.subscriber_id)

@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_auth import plugin
 
-LATE = "This request to sign in is no longer valid. Please begin again on the site."
+LATE = "This sign-in request is no longer valid. Please start again on the site."
 
 
 class Restarted:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from msgsvc_auth import plugin
-from msgsvc_core.testing import RecordingChannel
+from msgsvc_devkit import RecordingChannel
 from plugins.areas.auth.tests.hosted import browsing
 
 LINK = {"slug": "shop", "name": "Shop", "callback_url": "https://shop.example/back"}

@@ -10,7 +10,7 @@ from msgsvc_auth import plugin
 from msgsvc_core.channels import ChannelKind
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing.channel import RecordingChannel
+from msgsvc_devkit.channel import RecordingChannel
 from plugins.areas.auth.tests.hosted import browsing
 
 STATE = "x y&ё=#\n\"<'"
@@ -215,7 +215,7 @@ async def test_time_over_is_told_and_who_comes_anew_begins_anew(browser, clock):
     told = browser.heading
     await browser.open()
 
-    assert told == "The time is over"
+    assert told == "Time is up"
     assert browser.link() != link
 
 
@@ -226,7 +226,7 @@ async def test_a_code_that_nobody_fetched_in_time_has_run_out(browser, ann, cloc
 
     assert (await browser.status()).json()["status"] == "expired"
     await browser.reload()
-    assert browser.heading == "The time is over"
+    assert browser.heading == "Time is up"
 
 
 async def test_back_after_the_sign_in_does_not_lead_to_the_site_again(browser, client, ann):
@@ -272,7 +272,7 @@ async def test_reload_without_a_cookie_begins_nothing(browser, service):
 
     await browser.reload()
 
-    assert browser.heading == "This sign-in is not known here"
+    assert browser.heading == "Sign-in not found"
     assert await sessions(service) == 1
     await browser.try_again()
     assert browser.heading == "Sign in to Shop"

@@ -165,7 +165,7 @@ async def test_deleted_link_is_not_valid_any_more(client, link, ann):
 
     answer = await ann.open(link["links"]["messenger_a"])
 
-    assert answer.message.text.startswith("This link is not valid any more.")
+    assert answer.message.text.startswith("This link is no longer valid.")
 
 
 async def test_link_of_a_disabled_project_is_not_valid(service, tenant, link, ann):
@@ -173,7 +173,7 @@ async def test_link_of_a_disabled_project_is_not_valid(service, tenant, link, an
 
     answer = await ann.open(link["links"]["messenger_a"])
 
-    assert answer.message.text.startswith("This link is not valid any more.")
+    assert answer.message.text.startswith("This link is no longer valid.")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from msgsvc_auth import changes, plugin
 from msgsvc_auth.service import SignIn
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ async def test_waiting_request_is_told_of_a_yes_in_another_process(
     question = await ann.open(session["links"]["messenger_a"])
     request = await begin_to_wait(client, session, service)
     async with asyncio.timeout(10):
-        await service.db._ear.open.wait()
+        await service.db._listener.open.wait()
     yes = question.message.buttons[0][0].data
 
     await elsewhere.inbound.receive("messenger_a", ann.pressing(yes, question.message_ref))

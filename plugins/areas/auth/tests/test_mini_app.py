@@ -10,7 +10,7 @@ import pytest
 
 from msgsvc_auth.mini_app import store
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.auth.tests.mini_apps import MESSENGERS, PAYLOAD, MiniApps, mini_apps_of
 from plugins.areas.auth.tests.test_charging import Ledger
 
@@ -276,7 +276,7 @@ async def test_a_link_that_is_gone_signs_nobody_in(
     posted = await visitor.post(PATH, json={"init_data": await mini_apps.open("telegram")})
 
     assert page.status_code == posted.status_code == 404
-    assert "This link is not valid any more." in page.text
+    assert "This link is no longer valid." in page.text
     assert "<button" not in page.text
 
 

@@ -14,7 +14,7 @@ import uvicorn
 from playwright.async_api import Browser, Page, Route, async_playwright, expect
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory, chromium
+from msgsvc_devkit.fixtures import ServiceFactory, chromium
 from plugins.areas.auth.tests.mini_apps import PAYLOAD, MiniApps, mini_apps_of
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,7 @@ import pytest
 from msgsvc_core.channels import Channel
 from msgsvc_core.channels.failures import ChannelNotReady
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def not_ready(service: Service, tenant: Tenant, monkeypatch: pytest.MonkeyPatch)
     def deep_link(_channel: Channel, _payload: str) -> str:
         raise ChannelNotReady("nobody knows who it is")
 
-    found = service.channels.all_of(tenant.project.project_id)
+    found = service.channels.list_for_project(tenant.project.project_id)
     for channel in found:
         monkeypatch.setattr(type(channel), "deep_link", deep_link)
     return found[0]

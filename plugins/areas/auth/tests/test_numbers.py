@@ -7,7 +7,7 @@ import pytest
 from msgsvc_auth.service import SignIn
 from msgsvc_core.security import SecretBox, new_number, offered
 from msgsvc_core.security.numbers import NUMBERS
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_devkit.fixtures import SECRET_KEY
 
 WRONG = "That is not the number on the page. You are not signed in to Shop."
 
@@ -59,7 +59,7 @@ async def test_bot_shows_three_numbers_and_no_yes(open_link, session, ann):
     assert set(numbers) <= set(NUMBERS)
     assert [button.text for button in cancel] == ["Cancel"]
     assert question.message.text.endswith(
-        "Press the number that the page shows. If you did not begin this yourself, press Cancel."
+        "Press the number that the page shows. If you did not start this yourself, press Cancel."
     )
     assert str(session["match_number"]) not in question.message.text
 
@@ -100,7 +100,7 @@ async def test_wrong_number_after_the_right_one_changes_nothing(open_link, sessi
     await ann.press(question, wrong_in(question, session))
 
     assert await status() == "confirmed"
-    assert ann.notice == "You are signed in already."
+    assert ann.notice == "You are already signed in."
 
 
 async def test_all_numbers_pressed_at_once_are_one_guess(open_link, session, ann, client):
@@ -139,7 +139,7 @@ async def test_no_plain_yes_confirms_a_session_with_a_number(service, tenant, se
     sign_in = service.get(SignIn)
 
     async with service.db.transaction() as tx:
-        found = await sign_in.find(tenant.project.project_id, session["session_id"], tx)
+        found = await sign_in.get(tenant.project.project_id, session["session_id"], tx)
         confirmed = await sign_in.confirm(
             tx, found, ann.channel_name, ann.user, ann.chat_id, number=number
         )

@@ -9,7 +9,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_auth.service import TRIAL
 from msgsvc_core.channels import ChannelUser
-from msgsvc_dashboard.testing import visitor
+from msgsvc_devkit.dashboard import visitor
 
 from .conftest import CALLBACK, Person
 
@@ -40,7 +40,7 @@ async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) ->
     listed = await owner.get("/sign-in")
 
     assert "<html" not in waiting.text
-    assert "Waiting for the Yes" in waiting.text
+    assert "Waiting for confirmation" in waiting.text
     assert "Exchange the code" in confirmed.text
     assert "&#34;subscriber_id&#34;: &#34;sub_" in exchanged.text
     assert "Signed in" in listed.text

@@ -8,7 +8,7 @@ from msgsvc_auth.payloads import StartPayload, link_payload, read_payload, sessi
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.kernel.errors import InvalidUrl
-from msgsvc_core.testing import settled, until
+from msgsvc_devkit import settled, until
 
 DAY_S = 24 * 3600
 

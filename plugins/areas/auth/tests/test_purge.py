@@ -6,9 +6,9 @@ from msgsvc_auth import store
 from msgsvc_auth.jobs import DAY_MS
 from msgsvc_auth.mini_app import store as mini_app_store
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.purging import Purged, purged
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.purging import Purged, purged
 
 
 async def test_sessions_go_a_step_at_a_time(

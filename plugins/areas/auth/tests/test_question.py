@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 
-LATE = "This request to sign in is no longer valid. Please begin again on the site."
-INVALID_LINK = "This link is not valid any more. Please ask the site for a new one."
+LATE = "This sign-in request is no longer valid. Please start again on the site."
+INVALID_LINK = "This link is no longer valid. Please ask the site for a new one."
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def test_yes_where_the_messenger_takes_no_button_tells_to_go_back(open_lin
     ann.channel.refusals = [DeliveryError(Reason.INVALID_MESSAGE, "Wrong HTTP URL")]
     await ann.press(question, "Yes")
 
-    back = OutgoingMessage("You are signed in to Shop. Go back to the page where you began.")
+    back = OutgoingMessage("You are signed in to Shop. Go back to the page where you started.")
     assert (ann.shown.message, (await status())["status"]) == (back, "confirmed")
 
 
@@ -138,7 +138,7 @@ async def test_yes_without_a_callback_tells_to_go_back(client, ann):
 
     assert ann.shown.message.buttons == ()
     assert ann.shown.message.text == (
-        "You are signed in to Shop. Go back to the page where you began."
+        "You are signed in to Shop. Go back to the page where you started."
     )
 
 
@@ -215,7 +215,7 @@ async def test_two_presses_of_yes_give_one_code(open_link, ann, status, events):
     assert (await status())["code"] == first
     assert len(await events("auth.completed")) == 1
     assert ann.shown == way_back
-    assert ann.notice == "You are signed in already."
+    assert ann.notice == "You are already signed in."
 
 
 async def test_presses_of_yes_at_the_same_moment_give_one_code(open_link, ann, service, events):
@@ -272,7 +272,7 @@ async def test_yes_after_the_code_was_exchanged_changes_nothing(
 
     assert (await status())["status"] == "consumed"
     assert len(await events("auth.completed")) == 1
-    assert ann.notice == "You are signed in already."
+    assert ann.notice == "You are already signed in."
 
 
 async def test_cancel_after_yes_changes_nothing(open_link, ann, status):

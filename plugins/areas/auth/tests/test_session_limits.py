@@ -9,7 +9,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_core.limits import StoredHits
 from msgsvc_core.limits.stored import SKEW_MS
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
 
 PER_HOUR = 5
 

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_core.channels import Capabilities
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import visitor
+from msgsvc_devkit.dashboard import visitor
 
 from .conftest import CALLBACK
 from .hosted import browsing

@@ -8,7 +8,7 @@ import pytest
 from msgsvc_core.channels import MessageReceived
 from plugins.areas.auth.tests.conftest import Person, SignInAs
 
-SIGNED_IN = "You are signed in to Shop. Go back to the page where you began."
+SIGNED_IN = "You are signed in to Shop. Go back to the page where you started."
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ async def test_question_names_site_browser_address_and_moment(ask, ann, link):
         "Browser: Firefox on Windows\n"
         "Address: 203.0.113.7\n"
         "Asked: just now\n\n"
-        "If you did not begin this yourself, press Cancel."
+        "If you did not start this yourself, press Cancel."
     )
 
 
@@ -119,9 +119,9 @@ async def test_wrong_client_is_refused_with_the_field_named(client, seen, field)
 
 
 def test_client_of_a_request_is_never_refused():
-    assert Client.seen("testclient", "x" * 1000).user_agent == "x" * 512
-    assert Client.seen("", "") == Client(ip=None, user_agent=None)
-    assert Client.seen("203.0.113.7", "curl/8.5").ip == "203.0.113.7"
+    assert Client.from_request("testclient", "x" * 1000).user_agent == "x" * 512
+    assert Client.from_request("", "") == Client(ip=None, user_agent=None)
+    assert Client.from_request("203.0.113.7", "curl/8.5").ip == "203.0.113.7"
 
 
 @pytest.mark.parametrize(

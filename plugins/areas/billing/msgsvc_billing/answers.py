@@ -1,4 +1,4 @@
-"""What the API shows of an account's credits, to a project that it pays for."""
+"""Responses about an account's credits, for the projects it pays for."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 
 
 class PeriodAnswer(ResponseModel):
-    """A month of the account, which begins on the day of its own beginning."""
+    """A billing month, which starts on the day of the month on which the account was created."""
 
     started_at: str
     ends_at: str

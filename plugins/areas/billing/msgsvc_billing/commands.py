@@ -40,7 +40,9 @@ def grant(
         return await billing.grant(tx, account_id, count, note)
 
     state = asyncio.run(_work(config, email, work, "billing.grant", credits=count))
-    _tell(state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs")
+    _print_state(
+        state, as_json, f"{email} has {state.balance} credits, {state.packs} of them of packs"
+    )
 
 
 @app.command()
@@ -57,7 +59,9 @@ def plan(
         return await billing.change_plan(tx, account_id, name, note)
 
     state = asyncio.run(_work(config, email, work, "billing.change_plan", plan=name))
-    _tell(state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits")
+    _print_state(
+        state, as_json, f"{email} has the plan {state.plan!r}, and {state.balance} credits"
+    )
 
 
 @app.command()
@@ -69,7 +73,7 @@ def show(email: Email, config: ConfigOption = None, as_json: Json = False) -> No
 
     state = asyncio.run(_work(config, email, work))
     until = to_rfc3339(state.period_ends_ms)
-    _tell(
+    _print_state(
         state,
         as_json,
         f"{email} has the plan {state.plan!r}; {state.allowance} credits of this month, until {until};"
@@ -93,7 +97,7 @@ async def _work(
         return state
 
 
-def _tell(state: State, as_json: bool, text: str) -> None:
+def _print_state(state: State, as_json: bool, text: str) -> None:
     if not as_json:
         typer.echo(text)
         return

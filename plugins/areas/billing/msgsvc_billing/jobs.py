@@ -1,4 +1,4 @@
-"""Background work: months begin when the one before is over, also of accounts that do nothing."""
+"""Starts billing months when the previous one is over, also for inactive accounts."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ STEP = 100
 
 
 class Renewal:
-    """The job that begins months."""
+    """The job that starts billing months."""
 
     def __init__(self, *, clock: Clock, billing: Billing) -> None:
         self._clock = clock
@@ -23,13 +23,13 @@ class Renewal:
         return JobSpec("billing.renew", self.renew, every_s=600)
 
     async def renew(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Renews all accounts whose month is over. Two who do it at once renew each one once."""
+        """Renews all accounts whose month is over. Safe to run concurrently: each is renewed once."""
         while True:
             if ctx.stopping:
                 raise Stopping
             async with ctx.transaction() as tx:
                 ended = await store.list_ended(tx, self._clock.now_ms(), STEP)
-                # In one order, as whoever charges several accounts has it.
+                # In the same lock order as charges to several accounts.
                 for state in sorted(ended, key=lambda state: state.account_id):
                     await self._billing.renew(tx, state)
             if len(ended) < STEP:

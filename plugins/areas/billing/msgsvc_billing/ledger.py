@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import Entry, LedgerFilter, Taken, Usage
+from msgsvc_billing.models import Debit, Entry, LedgerFilter, Usage
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
 from msgsvc_core.kernel.ids import new_id
@@ -22,9 +22,9 @@ async def add(tx: Tx, entry: Entry) -> None:
 async def claim(
     tx: Tx, account_id: str, operation: str, keys: Sequence[tuple[str, str, int]], now_ms: int
 ) -> set[str]:
-    """Adds a line for each (project, resource, quantity) that has none yet; returns their resources.
+    """Inserts a line for each (project, resource, quantity) without one; returns their resources.
 
-    Whoever adds the same at the same time waits, and then finds it there.
+    A concurrent insert of the same waits, and then finds the row.
     """
     named = [
         (new_id("led"), project_id, resource, str(count)) for project_id, resource, count in keys
@@ -45,8 +45,8 @@ async def claim(
     return {row["resource_id"] for row in rows}
 
 
-async def settle(
-    tx: Tx, account_id: str, operation: str, resources: Sequence[str], taken: Taken, unpaid: int
+async def adjust(
+    tx: Tx, account_id: str, operation: str, resources: Sequence[str], taken: Debit, unpaid: int
 ) -> None:
     """Says what each of these lines took, and how much of its price there was no credit for."""
     await tx.execute(
@@ -96,7 +96,7 @@ async def list_page(tx: Tx, wanted: LedgerFilter, after: str | None, limit: int)
     return [entry for entry in map(_entry, rows) if entry.at_ms >= since_ms]
 
 
-async def sums(tx: Tx, account_id: str) -> Taken:
+async def sums(tx: Tx, account_id: str) -> Debit:
     """What all lines of an account come to: what it has."""
     row = await tx.fetch_one(
         "SELECT COALESCE(SUM(allowance), 0) AS allowance, COALESCE(SUM(packs), 0) AS packs"
@@ -104,7 +104,7 @@ async def sums(tx: Tx, account_id: str) -> Taken:
         {"account_id": account_id},
     )
     assert row is not None, "an aggregate has a row"
-    return Taken(int(row["allowance"]), int(row["packs"]))
+    return Debit(int(row["allowance"]), int(row["packs"]))
 
 
 async def count_usage(

@@ -1,4 +1,4 @@
-"""How many accounts are blocked, for `/metrics`."""
+"""Metric of blocked accounts."""
 
 from prometheus_client import Gauge
 
@@ -20,7 +20,7 @@ class BillingMetrics:
             "Accounts whose credits are used up and whose days of grace are over.",
             registry=metrics.registry,
         )
-        metrics.database.questions.append(self._ask)
+        metrics.database.queries.append(self._ask)
 
     async def _ask(self, tx: Tx) -> None:
         before_ms = self._clock.now_ms() - self._settings.grace_ms

@@ -51,7 +51,7 @@ class Payer:
 
 
 @value_object
-class Taken:
+class Debit:
     """What one change took: of the allowance and of packs; below 0 it gave."""
 
     allowance: int
@@ -106,7 +106,7 @@ class LedgerFilter:
 
 @value_object
 class Customer:
-    """An account as the operator sees it: who it is, and what it has."""
+    """An account and its balance, for the operator."""
 
     account_id: str
     email: str

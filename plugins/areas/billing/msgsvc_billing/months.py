@@ -1,4 +1,4 @@
-"""Months of an account: they begin on the day of the month, and at the time, of its own beginning."""
+"""Billing months, which start on the day of the month and at the time of the account's creation."""
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta

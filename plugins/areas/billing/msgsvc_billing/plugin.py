@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -67,7 +67,7 @@ class BillingPlugin:
             charges=self._charges,
             payers=payers,
         )
-        self._billing.on_change.append(self._admission.forget)
+        self._billing.on_change.append(self._admission.clear)
         self._statements = Statements(clock=context.clock, db=context.db, payers=payers)
         self._renewal = Renewal(clock=context.clock, billing=self._billing)
         self._metrics = BillingMetrics(
@@ -95,12 +95,12 @@ class BillingPlugin:
         await self._charges.charge(tx, charge)
 
     @hookimpl
-    async def admit(self, project_id: str, tx: Tx | None) -> None:
-        await self._admission.admit(project_id, tx)
+    async def check_operation(self, project_id: str, tx: Tx | None) -> None:
+        await self._admission.check(project_id, tx)
 
     @hookimpl
-    async def price(self, tx: Tx, project_id: str, operation: str) -> int:
-        return await self._charges.price(tx, project_id, operation)
+    async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
+        return await self._charges.quote(tx, project_id, operation)
 
     @hookimpl
     async def decide_plan(self, tx: Tx, account_id: str) -> Plan:

@@ -23,7 +23,7 @@ router = Router(area="billing", owners_only=True)
 
 @router.get("/v1/billing")
 async def get_billing(ctx: Context, billing: Billing, statements: Statements) -> BillingAnswer:
-    """Shows the plan, the credits that are left, and whether paid operations go on."""
+    """Shows the plan, the remaining credits, and whether paid operations are allowed."""
     state = await billing.paying_for(ctx.tx, ctx.project_id)
     if state is None:
         return unbilled()
@@ -38,19 +38,19 @@ async def get_billing(ctx: Context, billing: Billing, statements: Statements) ->
 
 @router.get("/v1/billing/ledger", errors=(BadRequest,))
 async def list_ledger(ctx: Context, query: LedgerQuery, statements: Statements) -> LedgerAnswer:
-    """Lists what was charged for this project, newest first, one line for each operation."""
+    """Lists the charges of this project, newest first, one entry per operation."""
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return LedgerAnswer(data=[], next_cursor=None)
     wanted = LedgerFilter(account_id, ctx.project_id, query.operation, query.since)
-    found = await statements.page(ctx.tx, wanted, query.after, query.most)
+    found = await statements.page(ctx.tx, wanted, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return LedgerAnswer(data=[EntryAnswer.of(entry) for entry in page], next_cursor=following)
 
 
 @router.get("/v1/billing/usage")
 async def get_usage(ctx: Context, query: UsageQuery, statements: Statements) -> DaysAnswer:
-    """Shows what this project used, by day and operation."""
+    """Shows the project's usage, by day and operation."""
     account_id = await statements.payer_of(ctx.tx, ctx.project_id)
     if account_id is None:
         return DaysAnswer(data=[])

@@ -14,11 +14,11 @@ from msgsvc_billing.models import (
     PACK_WITHDRAWN,
     PLAN_CHANGED,
     Customer,
+    Debit,
     Entry,
     Payer,
     Standing,
     State,
-    Taken,
 )
 from msgsvc_billing.months import period_at
 from msgsvc_billing.payers import Payers
@@ -54,7 +54,7 @@ class Billing:
         self.settings = settings
         self._accounts = accounts
         self._payers = payers
-        #: Called after a commit that may have ended, or begun, that an account is blocked.
+        #: Called after a commit that may have blocked or unblocked an account.
         self.on_change: list[Callable[[], None]] = []
 
     # ---- what an account has --------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Billing:
         return self.settings.terms(plan).monthly_credits is None
 
     async def plan_of(self, tx: Tx, account_id: str) -> Plan:
-        """What an account may do by its plan. Who runs the installation is sold nothing."""
+        """The plan's terms of an account. Operators are not limited."""
         state = await store.find(tx, account_id)
         plan = self.settings.plan(self.settings.default_plan if state is None else state.plan)
         if self.settings.operators_limited:
@@ -136,7 +136,9 @@ class Billing:
         Raises `NotFound`, `ValidationFailed`, and `Conflict` where there are not so many.
         """
         if not 0 < abs(count) <= MOST_CREDITS:
-            raise ValidationFailed(f"credits: 1 to {MOST_CREDITS}, or as many below 0")
+            raise ValidationFailed(
+                "1 to {limit}, or as many below 0", field="credits", limit=MOST_CREDITS
+            )
         state = await self.opened(tx, account_id)
         changed = await store.add_packs(
             tx,
@@ -146,19 +148,19 @@ class Billing:
             now_ms=self._clock.now_ms(),
         )
         if changed is None:
-            raise Conflict("credits: the account's packs do not hold as many")
+            raise Conflict("the account's packs do not hold as many", field="credits")
         operation = PACK_GRANTED if count > 0 else PACK_WITHDRAWN
-        await self.note(tx, account_id, operation, changed[0], note=_checked(note))
+        await self.record(tx, account_id, operation, changed[0], note=_checked(note))
         return self._changed(tx, changed[1])
 
     async def change_plan(self, tx: Tx, account_id: str, plan: str, note: str = "") -> State:
-        """Changes the plan at once. What was used this month counts for the new plan.
+        """Changes the plan immediately. This month's usage counts for the new plan.
 
-        Raises `NotFound`, `ValidationFailed` for no plan, and `Conflict` for the plan that it is.
+        Raises `NotFound`, `ValidationFailed` for an unknown plan, and `Conflict` for the current plan.
         """
         if plan not in self.settings.plans:
             known = ", ".join(sorted(self.settings.plans))
-            raise ValidationFailed(f"plan: must be one of {known}")
+            raise ValidationFailed("must be one of {choices}", field="plan", choices=known)
         before = await self.opened(tx, account_id)
         now_ms = self._clock.now_ms()
         granted = self.settings.terms(plan).monthly_credits
@@ -166,13 +168,13 @@ class Billing:
             tx, account_id, plan, granted or 0, unlimited=granted is None, now_ms=now_ms
         )
         if changed is None:
-            raise Conflict(f"plan: it is {plan!r} already")
+            raise Conflict("it is {plan!r} already", field="plan", plan=plan)
         said = f"{before.plan} -> {plan}" + (f": {note}" if _checked(note) else "")
-        await self.note(tx, account_id, PLAN_CHANGED, changed[0], note=said)
+        await self.record(tx, account_id, PLAN_CHANGED, changed[0], note=said)
         return self._changed(tx, changed[1])
 
     async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
-        """Up to `limit` accounts, the newest first, and what they have; `search` begins their e-mail."""
+        """Up to `limit` accounts with their balances, newest first; `search` is a prefix of their e-mail."""
         accounts = await self._accounts.page(tx, search.strip().lower(), after, limit)
         states = await store.find_many(tx, [account.account_id for account in accounts])
         return [self._customer(account, states.get(account.account_id)) for account in accounts]
@@ -180,7 +182,7 @@ class Billing:
     # ---- months ---------------------------------------------------------------------------------
 
     async def renew(self, tx: Tx, before: State) -> State:
-        """Begins the month of now, of an account whose month is over, unless somebody did."""
+        """Starts the current month of an account whose month is over, unless that has been done."""
         now_ms = self._clock.now_ms()
         fresh = self._fresh(before, now_ms)
         unlimited = self.is_unlimited(before.plan)
@@ -192,8 +194,8 @@ class Billing:
         taken, state = changed
         month = str(fresh.period_started_ms)
         if taken.allowance:
-            await self.note(tx, before.account_id, EXPIRED, taken, month)
-        await self._note_granted(tx, state)
+            await self.record(tx, before.account_id, EXPIRED, taken, month)
+        await self._record_granted(tx, state)
         log.info("billing_month_begun", account_id=state.account_id, credits=state.granted)
         return self._changed(tx, state)
 
@@ -201,7 +203,7 @@ class Billing:
         account = await self._accounts.find(tx, account_id)
         state = self._begun(account_id, account.created_at_ms)
         if await store.insert(tx, state):
-            await self._note_granted(tx, state)
+            await self._record_granted(tx, state)
 
     def _customer(self, account: AccountSummary, state: State | None) -> Customer:
         return Customer(
@@ -234,12 +236,12 @@ class Billing:
 
     # ---- the ledger -----------------------------------------------------------------------------
 
-    async def note(
+    async def record(
         self,
         tx: Tx,
         account_id: str,
         operation: str,
-        taken: Taken,
+        taken: Debit,
         resource_id: str = "",
         note: str = "",
     ) -> None:
@@ -259,10 +261,10 @@ class Billing:
         )
         await ledger.add(tx, entry)
 
-    async def _note_granted(self, tx: Tx, state: State) -> None:
+    async def _record_granted(self, tx: Tx, state: State) -> None:
         if state.granted:
             month = str(state.period_started_ms)
-            await self.note(tx, state.account_id, GRANTED, Taken(-state.granted, 0), month)
+            await self.record(tx, state.account_id, GRANTED, Debit(-state.granted, 0), month)
 
     def _changed(self, tx: Tx, state: State) -> State:
         for told in self.on_change:
@@ -284,5 +286,7 @@ class Billing:
 def _checked(note: str) -> str:
     """Raises `ValidationFailed`."""
     if len(note) > NOTE_LENGTH or not note.isprintable():
-        raise ValidationFailed(f"note: at most {NOTE_LENGTH} characters on one line")
+        raise ValidationFailed(
+            "at most {limit} characters on one line", field="note", limit=NOTE_LENGTH
+        )
     return note

@@ -19,7 +19,7 @@ class PlanSettings(Section):
     )
     max_projects: int | None = Field(None, ge=1, description="Projects of the account.")
     max_members: int | None = Field(None, ge=1, description="Active members of each project.")
-    csv_export: bool = Field(True, description="Whether lists can be saved as CSV.")
+    csv_export: bool = Field(True, description="Whether CSV export is available.")
 
 
 def _shipped() -> dict[str, PlanSettings]:
@@ -49,7 +49,7 @@ class BillingSettings(Section):
         3,
         ge=0,
         le=365,
-        description="Days for which paid operations go on after the last credit is spent.",
+        description="Grace period: days for which paid operations continue after the last credit.",
     )
     prices: dict[str, Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
         default_factory=dict,

@@ -1,4 +1,4 @@
-"""What is shown of an account to who looks at it: the lines of its ledger, and what it used."""
+"""Statements of an account: its ledger and its usage."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from msgsvc_billing.models import DAY_MS, Entry, LedgerFilter, State, Usage
 from msgsvc_billing.payers import Payers
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
-from msgsvc_core.kernel.csv import BOM, harmless, lines
+from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 
 #: Lines that are read, and sent, at a time.
 CHUNK = 1000
@@ -91,7 +91,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
         to_rfc3339(entry.at_ms),
         entry.project_id or "",
         entry.operation,
-        harmless(entry.resource_id),
+        escape_formula(entry.resource_id),
         *map(str, numbers),
-        harmless(entry.note),
+        escape_formula(entry.note),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import State, Taken
+from msgsvc_billing.models import Debit, State
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
 
@@ -40,9 +40,7 @@ async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, State]:
     return {row["account_id"]: _state(row) for row in rows}
 
 
-async def find_owners(
-    tx: Tx, project_ids: Sequence[str]
-) -> dict[str, tuple[str, State | None]]:
+async def find_owners(tx: Tx, project_ids: Sequence[str]) -> dict[str, tuple[str, State | None]]:
     """The account that owns each project, and what it has; by project, without those of nobody."""
     rows = await tx.fetch_all(
         f"SELECT p.project_id, p.account_id AS owner_id, {_COLUMNS}"
@@ -81,7 +79,7 @@ async def insert(tx: Tx, state: State) -> bool:
     )
 
 
-async def take(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Taken, State] | None:
+async def debit(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Debit, State] | None:
     """Takes `cost`, or as much of it as there is, and says if that was the last.
 
     None if the account's month is over, or it has none.
@@ -97,9 +95,9 @@ async def take(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Taken, 
     )
 
 
-async def give_back(
+async def refund(
     tx: Tx, account_id: str, allowance: int, packs: int, taken_at_ms: int
-) -> tuple[Taken, State] | None:
+) -> tuple[Debit, State] | None:
     """Gives back what was taken then; of an allowance of a month that is over there is nothing to give."""
     used = (
         "used - CASE WHEN :taken_at_ms < period_started_ms THEN 0 WHEN used < :allowance THEN used"
@@ -123,7 +121,7 @@ async def give_back(
 
 async def add_packs(
     tx: Tx, account_id: str, count: int, *, unlimited: bool, now_ms: int
-) -> tuple[Taken, State] | None:
+) -> tuple[Debit, State] | None:
     """Adds credits that stay; below 0 it takes them. None if there are not so many."""
     return await _change(
         tx,
@@ -142,8 +140,8 @@ async def add_packs(
 
 async def renew(
     tx: Tx, before: State, fresh: State, *, unlimited: bool, now_ms: int
-) -> tuple[Taken, State] | None:
-    """Begins another month; what was left of the one before is gone. None if somebody else did."""
+) -> tuple[Debit, State] | None:
+    """Starts another month and forfeits what was left of the previous one. None if that has been done."""
     return await _change(
         tx,
         f"took_allowance = {_LEFT}, took_packs = 0, granted = :granted, used = 0,"
@@ -166,7 +164,7 @@ async def renew(
 
 async def set_plan(
     tx: Tx, account_id: str, plan: str, granted: int, *, unlimited: bool, now_ms: int
-) -> tuple[Taken, State] | None:
+) -> tuple[Debit, State] | None:
     """What was used of this month counts for the new plan. None if it is the plan already."""
     left = "CASE WHEN :granted > used THEN :granted - used ELSE 0 END"
     return await _change(
@@ -207,7 +205,7 @@ async def count_exhausted(tx: Tx, before_ms: int) -> int:
 
 async def _change(
     tx: Tx, changes: str, condition: str, params: Mapping[str, Any]
-) -> tuple[Taken, State] | None:
+) -> tuple[Debit, State] | None:
     row = await tx.fetch_one(
         f"UPDATE billing_accounts SET {changes} WHERE account_id = :account_id AND {condition}"
         f" RETURNING took_allowance, took_packs, {_COLUMNS.replace('b.', '')}",
@@ -215,7 +213,7 @@ async def _change(
     )
     if row is None:
         return None
-    return Taken(row["took_allowance"], row["took_packs"]), _state(row)
+    return Debit(row["took_allowance"], row["took_packs"]), _state(row)
 
 
 def _state(row: Row) -> State:

@@ -10,8 +10,8 @@ from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit.fixtures import ServiceFactory
 
 #: For `make_service`.
 WITH_BILLING: dict[str, Any] = {

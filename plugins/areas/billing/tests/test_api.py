@@ -10,9 +10,9 @@ from msgsvc_auth import plugin as auth
 from msgsvc_billing import plugin
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
 
 

@@ -9,9 +9,9 @@ from msgsvc_billing import ledger, store
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import Charge
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
 
 PRICED: dict[str, Any] = {"billing": {"prices": {"broadcast.message": 2, "ticket.reply": 3}}}
@@ -209,12 +209,12 @@ async def test_blocked_accounts_are_counted_for_who_runs_the_installation(
 ) -> None:
     await payer.spend_all()
     async with payer.service.db.read() as tx:
-        for ask in payer.service.metrics.database.questions:
+        for ask in payer.service.metrics.database.queries:
             await ask(tx)
     in_grace, _ = await payer.service.metrics.scrape()
     clock.advance(3 * DAY)
     async with payer.service.db.read() as tx:
-        for ask in payer.service.metrics.database.questions:
+        for ask in payer.service.metrics.database.queries:
             await ask(tx)
     blocked = payer.service.metrics.registry.get_sample_value("msgsvc_billing_blocked_accounts")
 

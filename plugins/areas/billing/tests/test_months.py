@@ -9,8 +9,8 @@ from msgsvc_billing.jobs import Renewal
 from msgsvc_billing.months import period_at
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import BillingBlocked
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
 
 

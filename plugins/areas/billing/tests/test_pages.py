@@ -5,11 +5,11 @@ import pytest
 from msgsvc_billing import plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_dashboard.testing import Visitor, stranger, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin as dashboard
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import Visitor, stranger, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, Payer
 
 HOSTILE = '"><img src=x onerror=alert(1)>{{7*7}}'
@@ -43,15 +43,15 @@ async def test_an_owner_sees_what_is_left_and_what_is_about_to_end(
 
     assert "60 of 100" in fine
     assert '<rect class="bar"' in fine
-    assert "The credits are used up" not in fine
-    assert "Until 18 Jan 2026, 12:00 everything goes on" in in_grace
+    assert "You are out of credits" not in fine
+    assert "Everything keeps working until 18 Jan 2026, 12:00" in in_grace
     assert "Paid operations are blocked" in blocked
 
 
 async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_it(
     service: Service, owner: Visitor, payer: Payer, clock: FakeClock
 ) -> None:
-    assert "Nothing is charged yet" in (await owner.get("/billing/ledger")).text
+    assert "No charges yet" in (await owner.get("/billing/ledger")).text
     for number in range(51):
         await payer.charge(f"ses_first_{number}")
     clock.advance(DAY)
@@ -63,7 +63,7 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     assert "ses_late" in first
     assert "ses_first_0<" not in first
     assert "ses_first_0<" in second
-    assert "Credits of the month" in second
+    assert "Monthly credits" in second
     since = (await owner.get("/billing/ledger", since="2026-01-16")).text
     assert "ses_late" in since
     assert "ses_first_50" not in since
@@ -73,9 +73,9 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     there = (await owner.get("/billing/ledger", since="2026-01-16")).text
     assert "ses_first_50" in there
     none = (await owner.get("/billing/ledger", operation="otp.send")).text
-    assert "Nothing of that kind" in none
+    assert "No matches" in none
     wrong = await owner.get("/billing/ledger", since=HOSTILE)
-    assert "must be one" in wrong.text
+    assert "enter a date" in wrong.text
     assert "<img" not in wrong.text
     assert (await owner.get("/billing/ledger/export")).status_code == 303
     await payer.change_plan("basic")
@@ -129,8 +129,8 @@ async def test_a_project_of_the_operator_says_that_nobody_pays(
         )
         await service.get(Accounts).give_project(tx, owner.project_id, None)
 
-    assert "Nobody is billed" in (await member.get("/billing")).text
-    assert "Nothing is charged yet" in (await member.get("/billing/ledger")).text
+    assert "This project is not billed" in (await member.get("/billing")).text
+    assert "No charges yet" in (await member.get("/billing/ledger")).text
 
 
 async def test_the_operator_finds_an_account_gives_it_credits_and_changes_its_plan(

@@ -16,12 +16,12 @@ class BroadcastBody(MailingMessage):
     """A message to an audience, now or at `send_at`."""
 
     audience: Audience
-    send_at: MomentMs | None = Field(None, description="When to begin; without it, now.")
+    send_at: MomentMs | None = Field(None, description="Start time (default: now).")
     messages_per_minute: int | None = Field(
-        None, ge=1, le=1_000_000, description="At most so many in any minute, evenly spread."
+        None, ge=1, le=1_000_000, description="Maximum messages per minute, evenly spread."
     )
     dry_run: bool = Field(
-        False, description="Only say how many would get it, and for how many credits."
+        False, description="Validate only: return the number of recipients and the credits."
     )
 
     def to_message(self) -> MailingMessage:

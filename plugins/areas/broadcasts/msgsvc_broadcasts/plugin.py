@@ -1,4 +1,4 @@
-"""The plugin's door: what it adds to a service."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -52,4 +52,4 @@ class BroadcastsPlugin:
 
     @hookimpl
     async def on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
-        await self._broadcasts.ended(tx, mailing)
+        await self._broadcasts.emit_finished(tx, mailing)

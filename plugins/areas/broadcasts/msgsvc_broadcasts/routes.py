@@ -35,9 +35,9 @@ async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -
 async def list_broadcasts(
     ctx: Context, query: BroadcastQuery, mailings: Mailings, clock: Clock
 ) -> BroadcastList:
-    """Lists the project's broadcasts, newest first. What was scheduled to an audience is found by its id."""
+    """Lists the project's broadcasts, newest first. Scheduled ones are found by their id."""
     found = await mailings.page(
-        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.most
+        ctx.tx, ctx.project_id, SOURCE, query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda mailing: mailing.job_id)
     return BroadcastList(
@@ -49,23 +49,23 @@ async def list_broadcasts(
 async def get_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
-    """Shows how far a broadcast is, and how long it will take.
+    """Shows the progress of a broadcast and the estimated time left.
 
     This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
     """
-    return _answer(mailings, clock, await broadcasts.find(ctx.tx, ctx.project_id, job_id))
+    return _answer(mailings, clock, await broadcasts.get(ctx.tx, ctx.project_id, job_id))
 
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
 async def cancel_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
-    """Ends a broadcast before its time. Who is being sent to at the moment still gets it.
+    """Cancels a broadcast. Deliveries in progress are completed.
 
     `broadcast.cancelled` tells when nothing of it is on its way any more; `finished_at` is null until
     then. Who has not got it is `skipped`.
     """
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.cancel(ctx.tx, ctx.project_id, job_id))
 
 
@@ -73,8 +73,8 @@ async def cancel_broadcast(
 async def pause_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
-    """Holds a running broadcast. Who is being sent to at the moment still gets it."""
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    """Pauses a running broadcast. Deliveries in progress are completed."""
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.pause(ctx.tx, ctx.project_id, job_id))
 
 
@@ -82,8 +82,8 @@ async def pause_broadcast(
 async def resume_broadcast(
     ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
-    """Has a paused broadcast go on from where it was."""
-    await broadcasts.find(ctx.tx, ctx.project_id, job_id)
+    """Resumes a paused broadcast."""
+    await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.resume(ctx.tx, ctx.project_id, job_id))
 
 
@@ -96,7 +96,7 @@ async def resume_broadcast(
 async def resend_broadcast_to_unknown(
     ctx: Context, job_id: str, broadcasts: Broadcasts
 ) -> BroadcastAccepted:
-    """Sends an ended broadcast again to those of whom nobody knows whether they got it.
+    """Resends a finished broadcast to the recipients whose outcome is unknown.
 
     That are the recipients with the status `unknown`, who are never sent to twice by themselves. It is
     a broadcast of its own, and can be asked for once.
@@ -108,13 +108,13 @@ async def resend_broadcast_to_unknown(
 async def list_broadcast_recipients(
     ctx: Context, job_id: str, query: RecipientQuery, mailings: Mailings, broadcasts: Broadcasts
 ) -> RecipientList:
-    """Lists who is in the audience of a broadcast, and what became of it for each.
+    """Lists the recipients of a broadcast and the outcome for each.
 
     Nobody is listed before it begins, and after `recipients_until`; who has been erased is not listed
     any more.
     """
-    mailing = await broadcasts.find(ctx.tx, ctx.project_id, job_id)
-    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.most)
+    mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
+    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
 

@@ -37,13 +37,13 @@ class Broadcasts:
             counted = await self._mailings.count(tx, project_id, new)
             cost = await self._mailings.cost(tx, project_id, counted.reachable)
             return BroadcastAccepted(total=counted.total, credits=cost)
-        return _taken(await self._mailings.start(tx, project_id, new))
+        return _accepted(await self._mailings.start(tx, project_id, new))
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
-        """Whether a broadcast of that id was taken before; who asks at the same time waits for `tx`."""
+        """Whether a broadcast with that id exists; a concurrent request with the same id waits for `tx`."""
         await tx.lock(f"broadcast {job_id} of {project_id}")
         try:
-            await self.find(tx, project_id, job_id)
+            await self.get(tx, project_id, job_id)
         except NotFound:
             return False
         return True
@@ -53,24 +53,24 @@ class Broadcasts:
 
         Raises what `Mailings.resend_unknown` does.
         """
-        await self.find(tx, project_id, job_id)
+        await self.get(tx, project_id, job_id)
         mailing = await self._mailings.resend_unknown(tx, project_id, job_id)
-        return _taken(mailing)
+        return _accepted(mailing)
 
-    async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """A broadcast, or what was scheduled to an audience: whoever has its id may watch and stop it.
+    async def get(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        """A broadcast, or a scheduled message to an audience, which can be watched and stopped here too.
 
         Raises `NotFound`, for another project's as well.
         """
         return await self._mailings.find(tx, project_id, job_id)
 
-    async def ended(self, tx: Tx, mailing: Mailing) -> None:
-        """Tells the project that a broadcast has ended."""
+    async def emit_finished(self, tx: Tx, mailing: Mailing) -> None:
+        """Emits the event that a broadcast has ended."""
         if mailing.source == SOURCE:
             await self._events.emit(
                 tx, mailing.project_id, f"broadcast.{mailing.status}", mailing.event_fields()
             )
 
 
-def _taken(mailing: Mailing) -> BroadcastAccepted:
+def _accepted(mailing: Mailing) -> BroadcastAccepted:
     return BroadcastAccepted(job_id=mailing.job_id, status=mailing.status, total=mailing.total)

@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_broadcasts import plugin
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import RecordingChannel, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 PLUGINS = [("broadcasts", plugin)]
 

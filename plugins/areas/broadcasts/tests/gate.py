@@ -10,8 +10,8 @@ from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import RecordingChannel, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import LIMITS, PLUGINS, add, take
 

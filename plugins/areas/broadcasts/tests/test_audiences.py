@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import expansion
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import RecordingChannel
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import PLUGINS, AddPeople, add, counts, ended, give, recipients, take
 

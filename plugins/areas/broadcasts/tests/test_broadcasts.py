@@ -5,7 +5,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
 
 from .conftest import AddPeople, counts, ended, events, recipients, shown, take
 

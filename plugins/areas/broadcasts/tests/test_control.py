@@ -9,8 +9,8 @@ from msgsvc_core.channels import OutgoingMessage, Pace
 from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.mailings import store
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, recipients, shown, take
 from .gate import PEOPLE, Gate, gate_of, gated, post, under_way

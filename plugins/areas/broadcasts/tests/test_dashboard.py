@@ -8,11 +8,11 @@ import pytest
 from msgsvc_broadcasts import plugin
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing.channel import RecordingChannel
-from msgsvc_dashboard.testing import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_sandbox import plugin as sandbox
 from msgsvc_dashboard.accounts import Accounts
+from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_sandbox import plugin as sandbox
 
 from .conftest import AddPeople, ended, give, take
 
@@ -123,10 +123,10 @@ async def test_what_is_uncertain_is_shown_apart_from_what_failed(
     afterwards = await admin.get(f"/broadcasts/{job_id}")
 
     for page in (shown, listed):
-        assert legend(page) == ["4 of 4", "Sent 2", "Failed 1", "Uncertain 1"]
-    assert "can&#39;t tell whether they got it" in shown.text
-    assert "Send again to the uncertain ones" in shown.text
-    assert "Send again to the uncertain ones" not in afterwards.text
+        assert legend(page) == ["4 of 4", "Sent 2", "Failed 1", "Unknown 1"]
+    assert "the outcome is unknown" in shown.text
+    assert "Resend to recipients with an unknown outcome" in shown.text
+    assert "Resend to recipients with an unknown outcome" not in afterwards.text
 
 
 def legend(page: Any) -> list[str]:
@@ -168,7 +168,7 @@ async def test_a_scheduled_broadcast_says_when_it_goes_out_by_the_clock_of_who_r
 
     for page in pages:
         said = " ".join(re.sub("<[^>]+>", "", page.text).split())
-        assert re.search("Goes out ?15 Jan 2026, 16:00 Europe/Berlin", said)
+        assert re.search("(Scheduled for|Send time) ?15 Jan 2026, 16:00 Europe/Berlin", said)
         assert "Scheduled" in said
 
 

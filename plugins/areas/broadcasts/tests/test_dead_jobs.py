@@ -10,8 +10,8 @@ from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, recipients, shown, take
 from .gate import Gate, gate_of, gated, post, under_way
@@ -41,7 +41,7 @@ async def test_broadcast_that_could_not_begin_is_paused_and_can_be_resumed(
     job_id = await take(tenant.client)
     async with still.db.transaction() as tx:
         await tx.execute("DELETE FROM core_jobs")
-        await still.dead_mailings.bury(tx, _job(tenant, job_id, EXPAND_JOB), "boom")
+        await still.dead_mailings.dead_letter(tx, _job(tenant, job_id, EXPAND_JOB), "boom")
     paused = await shown(tenant.client, job_id)
 
     resumed = (await post(tenant.client, job_id, "resume")).json()
@@ -143,7 +143,7 @@ async def test_cancelled_broadcast_whose_job_dies_ends_all_the_same(
     await post(tenant.client, job_id, "cancel")
 
     async with service.db.transaction() as tx:
-        await service.dead_mailings.bury(
+        await service.dead_mailings.dead_letter(
             tx, _job(tenant, job_id, SEND_JOB, lane_of("messenger_a")), "boom"
         )
     done = await shown(tenant.client, job_id)

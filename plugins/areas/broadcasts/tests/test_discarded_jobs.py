@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.mailings.service import EXPAND_JOB
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 from .conftest import add, counts, ended, shown, take
 from .gate import gate_of, gated, post

@@ -9,7 +9,7 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.mailings import sending, store
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
 
 from .conftest import AddPeople, counts, ended, shown, take
 

@@ -11,8 +11,8 @@ from msgsvc_core.mailings import purging
 from msgsvc_core.mailings.models import RecipientStatus
 from msgsvc_core.mailings.recipients import list_page
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import Tenant
 
 from .conftest import AddPeople, add, counts, ended, events, recipients, shown, take
 

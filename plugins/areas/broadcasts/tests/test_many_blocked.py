@@ -14,8 +14,8 @@ from msgsvc_core.db import Deadlock, retrying
 from msgsvc_core.mailings import outcomes
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, until
-from msgsvc_core.testing.fixtures import Tenant, tenant_of
+from msgsvc_devkit import FakeClock, RecordingChannel, until
+from msgsvc_devkit.fixtures import Tenant, tenant_of
 
 from .conftest import AddPeople, add, counts, ended, recipients, take
 

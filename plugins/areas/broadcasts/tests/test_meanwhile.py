@@ -9,8 +9,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import add, counts, ended, events, give, recipients, shown, take
 from .gate import PEOPLE, Gate, begun, gate_of, gated, post, under_way

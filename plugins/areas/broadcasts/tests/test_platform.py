@@ -13,8 +13,8 @@ from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock, RecordingChannel, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
 
 from .conftest import (
     LIMITS,

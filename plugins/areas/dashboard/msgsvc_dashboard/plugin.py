@@ -257,9 +257,7 @@ def _account_parts(context: PluginContext, settings: AccountSettings) -> Account
             audit=audit,
             second_factor=second_factor,
             messenger_sign_in=messenger_sign_in,
-            throttle=Throttle(
-                secrets=context.secrets, settings=settings, limiter=context.limiter
-            ),
+            throttle=Throttle(secrets=context.secrets, settings=settings, limiter=context.limiter),
         ),
         team=Team(members=context.members, account_links=account_links),
     )

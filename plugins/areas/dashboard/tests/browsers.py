@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx2
 
-from msgsvc_dashboard.accounts import Account, Accounts, SignIn
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Account, Accounts, SignIn
 
 PASSWORD = "a winter evening by the sea"
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from msgsvc_dashboard.accounts import Accounts, totp
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_dashboard.testing import Visitor, stranger
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import Accounts, totp
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import Visitor, stranger
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 from plugins.areas.dashboard.tests.test_team import link_in
 
@@ -81,9 +81,9 @@ async def test_who_came_by_a_link_is_told_how_to_come_back_until_they_can(servic
     after = await visitor.get("/dashboard/account/projects")
     await visitor.client.aclose()
 
-    assert "it works only once" in told.text
-    assert "it works only once" in told_inside.text
-    assert "it works only once" not in after.text
+    assert "one-time link" in told.text
+    assert "one-time link" in told_inside.text
+    assert "one-time link" not in after.text
 
 
 async def test_browsers_are_listed_and_signed_out(service: Service) -> None:
@@ -236,7 +236,7 @@ async def test_a_project_is_made_and_one_leads_straight_there(service: Service) 
     messenger = await ann.post("/dashboard/account/messengers", {"password": PASSWORD})
     await ann.client.aclose()
 
-    assert "You have no project yet" in empty.text
+    assert "You have no projects yet" in empty.text
     assert (refused.status_code, "x" * 65 in refused.text) == (400, True)
     assert inside.status_code == 200
     assert "Book shop" in inside.text

@@ -8,13 +8,13 @@ from urllib.parse import urlencode
 import pytest
 
 from msgsvc_billing import plugin as billing
-from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import Accounts, Team
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Serv
     project = await service.projects.create("Shop")
     admin = await visitor(service, project.project_id, "admin")
     async with service.db.transaction() as tx:
-        mine = await service.members.of_account(tx, project.project_id, admin.account_id)
+        mine = await service.members.find_by_account(tx, project.project_id, admin.account_id)
         boss = await service.get(Accounts).create(tx, email="boss@x.example", name="Boss")
         owner, _token = await service.get(Team).invite(
             tx,
@@ -88,7 +88,7 @@ async def test_an_admin_becomes_no_owner_by_an_api_keys_name_email_or_link(
     led_away = await client.patch(path, json={"email": "eve@x.example"}, headers=headers)
     linked = await client.post(f"{path}/link", json={}, headers=headers)
     async with service.db.read() as tx:
-        after = await service.members.find(tx, project.project_id, boss.member_id)
+        after = await service.members.get(tx, project.project_id, boss.member_id)
     await client.aclose()
 
     assert [each.status_code for each in (renamed, led_away, linked)] == [409] * 3
@@ -113,7 +113,7 @@ async def test_an_admin_sees_no_billing_by_an_api_key(make_service: ServiceFacto
     assert by_owner == [200] * 4
     assert asked.status_code == 400
     assert ['value="billing"' in text for text in offered] == [False, True]
-    assert "everything that admins may" in offered[1]
+    assert "everything admins may do" in offered[1]
 
 
 async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service: Service) -> None:
@@ -126,7 +126,7 @@ async def test_a_key_for_some_areas_of_which_none_is_chosen_is_not_made(service:
     await owner.client.aclose()
 
     assert (refused.status_code, unknown.status_code) == (400, 400)
-    assert "at least one area" in refused.text
+    assert "at least one scope" in refused.text
     assert kept == []
 
 
@@ -145,7 +145,7 @@ async def test_who_is_removed_or_signed_out_while_they_send_a_form_changes_nothi
             yield form[:9]
             async with service.db.transaction() as tx:
                 if removed:
-                    mine = await service.members.of_account(tx, who.project_id, who.account_id)
+                    mine = await service.members.find_by_account(tx, who.project_id, who.account_id)
                     assert mine is not None
                     await service.get(Team).remove(tx, who.project_id, mine.member_id, by="owner")
                 else:
@@ -183,7 +183,7 @@ async def test_an_admin_takes_no_owners_email_and_speaks_for_none_in_messengers(
     changed = await admin.post(path, typed)
     linked = await admin.post(f"{path}/messenger")
     async with service.db.read() as tx:
-        kept = await service.members.find(tx, project.project_id, boss.member_id)
+        kept = await service.members.get(tx, project.project_id, boss.member_id)
     await admin.client.aclose()
 
     assert (changed.status_code, linked.status_code) == (403, 403)

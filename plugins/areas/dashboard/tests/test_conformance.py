@@ -1,7 +1,7 @@
 """The plugin keeps the contract of plugins."""
 
-from msgsvc_core.testing import PluginContract
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import PluginContract
 
 
 class TestDashboard(PluginContract):

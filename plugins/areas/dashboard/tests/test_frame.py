@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from msgsvc_dashboard.testing import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 

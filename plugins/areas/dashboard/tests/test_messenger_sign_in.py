@@ -3,13 +3,13 @@
 import re
 from typing import Any
 
-from msgsvc_dashboard.accounts.models import Browser as Asking
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Browser as Asking
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import Browser, browsing, new_account
 
 ANN = ChannelUser("1001", "Ann", "ann_k", "en")

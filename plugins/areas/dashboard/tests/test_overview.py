@@ -7,11 +7,11 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_dashboard.testing import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.overview import Counts
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 

@@ -7,10 +7,10 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_dashboard.testing import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit import settled
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 
@@ -131,7 +131,7 @@ async def test_an_invitation_shows_a_link_and_a_code_for_each_messenger(
     assert refused.status_code == 400
     assert 'value="a,b!"' in refused.text
     async with service.db.read() as tx:
-        tags = await service.tags.all_of(tx, owner.project_id, 1)
+        tags = await service.tags.list_all(tx, owner.project_id, 1)
     assert [tag.name for tag in tags] == ["shop", "spring"]
 
 
@@ -168,7 +168,7 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
     assert wrong.status_code == 400
     assert "buttons[0][0].url" in wrong.text
     assert "**Sale** &lt;b&gt;</textarea>" in wrong.text
-    assert "Was sent" in shown
+    assert "Sent" in shown
     assert at.rpartition("/")[2] in listed
     assert (edited.status_code, deleted.status_code) == (303, 303)
     assert "Deleted" in after
@@ -190,7 +190,7 @@ async def test_a_tag_is_made_renamed_and_deleted(service: Service, owner: Visito
     assert (again.status_code, wrong.status_code) == (409, 400)
     assert 'value="&lt;script&gt;' in wrong.text
     assert (renamed.status_code, deleted.status_code, missing.status_code) == (303, 303, 404)
-    assert "1 subscriber carries it" in listed
+    assert "1 subscriber loses this tag" in listed
     assert "Важные" not in (await owner.get("/tags")).text
 
 
@@ -208,9 +208,9 @@ async def test_deleting_a_permission_asks_for_the_number_of_those_who_granted_it
     deleted = await owner.post("/permissions/news/delete", {"confirmed": "2"})
     gone = await owner.get("/permissions/news")
 
-    assert "1 active subscriber granted it. Type that number" in asked
+    assert "1 active subscriber granted it. Enter that number" in asked
     assert (too_few.status_code, no_number.status_code) == (409, 400)
-    assert "2 active subscribers granted it. Type that number" in too_few.text
+    assert "2 active subscribers granted it. Enter that number" in too_few.text
     assert (still_there.status_code, deleted.status_code, gone.status_code) == (200, 303, 404)
 
 
@@ -222,7 +222,7 @@ async def test_a_permissions_texts_are_changed_per_language(
     empty = await owner.post("/permissions/news", {"title-en": " "})
     changed = await owner.post("/permissions/news", {"title-en": "News", "title-ru": "Новости"})
     async with service.db.read() as tx:
-        permission = await service.permissions.find(tx, owner.project_id, "news")
+        permission = await service.permissions.get(tx, owner.project_id, "news")
 
     assert (empty.status_code, changed.status_code) == (400, 303)
     assert permission.title == {"en": "News", "ru": "Новости"}
@@ -322,8 +322,8 @@ async def test_a_plan_without_files_for_spreadsheets_is_named_in_their_place(
     listed = (await owner.get("/subscribers")).text
 
     assert answer.status_code == 303
-    assert "A larger plan has CSV files." in listed
-    assert "Download CSV" not in listed
+    assert "CSV export needs a larger plan." in listed
+    assert "Export CSV" not in listed
 
 
 async def test_a_disabled_project_can_be_looked_at_and_that_is_all(

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from msgsvc_dashboard.accounts import AccountLinks, Accounts, SecondFactor, totp
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import AccountLinks, Accounts, SecondFactor, totp
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
@@ -79,7 +79,7 @@ async def test_a_refusal_keeps_the_email_and_the_way_and_says_how_long_to_wait(
         again = await browser.submit(email=typed, password="wrong")
 
     said = {
-        "en": ("E-mail or password is wrong.", "Please wait 15 minutes."),
+        "en": ("Wrong email or password.", "Please wait 15 minutes."),
         "ru": ("Неверный e-mail или пароль.", "Подождите 15 минут."),
     }
     assert refused.status_code == 403
@@ -153,7 +153,7 @@ async def test_the_second_factor_is_asked_for_after_the_password(
     assert asked == "/dashboard/sign-in/code?next=/dashboard/account"
     assert "Enter a code" in page.text
     assert inside.status_code == 303
-    assert (wrong.status_code, "That code is wrong" in wrong.text) == (403, True)
+    assert (wrong.status_code, "The code is wrong" in wrong.text) == (403, True)
     assert browser.to == "/dashboard/account"
 
 

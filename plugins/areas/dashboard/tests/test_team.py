@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory
 from msgsvc_dashboard import plugin
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>{{7*7}}'
@@ -99,7 +99,7 @@ async def test_an_invitation_opens_no_account_that_is_there(service: Service) ->
         inside = await browser.open(joined)
     await owner.client.aclose()
 
-    assert "Sign in, and you can join." in page.text
+    assert "Sign in to join." in page.text
     assert "password" not in page.text.partition("<footer>")[0]
     assert led_to.startswith("/dashboard/sign-in?next=")
     assert "You are signed in as Ann Lee" in asked
@@ -129,5 +129,5 @@ async def test_admins_neither_make_nor_change_owners_and_a_messenger_is_linked(
 
     assert [each.status_code for each in refused] == [403] * 4
     assert "only owners" in refused[0].text
-    assert "Only owners change an owner." in page.text
+    assert "Only owners can change an owner." in page.text
     assert "?start=mem_" in links.text

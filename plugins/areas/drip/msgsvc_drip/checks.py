@@ -1,4 +1,4 @@
-"""Whether a chain can be gone through: what is wrong is told when it is made, not to each person."""
+"""Validates a drip campaign when it is saved, rather than per recipient."""
 
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
@@ -12,10 +12,10 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.contents import read_message
-from msgsvc_drip.course import Course, StepMessage, When
+from msgsvc_drip.definition import DripDefinition, StepMessage, When
 
 
-class CourseChecks:
+class DefinitionChecks:
     """Checks of chains of all projects."""
 
     def __init__(
@@ -35,24 +35,22 @@ class CourseChecks:
         self._languages = settings.languages
         self._text_length = settings.limits.text_length
 
-    async def check_course(self, tx: Tx, project_id: str, course: Course) -> None:
+    async def check_definition(self, tx: Tx, project_id: str, definition: DripDefinition) -> None:
         """Raises `ValidationFailed` naming the field, and `NotFound` for a template that is not there."""
-        for number, step in enumerate(course.steps):
+        for number, step in enumerate(definition.steps):
             try:
                 await self._check_message(tx, project_id, step.message)
                 if step.when is not None:
                     await self._check_when(tx, project_id, step.when)
-            except NotFound as error:
-                raise NotFound(f"steps[{number}]: {error.message}") from None
-            except ValidationFailed as error:
-                raise type(error)(f"steps[{number}]: {error.message}") from None
+            except (NotFound, ValidationFailed) as error:
+                raise error.at(f"steps[{number}]") from None
 
     async def check_permission(self, tx: Tx, project_id: str, key: str) -> None:
         """Raises `ValidationFailed` for one that the project does not have."""
         try:
-            await self._permissions.find(tx, project_id, key)
+            await self._permissions.get(tx, project_id, key)
         except ApiError as error:
-            raise ValidationFailed(f"permission: {error.message}") from None
+            raise ValidationFailed.because(error, field="permission") from None
 
     async def _check_when(self, tx: Tx, project_id: str, when: When) -> None:
         if when.permission is not None:
@@ -65,25 +63,28 @@ class CourseChecks:
             await self.check_permission(tx, project_id, message.permission)
         metadata = message.metadata
         if metadata is not None and len(to_json(metadata).encode()) > METADATA_BYTES:
-            raise ValidationFailed(f"metadata: must be at most {METADATA_BYTES} bytes as JSON")
+            raise ValidationFailed(
+                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
+            )
         read = await read_message(self._templates, tx, project_id, message)
         self._check_shown(project_id, read.content)
 
     def _check_shown(self, project_id: str, content: MailingContent) -> None:
         for name in content.unknown:
             raise ValidationFailed(
-                f"variables.{name}: is required, or needs a default for who lacks it;"
-                f" everybody has {', '.join(ALWAYS)}"
+                "is required, or needs a default for who lacks it; everybody has {names}",
+                field=f"variables.{name}",
+                names=", ".join(ALWAYS),
             )
         sample = dict.fromkeys(content.personal, "x")
-        channels = list(self._channels.all_of(project_id))
+        channels = list(self._channels.list_for_project(project_id))
         for lang in self._languages:
             try:
                 shown = content.render(lang, self._default_lang, sample, self._text_length)
             except WrongVariable as error:
-                raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+                raise ValidationFailed.because(error, field="variables", joined=True) from None
             self._messages.check_size(shown)
             problems = [each.problem(shown) for each in channels]
             # One channel that takes it is enough; for people on others the step is left out.
             if problems and all(problems):
-                raise ValidationFailed(f"message: {problems[0]}")
+                raise ValidationFailed(problems[0], field="message")

@@ -1,9 +1,9 @@
-"""Whether a step is for somebody: what its `when` asks for."""
+"""Evaluates a step's `when` for a subscriber."""
 
 from typing import Any
 
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_drip.course import When
+from msgsvc_drip.definition import When
 
 
 def is_met(when: When | None, subscriber: Subscriber) -> bool:

@@ -1,4 +1,4 @@
-"""What the messages of steps come to: read once, and filled with each person's own values."""
+"""Prepares the messages of steps: read once, and rendered for each subscriber."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient, Subscriber
-from msgsvc_drip.course import StepMessage
+from msgsvc_drip.definition import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
 _Key = tuple[str, int]
@@ -38,7 +38,9 @@ async def read_message(templates: Templates, tx: Tx, project_id: str, message: S
         content = await templates.content_of(tx, project_id, message.template)
     key = message.permission
     if key is not None and not await find_permissions(tx, [(project_id, key)]):
-        raise ValidationFailed(f"permission: this project has no permission {key!r}")
+        raise ValidationFailed(
+            "this project has no permission {key!r}", field="permission", key=key
+        )
     variables = {name: to_text(value) for name, value in (message.variables or {}).items()}
     read = MailingContent(read_content(content), variables, message.silent)
     return Read(read, message.to_options())
@@ -75,22 +77,24 @@ class Contents:
             for key, message in messages.items():
                 self._read[key] = await self._one(tx, key[0], message)
 
-    async def find_bots(self, people: Iterable[Subscriber]) -> None:
+    async def load_bots(self, people: Iterable[Subscriber]) -> None:
         """Finds the bots that they started last: no other may write to them."""
         for bot in {person.bot for person in people}:
             self._bots[bot] = await self._channels.find(bot)
 
-    def of(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
-        """What somebody is shown, and what goes along. Raises `ApiError` if that can't be sent."""
+    def prepare(self, message: StepMessage, person: Subscriber) -> tuple[SendBody, PreparedMessage]:
+        """The content and options of a message for a subscriber. Raises `ApiError` if it cannot be sent."""
         read, channel = self._read[_key(message, person)], self._bots[person.bot]
         if isinstance(read, ApiError):
             raise read
         if channel is None:
-            raise Conflict(f"the bot by which they came to {person.channel!r} is gone")
+            raise Conflict(
+                "the bot by which they came to {channel!r} is gone", channel=person.channel
+            )
         try:
             shown = read.content.message_for(person, self._default_lang, self._text_length)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
         self._check(channel, shown, is_shared=not read.content.personal)
         return read.options, PreparedMessage(_receiver(person), channel, shown)
 

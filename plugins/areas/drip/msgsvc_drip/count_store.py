@@ -2,7 +2,7 @@
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.values import value_object
-from msgsvc_drip.models import Chain
+from msgsvc_drip.models import Drip
 
 _OF_CHAIN = "project_id = :project_id AND drip_id = :drip_id"
 _ENDED = ("completed", "stopped", "cancelled")
@@ -10,10 +10,9 @@ _ENDED = ("completed", "stopped", "cancelled")
 
 @value_object
 class Counts:
-    """How many are where; a number that is `most` stands for that many at least.
+    """Enrollments by state; a number equal to `most` means at least that many.
 
-    `waiting` are those who wait for each step of the newest version, `earlier` those who are still in
-    one before it.
+    `waiting` counts those who wait for each step of the newest version, `earlier` those in older versions.
     """
 
     waiting: list[int]
@@ -33,9 +32,9 @@ class Counts:
         return self.most in {*self.waiting, self.earlier}
 
 
-async def count(tx: Tx, chain: Chain, most: int) -> Counts:
-    """Counts each at most up to `most`."""
-    steps = len(chain.course.steps)
+async def count(tx: Tx, drip: Drip, limit: int) -> Counts:
+    """Counts each up to `limit`."""
+    steps = len(drip.definition.steps)
     open_ones = "finished_at_ms IS NULL AND version"
     conditions = [
         *(f"{open_ones} = :version AND next_step = {step}" for step in range(steps)),
@@ -49,12 +48,12 @@ async def count(tx: Tx, chain: Chain, most: int) -> Counts:
             for place, condition in enumerate(conditions)
         ),
         {
-            "project_id": chain.project_id,
-            "drip_id": chain.drip_id,
-            "version": chain.version,
-            "most": most,
+            "project_id": drip.project_id,
+            "drip_id": drip.drip_id,
+            "version": drip.version,
+            "most": limit,
         },
     )
     found = [row["count"] for row in sorted(rows, key=lambda row: row["place"])]
     earlier, completed, stopped, cancelled = found[steps:]
-    return Counts(found[:steps], earlier, completed, stopped, cancelled, most)
+    return Counts(found[:steps], earlier, completed, stopped, cancelled, limit)

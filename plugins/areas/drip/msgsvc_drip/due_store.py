@@ -20,7 +20,7 @@ _SELECTED = ", ".join(
 
 
 @value_object
-class DueChain:
+class DueDrip:
     """A chain in which a step is due, and all of its pauses until now."""
 
     project_id: str
@@ -52,7 +52,7 @@ class Move:
         return self.due.row
 
 
-async def find_chains(tx: Tx, now_ms: int, most: int) -> list[DueChain]:
+async def find_due_drips(tx: Tx, now_ms: int, limit: int) -> list[DueDrip]:
     """Chains that go on, of projects that do, in which a step is due; the longest due first.
 
     It is one step in an index for each such chain, however many people are in it.
@@ -66,39 +66,38 @@ async def find_chains(tx: Tx, now_ms: int, most: int) -> list[DueChain]:
         " WHERE c.status = 'active' AND p.status = 'active')"
         " SELECT project_id, drip_id, paused_ms FROM firsts WHERE first_ms <= :now_ms"
         " ORDER BY first_ms, drip_id LIMIT :most",
-        {"now_ms": now_ms, "most": most},
+        {"now_ms": now_ms, "most": limit},
     )
-    return [DueChain(*row) for row in rows]
+    return [DueDrip(*row) for row in rows]
 
 
-async def find_due(tx: Tx, chain: DueChain, now_ms: int, most: int) -> list[DueStep]:
+async def find_due(tx: Tx, drip: DueDrip, now_ms: int, limit: int) -> list[DueStep]:
     """Those of a chain whose step is due, the longest first."""
     rows = await tx.fetch_all(
         f"SELECT {_SELECTED} FROM drip_enrollments e WHERE e.project_id = :project_id"
         " AND e.drip_id = :drip_id AND e.due_at_ms <= :until_ms"
         " ORDER BY e.due_at_ms, e.enrollment_id LIMIT :most",
         {
-            "project_id": chain.project_id,
-            "drip_id": chain.drip_id,
-            "paused_ms": chain.paused_ms,
-            "until_ms": now_ms - chain.paused_ms,
-            "most": most,
+            "project_id": drip.project_id,
+            "drip_id": drip.drip_id,
+            "paused_ms": drip.paused_ms,
+            "until_ms": now_ms - drip.paused_ms,
+            "most": limit,
         },
     )
-    return [DueStep(Enrollment(*row), chain.paused_ms) for row in rows]
+    return [DueStep(Enrollment(*row), drip.paused_ms) for row in rows]
 
 
-async def take(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
-    """Makes those of the moves whose enrollment is still where it was, in a chain that still goes on;
-    returns their ids. A pause of the chain waits until the transaction ends.
+async def advance(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
+    """Applies those of the moves whose enrollment is unchanged, in a campaign that is still active; returns
+    their ids. Pausing the campaign waits until the transaction ends.
 
-    On PostgreSQL it waits for nobody who has a row: what somebody else is about to change is left for
-    the next look.
+    On PostgreSQL locked rows are skipped and left for the next poll.
     """
     if moves and tx.dialect == "postgresql":
-        await _keep_people(tx, moves)
-    going_on = await _keep_chains(tx, moves) if moves else {}
-    moves = [move for move in moves if going_on.get(_chain_of(move)) == move.due.paused_ms]
+        await _lock_people(tx, moves)
+    going_on = await _lock_drips(tx, moves) if moves else {}
+    moves = [move for move in moves if going_on.get(_drip_of(move)) == move.due.paused_ms]
     if moves and tx.dialect == "postgresql":
         moves = await _unlocked(tx, moves)
     if not moves:
@@ -121,7 +120,7 @@ async def take(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
     return {row["enrollment_id"] for row in rows}
 
 
-async def _keep_people(tx: Tx, moves: Sequence[Move]) -> None:
+async def _lock_people(tx: Tx, moves: Sequence[Move]) -> None:
     """Has them stay until the transaction ends. Before all else, as an erasure has them."""
     people = sorted({(move.row.project_id, move.row.subscriber_id) for move in moves})
     await tx.fetch_all(
@@ -133,7 +132,7 @@ async def _keep_people(tx: Tx, moves: Sequence[Move]) -> None:
     )
 
 
-async def _keep_chains(tx: Tx, moves: Sequence[Move]) -> dict[tuple[str, str], int]:
+async def _lock_drips(tx: Tx, moves: Sequence[Move]) -> dict[tuple[str, str], int]:
     """Their chains that go on, with their pauses until now; they stay so until the transaction ends."""
     rows = await tx.fetch_all(
         "SELECT c.project_id, c.drip_id, c.paused_ms"
@@ -141,7 +140,7 @@ async def _keep_chains(tx: Tx, moves: Sequence[Move]) -> dict[tuple[str, str], i
         " WHERE c.project_id = keys.project AND c.drip_id = keys.drip AND c.status = 'active'"
         " ORDER BY c.project_id, c.drip_id"
         + (" FOR SHARE OF c" if tx.dialect == "postgresql" else ""),
-        key_params(sorted({_chain_of(move) for move in moves}), tx.dialect),
+        key_params(sorted({_drip_of(move) for move in moves}), tx.dialect),
     )
     return {(row["project_id"], row["drip_id"]): row["paused_ms"] for row in rows}
 
@@ -158,7 +157,7 @@ async def _unlocked(tx: Tx, moves: Sequence[Move]) -> Sequence[Move]:
     return [move for move in moves if move.row.enrollment_id in free]
 
 
-def _chain_of(move: Move) -> tuple[str, str]:
+def _drip_of(move: Move) -> tuple[str, str]:
     return move.row.project_id, move.row.drip_id
 
 

@@ -1,7 +1,6 @@
-"""The SQL of who is in which chain. Changes are conditional on what was there before.
+"""The SQL of enrollments. Updates are conditional on the previous state.
 
-Who changes several rows takes them in the order of their ids, or waits for none: two who take the
-same rows in different orders would wait for each other.
+Several rows are locked in the order of their ids, or not waited for, which avoids deadlocks.
 """
 
 from collections.abc import Sequence
@@ -47,8 +46,8 @@ _LEFT = f"CASE WHEN due_at_ms > {_OWN_TIME} THEN due_at_ms - {_OWN_TIME} ELSE 0 
 
 
 @value_object
-class Beginning:
-    """Somebody who is to begin a version of a chain."""
+class NewEnrollment:
+    """A new enrollment in a version of a campaign."""
 
     project_id: str
     enrollment_id: str
@@ -58,10 +57,10 @@ class Beginning:
     due_at_ms: int
 
 
-async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str]:
-    """Enrolls those who may be: active people, in active chains that they are not in, and have not
-    been in unless they may come in again. Returns the ids of the enrollments that were made."""
-    if not beginnings:
+async def insert(tx: Tx, enrollments: Sequence[NewEnrollment], now_ms: int) -> set[str]:
+    """Enrolls active subscribers in active campaigns, unless they are enrolled, or were and may not
+    re-enter. Returns the ids of the new enrollments."""
+    if not enrollments:
         return set()
     columns = ("project", "enrollment", "drip", "number", "subscriber", "due")
     rows = await tx.fetch_all(
@@ -89,7 +88,7 @@ async def begin(tx: Tx, beginnings: Sequence[Beginning], now_ms: int) -> set[str
                         str(one.due_at_ms),
                     )
                     # In one order, as two who add the same people would else wait for each other.
-                    for one in sorted(beginnings, key=lambda one: (one.subscriber_id, one.drip_id))
+                    for one in sorted(enrollments, key=lambda one: (one.subscriber_id, one.drip_id))
                 ],
                 tx.dialect,
             ),
@@ -108,7 +107,7 @@ async def find(tx: Tx, project_id: str, enrollment_id: str) -> Enrollment | None
 
 
 async def find_last(tx: Tx, project_id: str, drip_id: str, subscriber_id: str) -> Enrollment | None:
-    """The last time that somebody was led into a chain."""
+    """A subscriber's latest enrollment in a campaign."""
     row = await tx.fetch_one(
         f"{_SELECT} WHERE e.project_id = :project_id AND e.subscriber_id = :subscriber_id"
         " AND e.drip_id = :drip_id ORDER BY e.enrollment_id DESC LIMIT 1",
@@ -122,7 +121,11 @@ async def list_page(
 ) -> list[Enrollment]:
     """Up to one more than a page, newest first."""
     conditions = ["e.project_id = :project_id", "e.drip_id = :drip_id"]
-    params: dict[str, Any] = {"project_id": project_id, "drip_id": drip_id, "most": query.most}
+    params: dict[str, Any] = {
+        "project_id": project_id,
+        "drip_id": drip_id,
+        "most": query.fetch_limit,
+    }
     for column, value in (("status", query.status), ("subscriber_id", query.subscriber_id)):
         if value is not None:
             conditions.append(f"e.{column} = :{column}")
@@ -215,13 +218,13 @@ async def cancel(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bo
     )
 
 
-async def delete_some(tx: Tx, project_id: str, drip_id: str, most: int) -> int:
-    """Removes some of who is, or was, in a chain; returns how many."""
+async def delete_some(tx: Tx, project_id: str, drip_id: str, limit: int) -> int:
+    """Deletes some enrollments of a campaign; returns how many."""
     return await tx.execute(
         "DELETE FROM drip_enrollments WHERE project_id = :project_id AND enrollment_id IN"
         " (SELECT enrollment_id FROM drip_enrollments WHERE project_id = :project_id"
         f" AND drip_id = :drip_id ORDER BY enrollment_id LIMIT :most{for_update(tx.dialect)})",
-        {"project_id": project_id, "drip_id": drip_id, "most": most},
+        {"project_id": project_id, "drip_id": drip_id, "most": limit},
     )
 
 

@@ -4,38 +4,38 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping, exponential
 from msgsvc_drip.service import REMOVE, Drips
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 
 NAME = "drip.take"
 
-#: People of a deleted chain who are removed in one transaction: some 10 ms.
+#: Enrollments of a deleted campaign that are deleted per transaction: some 10 ms.
 REMOVED_AT_ONCE = 2000
 
 
 class DripJobs:
     """The job that takes due steps, looked for as often as the settings say, and the one that removes."""
 
-    def __init__(self, *, drips: Drips, taker: StepRunner, look_s: float) -> None:
+    def __init__(self, *, drips: Drips, runner: StepRunner, look_s: float) -> None:
         self._drips = drips
-        self._taker = taker
+        self._runner = runner
         self._look_s = look_s
 
     @property
     def specs(self) -> list[JobSpec]:
-        backoff = exponential(first_s=1.0, most_s=30.0)
+        backoff = exponential(first_s=1.0, max_s=30.0)
         return [
-            JobSpec(NAME, self.take, every_s=self._look_s, backoff=backoff),
+            JobSpec(NAME, self.run_due, every_s=self._look_s, backoff=backoff),
             JobSpec(REMOVE, self.remove),
         ]
 
-    async def take(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Takes all steps that are due, a batch a transaction. Two who do it at once take each one once."""
-        while await self._taker.take_some():
+    async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Sends all due steps, one transaction per batch. Safe to run concurrently: each is sent once."""
+        while await self._runner.run_batch():
             if ctx.stopping:
                 raise Stopping
 
     async def remove(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Removes who was in chains that were deleted, and then what is left of these."""
+        """Deletes the enrollments of deleted campaigns, and then the campaigns."""
         for job in jobs:
             chain = job.payload["project_id"], job.payload["drip_id"]
             is_done = False

@@ -1,4 +1,4 @@
-"""Chains, their steps and who is in them, inside and on the wire."""
+"""Drip campaigns, their steps and enrollments, inside and on the wire."""
 
 import re
 from typing import Annotated, Any, Literal, get_args
@@ -17,11 +17,12 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.subscribers.models import PermissionKey, Source, TagName
-from msgsvc_drip.course import Course, Step, read_course
+from msgsvc_drip.definition import DripDefinition, Step, read_definition
 
 DripStatus = Literal["active", "paused"]
 Reentry = Literal["never", "after_completion"]
@@ -36,15 +37,17 @@ _EVENT = re.compile(r"[\w.-]{1,64}")
 
 def _check_event(name: str) -> str:
     if not _EVENT.fullmatch(name):
-        raise ValueError("must be the name of an event, as subscription.created or cart.abandoned")
+        raise InvalidValue(
+            "must be the name of an event, as subscription.created or cart.abandoned"
+        )
     if name.startswith("drip."):
-        raise ValueError("must not be an event of chains")
+        raise InvalidValue("must not be an event of chains")
     return name
 
 
 def _check_name(name: str) -> str:
     if not name.isprintable() or name != name.strip():
-        raise ValueError("must be printable characters without spaces at its ends")
+        raise InvalidValue("must be printable characters without spaces at its ends")
     return check_visible(name)
 
 
@@ -70,30 +73,32 @@ class Trigger(RequestModel):
         return self
 
 
-def _problem(on: TriggerKind, value: str | None) -> str | None:
+def _problem(on: TriggerKind, value: str | None) -> InvalidValue | None:
     """What is wrong with a trigger's value; None if nothing is."""
     if on == "manual":
-        return None if value is None else "must be left out with manual"
+        return None if value is None else InvalidValue("must be left out with manual")
     if on == "subscription":
         fits = value is None or value in get_args(Source)
-        return None if fits else f"must be one of {', '.join(get_args(Source))}"
+        if fits:
+            return None
+        return InvalidValue("must be one of {choices}", choices=", ".join(get_args(Source)))
     if value is None:
-        return f"is required with {on}"
+        return InvalidValue("is required with {trigger}", trigger=on)
     return _name_problem(on, value)
 
 
-def _name_problem(on: TriggerKind, value: str) -> str | None:
+def _name_problem(on: TriggerKind, value: str) -> InvalidValue | None:
     try:
         if on == "event":
             _check_event(value)
         else:
             (_TAG if on == "tag" else _PERMISSION).validate_python(value)
     except ValidationError:
-        return f"must be the name of a {on}"
-    except ValueError as error:
-        return str(error)
+        return InvalidValue("must be the name of a {kind}", kind=on)
+    except InvalidValue as error:
+        return error
     if on == "event" and value.startswith("delivery."):
-        return "must not be what becomes of messages: a chain would start itself"
+        return InvalidValue("must not be what becomes of messages: a chain would start itself")
     return None
 
 
@@ -107,15 +112,15 @@ class CreateDripBody(RequestModel):
     stop_on: list[EventName] = Field(
         default_factory=list,
         max_length=20,
-        description="Events of a person that end the chain for them. To leave always does.",
+        description="Events that end the campaign for a person. Unsubscribing always does.",
     )
     reentry: Reentry = Field(
-        "never", description="Whether who has been through it may come in again."
+        "never", description="Whether a person may be enrolled again after it ended."
     )
     status: DripStatus = "active"
 
-    def to_course(self) -> Course:
-        return Course(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
+    def to_definition(self) -> DripDefinition:
+        return DripDefinition(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
 
 
 class UpdateDripBody(RequestModel):
@@ -128,12 +133,12 @@ class UpdateDripBody(RequestModel):
     stop_on: Kept[Annotated[list[EventName], Field(max_length=20)]] = None
     reentry: Kept[Reentry] = None
 
-    def changed(self, course: Course) -> Course:
-        """What `course` is then."""
-        return Course(
-            steps=course.steps if self.steps is None else self.steps,
-            timezone=course.timezone if self.timezone is None else self.timezone,
-            stop_on=course.stop_on if self.stop_on is None else self.stop_on,
+    def changed(self, definition: DripDefinition) -> DripDefinition:
+        """What `definition` is then."""
+        return DripDefinition(
+            steps=definition.steps if self.steps is None else self.steps,
+            timezone=definition.timezone if self.timezone is None else self.timezone,
+            stop_on=definition.stop_on if self.stop_on is None else self.stop_on,
         )
 
 
@@ -153,7 +158,7 @@ class EnrollmentQuery(PageQuery):
 
 
 @value_object
-class Chain:
+class Drip:
     """A row with the content of its newest version."""
 
     project_id: str
@@ -169,8 +174,8 @@ class Chain:
     content: str
 
     @property
-    def course(self) -> Course:
-        return read_course(self.content)
+    def definition(self) -> DripDefinition:
+        return read_definition(self.content)
 
 
 @value_object
@@ -211,20 +216,20 @@ class DripAnswer(ResponseModel):
         return [step.model_dump(mode="json", exclude_unset=True) for step in steps]
 
     @classmethod
-    def of(cls, chain: Chain) -> "DripAnswer":
-        course = chain.course
+    def of(cls, drip: Drip) -> "DripAnswer":
+        course = drip.definition
         return cls(
-            drip_id=chain.drip_id,
-            name=chain.name,
-            status=chain.status,
-            version=chain.version,
-            trigger=Trigger(on=chain.trigger_on, value=chain.trigger_value or None),
+            drip_id=drip.drip_id,
+            name=drip.name,
+            status=drip.status,
+            version=drip.version,
+            trigger=Trigger(on=drip.trigger_on, value=drip.trigger_value or None),
             steps=course.steps,
             timezone=course.timezone,
             stop_on=course.stop_on,
-            reentry=chain.reentry,
-            created_at=to_rfc3339(chain.created_at_ms),
-            updated_at=to_rfc3339(chain.updated_at_ms),
+            reentry=drip.reentry,
+            created_at=to_rfc3339(drip.created_at_ms),
+            updated_at=to_rfc3339(drip.updated_at_ms),
         )
 
 
@@ -246,7 +251,7 @@ class EnrollmentAnswer(ResponseModel):
     next_step: int | None
     due_at: str | None = Field(description="When the next step is due; null in a pause.")
     last_message_id: str | None
-    reason: str | None = Field(description="The event that stopped it, or why a step was left out.")
+    reason: str | None = Field(description="The event that stopped it, or why a step was skipped.")
     created_at: str
     finished_at: str | None
 

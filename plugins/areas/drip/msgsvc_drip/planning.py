@@ -1,4 +1,4 @@
-"""What becomes of people whose step is due: it is made up before the transaction that writes it."""
+"""Plans due steps before the transaction that writes them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,26 +11,26 @@ from msgsvc_core.messages import Message, Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_drip.conditions import is_met
 from msgsvc_drip.contents import Contents
-from msgsvc_drip.course import Course, Step
+from msgsvc_drip.definition import DripDefinition, Step
 from msgsvc_drip.due_store import DueStep, Move
 from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
 
-#: Why somebody is stopped who left while nobody of us was told.
+#: Stop reason for a subscriber who left without an event.
 NOT_SUBSCRIBED = "not subscribed"
 
 #: Why a step is left out that fails by a mistake of ours.
 INTERNAL_ERROR = "an internal error; the service's log has more"
 
-#: What may be gone when it is tried again.
+#: Errors caused by deleted objects; retrying does not help.
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 
 @value_object
 class Candidate:
-    """Somebody whose step is due, and the version that they go through."""
+    """An enrollment whose step is due, and its version of the campaign."""
 
     due: DueStep
-    course: Course
+    definition: DripDefinition
     subscriber: Subscriber
 
 
@@ -45,7 +45,7 @@ class Plan:
     message: Message | None = None
     unit: WriteBatch = field(default_factory=WriteBatch)
 
-    def leave_out(self, why: str) -> None:
+    def skip(self, why: str) -> None:
         """Nothing is sent, and the chain goes on."""
         self.step, self.message, self.unit = None, None, WriteBatch()
         reason = f"step {self.move.row.next_step + 1}: {why}"
@@ -69,24 +69,24 @@ class Planner:
         self._late_minutes = late_minutes
 
     async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
-        """A plan for each. What can't be sent to somebody is left out, with the reason."""
+        """A plan for each candidate. A message that cannot be sent is skipped, with the reason."""
         plans = [_plan(candidate, self._late_minutes, now_ms) for candidate in candidates]
-        await self._leave_out_unpaid(plans)
+        await self._skip_unpaid(plans)
         contents = self._contents()
         await contents.read((plan.step.message, plan.subscriber) for plan in plans if plan.step)
-        await contents.find_bots(plan.subscriber for plan in plans if plan.step)
+        await contents.load_bots(plan.subscriber for plan in plans if plan.step)
         for plan in plans:
             if plan.step is not None:
                 self._add_message(contents, plan, plan.step)
         return plans
 
-    def leave_out(self, one: Candidate, why: str, now_ms: int) -> Plan:
-        """A plan by which somebody goes on without the step."""
+    def skip(self, one: Candidate, why: str, now_ms: int) -> Plan:
+        """A plan that skips the step."""
         plan = Plan(_onward(one, self._late_minutes, now_ms), one.subscriber)
-        plan.leave_out(why)
+        plan.skip(why)
         return plan
 
-    async def _leave_out_unpaid(self, plans: Sequence[Plan]) -> None:
+    async def _skip_unpaid(self, plans: Sequence[Plan]) -> None:
         """Chains go on without what nobody pays for: later steps may come when credits are there."""
         refused: dict[str, str | None] = {}
         for plan in plans:
@@ -100,14 +100,14 @@ class Planner:
                 except BillingBlocked as error:
                     refused[project_id] = error.message
             if (why := refused[project_id]) is not None:
-                plan.leave_out(why)
+                plan.skip(why)
 
     def _add_message(self, contents: Contents, plan: Plan, step: Step) -> None:
         try:
-            options, judged = contents.of(step.message, plan.subscriber)
+            options, judged = contents.prepare(step.message, plan.subscriber)
         except ApiError as error:
-            # E.g. its template is gone: nobody waits for what may never come.
-            plan.leave_out(error.message)
+            # E.g. its template was deleted: waiting would not help.
+            plan.skip(error.message)
             return
         project_id = plan.subscriber.project_id
         plan.message = self._messages.put(plan.unit, project_id, options, judged)
@@ -119,20 +119,20 @@ def _plan(one: Candidate, late_minutes: int, now_ms: int) -> Plan:
     if one.subscriber.status != "active":
         move = Move(one.due, "stopped", row.next_step, None, None, NOT_SUBSCRIBED)
         return Plan(move, one.subscriber)
-    step = one.course.steps[row.next_step]
-    later_ms = is_time(one.course, step, now_ms, late_minutes)
+    step = one.definition.steps[row.next_step]
+    later_ms = is_time(one.definition, step, now_ms, late_minutes)
     if later_ms is not None:
         move = Move(one.due, row.status, row.next_step, later_ms, None, row.reason)
         return Plan(move, one.subscriber)
     plan = Plan(_onward(one, late_minutes, now_ms), one.subscriber, step)
     if not is_met(step.when, one.subscriber):
-        plan.leave_out("its conditions did not hold")
+        plan.skip("its conditions did not hold")
     return plan
 
 
 def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
-    """To the next step, whose delay begins now: after an outage they don't come all at once."""
-    row, steps = one.due.row, one.course.steps
+    """Moves to the next step, whose delay starts now: after an outage steps are not sent all together."""
+    row, steps = one.due.row, one.definition.steps
     following = row.next_step + 1
     if following == len(steps):
         return Move(one.due, "completed", following, None, None, None)
@@ -140,5 +140,5 @@ def _onward(one: Candidate, late_minutes: int, now_ms: int) -> Move:
     # A step of late in the evening that is taken a second after midnight is one of the evening.
     is_late = now_ms - row.due_at_ms > late_minutes * MINUTE_MS
     day_ms = now_ms if is_late else row.due_at_ms
-    due_at_ms = due_after(one.course, steps[following], now_ms, day_ms)
+    due_at_ms = due_after(one.definition, steps[following], now_ms, day_ms)
     return Move(one.due, "active", following, due_at_ms, None, None)

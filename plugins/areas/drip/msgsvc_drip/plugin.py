@@ -13,7 +13,7 @@ from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_drip.checks import CourseChecks
+from msgsvc_drip.checks import DefinitionChecks
 from msgsvc_drip.contents import Contents
 from msgsvc_drip.dashboard import pages
 from msgsvc_drip.events import DRIP_EVENTS
@@ -22,7 +22,7 @@ from msgsvc_drip.planning import Planner
 from msgsvc_drip.routes import router
 from msgsvc_drip.service import Drips
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.step_runner import StepRunner
 from msgsvc_drip.triggers import Triggers
 
 
@@ -50,7 +50,7 @@ class DripPlugin:
     """The objects of the plugin, and what it adds to the service."""
 
     def __init__(self, context: PluginContext, settings: DripSettings) -> None:
-        checks = CourseChecks(
+        checks = DefinitionChecks(
             permissions=context.permissions,
             templates=context.templates,
             channels=context.channels,
@@ -79,7 +79,7 @@ class DripPlugin:
             contents=contents,
             late_minutes=settings.late_minutes,
         )
-        self.taker = StepRunner(
+        self.runner = StepRunner(
             clock=context.clock,
             db=context.db,
             events=context.events,
@@ -88,11 +88,11 @@ class DripPlugin:
             batch=settings.batch,
         )
         self.triggers = Triggers(clock=context.clock)
-        self.jobs = DripJobs(drips=self.drips, taker=self.taker, look_s=settings.look_s)
+        self.jobs = DripJobs(drips=self.drips, runner=self.runner, look_s=settings.look_s)
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Drips: self.drips, StepRunner: self.taker}
+        return {Drips: self.drips, StepRunner: self.runner}
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
@@ -111,10 +111,10 @@ class DripPlugin:
         await self.triggers.on_events(tx, events)
 
     @hookimpl
-    async def on_tags_given(
+    async def on_tags_added(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
-        await self.triggers.on_tags_given(tx, project_id, subscriber_id, tags)
+        await self.triggers.on_tags_added(tx, project_id, subscriber_id, tags)
 
 
 @hookimpl

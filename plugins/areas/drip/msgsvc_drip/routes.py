@@ -30,27 +30,27 @@ router = Router(area="drips")
     "/v1/drips", status=201, errors=(Conflict, NotFound), shows_secrets=False, audited=True
 )
 async def create_drip(ctx: Context, body: CreateDripBody, drips: Drips) -> DripAnswer:
-    """Makes a chain of messages, and what leads people into it."""
+    """Creates a drip campaign: its trigger and its steps."""
     return DripAnswer.of(await drips.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/drips", errors=(BadRequest,))
 async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
-    """Lists the project's chains, newest first."""
-    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.most)
+    """Lists the project's drip campaigns, newest first."""
+    found = await drips.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda chain: chain.drip_id)
     return DripList(data=[DripAnswer.of(chain) for chain in page], next_cursor=following)
 
 
 @router.get("/v1/drips/{drip_id}", errors=(NotFound,))
 async def get_drip(ctx: Context, drip_id: str, drips: Drips) -> DripAnswer:
-    """Shows a chain, as its newest version has it."""
-    return DripAnswer.of(await drips.find(ctx.tx, ctx.project_id, drip_id))
+    """Shows the newest version of a drip campaign."""
+    return DripAnswer.of(await drips.get(ctx.tx, ctx.project_id, drip_id))
 
 
 @router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
 async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: Drips) -> DripAnswer:
-    """Changes a chain; what is left out stays.
+    """Changes a drip campaign; omitted fields stay unchanged.
 
     New `steps`, `timezone` or `stop_on` make a new version, for people who begin from now on: those who
     are in the chain finish the version that they began. A new trigger, name or `reentry` holds at once.
@@ -60,20 +60,20 @@ async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: D
 
 @router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_drip(ctx: Context, drip_id: str, drips: Drips) -> None:
-    """Removes a chain, and whoever is in it; messages that are queued are still sent."""
+    """Deletes a drip campaign and its enrollments; queued messages are still sent."""
     await drips.delete(ctx.tx, ctx.project_id, drip_id)
 
 
 @router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False, audited=True)
 async def pause_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
-    """Holds a chain: no step is sent, and nobody is led into it."""
+    """Pauses a drip campaign: no step is sent, and nobody is enrolled."""
     drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
 
 
 @router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False, audited=True)
 async def resume_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
-    """Has a chain go on. What was due so long after the pause is due so long from now."""
+    """Resumes a drip campaign. Remaining delays count from now."""
     drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "active"))
 
@@ -93,7 +93,7 @@ async def resume_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswe
 async def enroll_in_drip(
     ctx: Context, drip_id: str, body: EnrollBody, all_drips: Drips
 ) -> EnrollmentAnswer:
-    """Leads a subscriber into a chain, whatever its trigger."""
+    """Enrolls a subscriber in a drip campaign, whatever its trigger."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.enroll(ctx.tx, ctx.project_id, drip_id, body))
 
@@ -102,7 +102,7 @@ async def enroll_in_drip(
 async def list_drip_enrollments(
     ctx: Context, drip_id: str, query: EnrollmentQuery, drips: Drips
 ) -> EnrollmentList:
-    """Lists who is, or was, in a chain, newest first."""
+    """Lists the enrollments of a drip campaign, newest first."""
     found = await drips.enrollments(ctx.tx, ctx.project_id, drip_id, query)
     page, following = query.cut(found, lambda enrollment: enrollment.enrollment_id)
     return EnrollmentList(
@@ -112,9 +112,9 @@ async def list_drip_enrollments(
 
 @router.get("/v1/drips/enrollments/{enrollment_id}", errors=(NotFound,))
 async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
-    """Shows where somebody is in a chain: the `enrollment_id` of an event leads here."""
+    """Shows an enrollment: the progress of one person. Events have its `enrollment_id`."""
     drips = all_drips
-    return EnrollmentAnswer.of(await drips.find_enrollment(ctx.tx, ctx.project_id, enrollment_id))
+    return EnrollmentAnswer.of(await drips.get_enrollment(ctx.tx, ctx.project_id, enrollment_id))
 
 
 @router.post(
@@ -123,7 +123,7 @@ async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> 
     shows_secrets=False,
 )
 async def pause_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
-    """Holds somebody where they are in a chain."""
+    """Pauses one enrollment."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.pause(ctx.tx, ctx.project_id, enrollment_id))
 
@@ -134,7 +134,7 @@ async def pause_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -
     shows_secrets=False,
 )
 async def resume_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
-    """Has somebody go on; the next step is as far away as it was at the pause."""
+    """Resumes one enrollment; the remaining delay counts from now."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.resume(ctx.tx, ctx.project_id, enrollment_id))
 
@@ -145,6 +145,6 @@ async def resume_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) 
     shows_secrets=False,
 )
 async def cancel_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
-    """Ends a chain for somebody."""
+    """Cancels one enrollment."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.cancel(ctx.tx, ctx.project_id, enrollment_id))

@@ -1,19 +1,15 @@
-"""When a step is due: its delay, and the time of day at which it goes out.
-
-Local times that a change of the clocks leaves out are the next minute that there is; of those that
-come twice it is the first.
-"""
+"""When a step is due: its delay, and its time of day."""
 
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from msgsvc_core.kernel.time_zones import local_of, ms_of
-from msgsvc_drip.course import Course, Step
+from msgsvc_drip.definition import DripDefinition, Step
 
 MINUTE_MS = 60_000
 
 
-def due_after(course: Course, step: Step, at_ms: int, day_ms: int | None = None) -> int:
+def due_after(definition: DripDefinition, step: Step, at_ms: int, day_ms: int | None = None) -> int:
     """When a step is due that follows something at `at_ms`; Unix milliseconds.
 
     A delay of days to a time of day counts days of the calendar, from the day of `day_ms`: the first
@@ -22,21 +18,21 @@ def due_after(course: Course, step: Step, at_ms: int, day_ms: int | None = None)
     delay = step.delay
     if step.at_local_time is None:
         return at_ms + delay.total_ms
-    zone, at = ZoneInfo(course.timezone), time.fromisoformat(step.at_local_time)
+    zone, at = ZoneInfo(definition.timezone), time.fromisoformat(step.at_local_time)
     if delay.days is None:
         return _first_from(at_ms + delay.total_ms, at, zone)
     day = local_of(at_ms if day_ms is None else day_ms, zone).date() + timedelta(days=delay.days)
     return _first_from(at_ms, at, zone, day)
 
 
-def is_time(course: Course, step: Step, now_ms: int, late_minutes: int) -> int | None:
-    """None if a step that is due may go out now; else the next moment of its time of day.
+def is_time(definition: DripDefinition, step: Step, now_ms: int, late_minutes: int) -> int | None:
+    """None if a due step may be sent now; else the next occurrence of its time of day.
 
-    It may up to `late_minutes` after its time: who was to get it at ten does not at night.
+    It may be up to `late_minutes` late: what was planned for ten in the morning is not sent at night.
     """
     if step.at_local_time is None:
         return None
-    zone, at = ZoneInfo(course.timezone), time.fromisoformat(step.at_local_time)
+    zone, at = ZoneInfo(definition.timezone), time.fromisoformat(step.at_local_time)
     earliest_ms = _first_from(now_ms - late_minutes * MINUTE_MS, at, zone)
     return None if earliest_ms <= now_ms else earliest_ms
 

@@ -1,4 +1,4 @@
-"""The rules of chains: what may be kept, who is led through, and what a pause does."""
+"""The rules of drip campaigns: validation, enrolling, and pausing."""
 
 from dataclasses import replace
 
@@ -10,12 +10,12 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import count_store, enrollment_store, store
-from msgsvc_drip.checks import CourseChecks
+from msgsvc_drip.checks import DefinitionChecks
 from msgsvc_drip.count_store import Counts
-from msgsvc_drip.course import Course
+from msgsvc_drip.definition import DripDefinition
 from msgsvc_drip.models import (
-    Chain,
     CreateDripBody,
+    Drip,
     DripStatus,
     EnrollBody,
     Enrollment,
@@ -24,12 +24,12 @@ from msgsvc_drip.models import (
     UpdateDripBody,
 )
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.triggers import beginning
+from msgsvc_drip.triggers import new_enrollment
 
 #: The job that removes those who were in a chain that was deleted.
 REMOVE = "drip.remove"
 
-#: People at one place of a chain who are counted; of more it is said that they are so many at least.
+#: Limit for counting the enrollments in one place; beyond it the number is a lower bound.
 MOST_COUNTED = 10_000
 
 
@@ -42,7 +42,7 @@ class Drips:
         clock: Clock,
         jobs: JobQueue,
         subscribers: Subscribers,
-        checks: CourseChecks,
+        checks: DefinitionChecks,
         settings: DripSettings,
     ) -> None:
         self._clock = clock
@@ -51,17 +51,17 @@ class Drips:
         self._checks = checks
         self._settings = settings
 
-    async def create(self, tx: Tx, project_id: str, body: CreateDripBody) -> Chain:
+    async def create(self, tx: Tx, project_id: str, body: CreateDripBody) -> Drip:
         """Raises `ValidationFailed`, `NotFound` for a template, and `Conflict` at the limit."""
-        course = body.to_course()
-        await self._check_course(tx, project_id, course)
+        course = body.to_definition()
+        await self._check_definition(tx, project_id, course)
         await self._check_trigger(tx, project_id, body.trigger)
         await tx.lock(f"drips of {project_id}")
         limit = self._settings.chains_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} chains")
+            raise Conflict("a project has at most {limit} chains", limit=limit)
         now_ms = self._clock.now_ms()
-        chain = Chain(
+        chain = Drip(
             project_id=project_id,
             drip_id=new_id("drp"),
             name=body.name,
@@ -77,21 +77,21 @@ class Drips:
         await store.insert(tx, chain)
         return chain
 
-    async def find(self, tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> Chain:
-        """Raises `NotFound`, for another project's chain as well. With `hold`, nobody else changes it
+    async def get(self, tx: Tx, project_id: str, drip_id: str, *, lock: bool = False) -> Drip:
+        """Raises `NotFound`, for another project's chain as well. With `lock`, nobody else changes it
         until the transaction ends."""
-        chain = await store.find(tx, project_id, drip_id, hold=hold)
+        chain = await store.find(tx, project_id, drip_id, lock=lock)
         if chain is None:
-            raise NotFound(f"there is no chain {drip_id!r}")
+            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
         return chain
 
-    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Chain]:
+    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Drip]:
         """Up to `limit`, newest first, from `after` on."""
         return await store.list_page(tx, project_id, after, limit)
 
-    async def counts(self, tx: Tx, chain: Chain) -> Counts:
+    async def counts(self, tx: Tx, drip: Drip) -> Counts:
         """How many are at each step, and how many have ended how."""
-        return await count_store.count(tx, chain, MOST_COUNTED)
+        return await count_store.count(tx, drip, MOST_COUNTED)
 
     async def update(
         self,
@@ -101,21 +101,20 @@ class Drips:
         body: UpdateDripBody,
         *,
         version: int | None = None,
-    ) -> Chain:
-        """The chain after the change; new content is a new version, for who begins from now on.
+    ) -> Drip:
+        """The campaign after the change; new content becomes a new version, for later enrollments.
 
-        Raises `NotFound` and `ValidationFailed`; `Conflict` if it is not the `version` any more that
-        the change was made for.
+        Raises `NotFound` and `ValidationFailed`; `Conflict` if `version` is outdated.
         """
-        chain = await self.find(tx, project_id, drip_id, hold=True)
+        chain = await self.get(tx, project_id, drip_id, lock=True)
         if version not in {None, chain.version}:
             raise Conflict("the chain was changed meanwhile: look at it, and try once more")
-        course = body.changed(chain.course)
+        course = body.changed(chain.definition)
         content = course.to_column()
         is_new = content != chain.content
-        # A chain whose template is gone can still be renamed.
+        # A campaign whose template was deleted can still be renamed.
         if is_new:
-            await self._check_course(tx, project_id, course)
+            await self._check_definition(tx, project_id, course)
         await self._check_trigger(tx, project_id, body.trigger)
         trigger = body.trigger or Trigger(on=chain.trigger_on, value=chain.trigger_value or None)
         changed = replace(
@@ -134,37 +133,35 @@ class Drips:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
-        """Messages that are queued are sent all the same; who was in it goes by a job, a part at a time.
-        Raises `NotFound`."""
+        """Queued messages are still sent; enrollments are deleted by a job. Raises `NotFound`."""
         if not await store.mark_deleted(tx, project_id, drip_id):
-            raise NotFound(f"there is no chain {drip_id!r}")
+            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
         payload = {"project_id": project_id, "drip_id": drip_id}
         await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
-    async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, most: int) -> bool:
-        """Removes up to `most` of those who were in a chain that was deleted. True if none is left, nor
-        anything else of the chain."""
-        if await enrollment_store.delete_some(tx, project_id, drip_id, most) == most:
+    async def remove_deleted(self, tx: Tx, project_id: str, drip_id: str, limit: int) -> bool:
+        """Deletes up to `limit` enrollments of a deleted campaign. True if nothing of it is left."""
+        if await enrollment_store.delete_some(tx, project_id, drip_id, limit) == limit:
             return False
         await store.delete_marked(tx, project_id, drip_id)
         return True
 
-    async def set_status(self, tx: Tx, project_id: str, drip_id: str, status: DripStatus) -> Chain:
+    async def set_status(self, tx: Tx, project_id: str, drip_id: str, status: DripStatus) -> Drip:
         """Pauses a chain, or has it go on; nothing happens to one that is so already.
 
         What was due in so many hours at the pause is due in so many when it goes on. Raises `NotFound`.
         """
         change = store.pause if status == "paused" else store.resume
         await change(tx, project_id, drip_id, self._clock.now_ms())
-        return await self.find(tx, project_id, drip_id)
+        return await self.get(tx, project_id, drip_id)
 
     async def enroll(self, tx: Tx, project_id: str, drip_id: str, body: EnrollBody) -> Enrollment:
-        """Leads somebody into a chain, whatever its trigger.
+        """Enrolls a subscriber, whatever the trigger.
 
-        Raises `NotFound`, what `subscribers.receiver` raises, and `Conflict` with the reason.
+        Raises `NotFound`, what `subscribers.get_recipient` raises, and `Conflict` with the reason.
         """
-        chain = await self.find(tx, project_id, drip_id)
-        receiver = await self._subscribers.receiver(
+        chain = await self.get(tx, project_id, drip_id)
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -172,31 +169,39 @@ class Drips:
             tx=tx,
         )
         who, now_ms = receiver.subscriber_id, self._clock.now_ms()
-        new = beginning(project_id, drip_id, chain.version, chain.content, who, now_ms)
-        begun = await enrollment_store.begin(tx, [new], now_ms)
+        new = new_enrollment(project_id, drip_id, chain.version, chain.content, who, now_ms)
+        begun = await enrollment_store.insert(tx, [new], now_ms)
         if begun:
-            return await self.find_enrollment(tx, project_id, new.enrollment_id)
+            return await self.get_enrollment(tx, project_id, new.enrollment_id)
         if chain.status == "paused":
-            raise Conflict(f"the chain {drip_id} is paused, and takes nobody in")
+            raise Conflict("the chain {drip_id} is paused, and takes nobody in", drip_id=drip_id)
         if receiver.status != "active":
-            raise Conflict(f"{who} is not subscribed")
+            raise Conflict("{name} is not subscribed", name=who)
         last = await enrollment_store.find_last(tx, project_id, drip_id, who)
         if last is not None and last.finished_at_ms is None:
-            raise Conflict(f"{who} is in the chain already: {last.enrollment_id}")
-        raise Conflict(f"{who} has been in the chain, and its reentry is {chain.reentry}")
+            raise Conflict(
+                "{name} is in the chain already: {enrollment_id}",
+                name=who,
+                enrollment_id=last.enrollment_id,
+            )
+        raise Conflict(
+            "{name} has been in the chain, and its reentry is {reentry}",
+            name=who,
+            reentry=chain.reentry,
+        )
 
     async def enrollments(
         self, tx: Tx, project_id: str, drip_id: str, query: EnrollmentQuery
     ) -> list[Enrollment]:
         """Up to one more than `query.limit`, newest first. Raises `NotFound`."""
-        await self.find(tx, project_id, drip_id)
+        await self.get(tx, project_id, drip_id)
         return await enrollment_store.list_page(tx, project_id, drip_id, query)
 
-    async def find_enrollment(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
+    async def get_enrollment(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
         """Raises `NotFound`, for another project's as well."""
         found = await enrollment_store.find(tx, project_id, enrollment_id)
         if found is None:
-            raise NotFound(f"there is no enrollment {enrollment_id!r}")
+            raise NotFound("there is no enrollment {enrollment_id!r}", enrollment_id=enrollment_id)
         return found
 
     async def pause(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
@@ -212,26 +217,32 @@ class Drips:
         return await self._open(tx, project_id, enrollment_id)
 
     async def cancel(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
-        """Ends somebody's way through a chain. Raises as `pause`."""
+        """Cancels an enrollment. Raises as `pause`."""
         now_ms = self._clock.now_ms()
         if not await enrollment_store.cancel(tx, project_id, enrollment_id, now_ms):
             await self._open(tx, project_id, enrollment_id)
-        return await self.find_enrollment(tx, project_id, enrollment_id)
+        return await self.get_enrollment(tx, project_id, enrollment_id)
 
     async def _open(self, tx: Tx, project_id: str, enrollment_id: str) -> Enrollment:
-        found = await self.find_enrollment(tx, project_id, enrollment_id)
+        found = await self.get_enrollment(tx, project_id, enrollment_id)
         if found.finished_at_ms is not None:
-            raise Conflict(f"{enrollment_id} has ended: it is {found.status}")
+            raise Conflict(
+                "{enrollment_id} has ended: it is {status}",
+                enrollment_id=enrollment_id,
+                status=found.status,
+            )
         return found
 
-    async def _check_course(self, tx: Tx, project_id: str, course: Course) -> None:
-        if len(course.steps) > self._settings.steps_per_chain:
-            raise ValidationFailed(f"steps: at most {self._settings.steps_per_chain}")
-        await self._checks.check_course(tx, project_id, course)
+    async def _check_definition(self, tx: Tx, project_id: str, definition: DripDefinition) -> None:
+        if len(definition.steps) > self._settings.steps_per_chain:
+            raise ValidationFailed(
+                "at most {limit}", field="steps", limit=self._settings.steps_per_chain
+            )
+        await self._checks.check_definition(tx, project_id, definition)
 
     async def _check_trigger(self, tx: Tx, project_id: str, trigger: Trigger | None) -> None:
         if trigger is not None and trigger.on == "permission":
             try:
                 await self._checks.check_permission(tx, project_id, trigger.value or "")
             except ValidationFailed as error:
-                raise ValidationFailed(f"trigger.value: {error.message}") from None
+                raise error.at("trigger.value") from None

@@ -9,12 +9,10 @@ class DripSettings(Section):
     """Limits of chains, and how their steps are taken."""
 
     # Decision 0075.
-    steps_per_chain: int = Field(50, ge=1, description="Steps of one chain.")
-    chains_per_project: int = Field(100, ge=1, description="Chains of one project.")
-    look_s: float = Field(
-        2.0, gt=0, le=60, description="Seconds between two looks for steps that are due."
-    )
-    batch: int = Field(500, ge=1, le=1000, description="Steps that are taken in one transaction.")
+    steps_per_chain: int = Field(50, ge=1, description="Steps per drip campaign.")
+    chains_per_project: int = Field(100, ge=1, description="Drip campaigns per project.")
+    look_s: float = Field(2.0, gt=0, le=60, description="Seconds between polls for due steps.")
+    batch: int = Field(500, ge=1, le=1000, description="Due steps processed per transaction.")
     late_minutes: int = Field(
         60,
         ge=1,

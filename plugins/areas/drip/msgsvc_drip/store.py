@@ -9,7 +9,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import key_params, key_table
 from msgsvc_core.kernel.values import value_object
-from msgsvc_drip.models import Chain
+from msgsvc_drip.models import Drip
 
 _COLUMNS = (
     "project_id",
@@ -35,10 +35,10 @@ VersionKey = tuple[str, str, int]
 
 
 @value_object
-class Meaning:
-    """What something that happened means to a chain: `stop` ends it, anything else begins it.
+class Subscription:
+    """A campaign that reacts to an event or tag: `stop` ends enrollments, anything else starts them.
 
-    `content` is that of the newest version; None where it is about `version` alone.
+    `content` is that of the newest version; None where only `version` is concerned.
     """
 
     kind: str
@@ -58,37 +58,37 @@ async def count(tx: Tx, project_id: str) -> int:
     return found
 
 
-async def insert(tx: Tx, chain: Chain) -> None:
-    values = {column: getattr(chain, column) for column in _COLUMNS}
-    paused_at_ms = chain.created_at_ms if chain.status == "paused" else None
+async def insert(tx: Tx, drip: Drip) -> None:
+    values = {column: getattr(drip, column) for column in _COLUMNS}
+    paused_at_ms = drip.created_at_ms if drip.status == "paused" else None
     await tx.insert("drip_chains", {**values, "paused_at_ms": paused_at_ms})
-    await add_version(tx, chain)
+    await add_version(tx, drip)
 
 
-async def add_version(tx: Tx, chain: Chain) -> None:
+async def add_version(tx: Tx, drip: Drip) -> None:
     """Keeps the content of a chain as its version, with what stops it."""
-    key = {"project_id": chain.project_id, "drip_id": chain.drip_id, "version": chain.version}
+    key = {"project_id": drip.project_id, "drip_id": drip.drip_id, "version": drip.version}
     await tx.insert(
-        "drip_versions", {**key, "content": chain.content, "created_at_ms": chain.updated_at_ms}
+        "drip_versions", {**key, "content": drip.content, "created_at_ms": drip.updated_at_ms}
     )
-    stops = dict.fromkeys(chain.course.stop_on)
+    stops = dict.fromkeys(drip.definition.stop_on)
     await tx.insert_many("drip_stops", [{**key, "event": name} for name in stops])
 
 
-async def find(tx: Tx, project_id: str, drip_id: str, *, hold: bool = False) -> Chain | None:
-    """With `hold`, nobody else changes the chain until the transaction ends."""
+async def find(tx: Tx, project_id: str, drip_id: str, *, lock: bool = False) -> Drip | None:
+    """With `lock`, nobody else changes the chain until the transaction ends."""
     key = {"project_id": project_id, "drip_id": drip_id}
-    if hold and tx.dialect == "postgresql":
-        # Apart from the question for the version: who has waited would else ask for the one before.
-        # Not FOR UPDATE: somebody who is just led into the chain need not wait.
+    if lock and tx.dialect == "postgresql":
+        # A separate query: in one with the version, a waiting transaction would read the previous one. Not
+        # FOR UPDATE: concurrent enrolling need not wait.
         await tx.fetch_one(f"SELECT 1 FROM drip_chains WHERE {_THIS} FOR NO KEY UPDATE", key)
     row = await tx.fetch_one(
         f"{_SELECT} WHERE c.project_id = :project_id AND c.drip_id = :drip_id", key
     )
-    return None if row is None else _chain(row)
+    return None if row is None else _drip(row)
 
 
-async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Chain]:
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Drip]:
     """Newest first; `after` is the last id of the page before."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE c.project_id = :project_id"
@@ -96,17 +96,17 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
         + " ORDER BY c.drip_id DESC LIMIT :most",
         {"project_id": project_id, "after": after, "most": limit},
     )
-    return [_chain(row) for row in rows]
+    return [_drip(row) for row in rows]
 
 
-async def update(tx: Tx, chain: Chain) -> None:
+async def update(tx: Tx, drip: Drip) -> None:
     """Writes all but the status."""
     await tx.execute(
         "UPDATE drip_chains SET name = :name, reentry = :reentry, trigger_on = :trigger_on,"
         " trigger_value = :trigger_value, version = :version, updated_at_ms = :updated_at_ms"
         f" WHERE {_THIS}",
         {
-            column: getattr(chain, column)
+            column: getattr(drip, column)
             for column in _COLUMNS
             if column not in {"status", "created_at_ms"}
         },
@@ -134,7 +134,8 @@ async def resume(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
 
 
 async def mark_deleted(tx: Tx, project_id: str, drip_id: str) -> bool:
-    """Has a chain be found no more, and nobody begin, go on or stop in it. False if there is none."""
+    """Marks a campaign as deleted, which hides it and stops all enrolling and sending. False if it does not
+    exist."""
     key = {"project_id": project_id, "drip_id": drip_id}
     if not await tx.execute(
         f"UPDATE drip_chains SET status = 'deleted' WHERE {_THIS} AND status <> 'deleted'", key
@@ -152,7 +153,7 @@ async def delete_marked(tx: Tx, project_id: str, drip_id: str) -> None:
     )
 
 
-async def find_meanings(tx: Tx, happened: Sequence[tuple[str, str, str]]) -> list[Meaning]:
+async def find_matching(tx: Tx, happened: Sequence[tuple[str, str, str]]) -> list[Subscription]:
     """What (project_id, kind, value) mean to chains: triggers of active ones, and `stop`."""
     rows = await tx.fetch_all(
         "SELECT keys.kind, keys.value, c.project_id, c.drip_id, c.version, v.content"
@@ -167,10 +168,10 @@ async def find_meanings(tx: Tx, happened: Sequence[tuple[str, str, str]]) -> lis
         " AND s.project_id = keys.project AND s.event = keys.value",
         key_params(happened, tx.dialect),
     )
-    return [Meaning(*row) for row in rows]
+    return [Subscription(*row) for row in rows]
 
 
-async def find_courses(tx: Tx, versions: Iterable[VersionKey]) -> Mapping[VersionKey, str]:
+async def find_definitions(tx: Tx, versions: Iterable[VersionKey]) -> Mapping[VersionKey, str]:
     """The contents of versions."""
     keys = [(project_id, drip_id, str(version)) for project_id, drip_id, version in versions]
     rows = await tx.fetch_all(
@@ -183,6 +184,6 @@ async def find_courses(tx: Tx, versions: Iterable[VersionKey]) -> Mapping[Versio
     return {(row["project_id"], row["drip_id"], row["version"]): row["content"] for row in rows}
 
 
-def _chain(row: Row) -> Chain:
+def _drip(row: Row) -> Drip:
     fields: dict[str, Any] = {column: row[column] for column in _COLUMNS}
-    return Chain(**fields, content=row["content"])
+    return Drip(**fields, content=row["content"])

@@ -1,4 +1,4 @@
-"""What leads people into chains and out of them: events, and tags that they are given."""
+"""Enrolls subscribers in drip campaigns, and stops enrollments, on events and new tags."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,8 +8,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.values import value_object
 from msgsvc_drip import enrollment_store, store
-from msgsvc_drip.course import read_course
-from msgsvc_drip.enrollment_store import Beginning
+from msgsvc_drip.definition import read_definition
+from msgsvc_drip.enrollment_store import NewEnrollment
 from msgsvc_drip.schedule import due_after
 
 LEFT = "subscription.deleted"
@@ -17,7 +17,7 @@ LEFT = "subscription.deleted"
 
 @value_object
 class Happening:
-    """Something that happened to somebody, and what it may mean: (kind, value) of triggers and stops."""
+    """An event or tag of a subscriber, as (kind, value) of triggers and stop conditions."""
 
     project_id: str
     subscriber_id: str
@@ -43,15 +43,15 @@ class Triggers:
             [
                 Happening(event.project_id, event.data["subscriber_id"], tuple(_meanings(event)))
                 for event in events
-                # Our own are no triggers, and there are hundreds at once.
+                # Our own events are no triggers, and come by the hundreds.
                 if "subscriber_id" in event.data and not event.name.startswith("drip.")
             ],
         )
 
-    async def on_tags_given(
+    async def on_tags_added(
         self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
     ) -> None:
-        """Leads somebody into the chains of tags that they did not carry until now."""
+        """Enrolls a subscriber in the campaigns triggered by new tags."""
         meanings = tuple(("tag", tag) for tag in tags)
         await self._happened(tx, [Happening(project_id, subscriber_id, meanings)])
 
@@ -59,8 +59,8 @@ class Triggers:
         asked = {(one.project_id, *each) for one in happenings for each in one.meanings}
         if not asked:
             return
-        found: dict[tuple[str, str, str], list[store.Meaning]] = {}
-        for meaning in await store.find_meanings(tx, sorted(asked)):
+        found: dict[tuple[str, str, str], list[store.Subscription]] = {}
+        for meaning in await store.find_matching(tx, sorted(asked)):
             key = (meaning.project_id, meaning.kind, meaning.value)
             found.setdefault(key, []).append(meaning)
         if not found:
@@ -72,7 +72,7 @@ class Triggers:
             for meaning in found.get((one.project_id, *each), ())
         ]
         now_ms = self._clock.now_ms()
-        # First what ends: one event may end a chain for somebody and begin it anew.
+        # Stops first: one event may stop an enrollment and start a new one.
         await enrollment_store.stop(
             tx,
             [
@@ -83,11 +83,11 @@ class Triggers:
             now_ms,
         )
         beginnings = [
-            beginning(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
+            new_enrollment(of.project_id, of.drip_id, of.version, of.content, subscriber_id, now_ms)
             for subscriber_id, of in meant
             if of.content is not None
         ]
-        await enrollment_store.begin(tx, beginnings, now_ms)
+        await enrollment_store.insert(tx, beginnings, now_ms)
 
 
 def _meanings(event: Event) -> Iterator[tuple[str, str]]:
@@ -104,10 +104,10 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
         yield "permission", event.data["permission"]
 
 
-def beginning(
+def new_enrollment(
     project_id: str, drip_id: str, version: int, content: str, subscriber_id: str, now_ms: int
-) -> Beginning:
-    """What enrolls somebody in a version of a chain, from now on."""
-    course = read_course(content)
+) -> NewEnrollment:
+    """A new enrollment in a version of a campaign."""
+    course = read_definition(content)
     due_at_ms = due_after(course, course.steps[0], now_ms)
-    return Beginning(project_id, new_id("enr"), drip_id, version, subscriber_id, due_at_ms)
+    return NewEnrollment(project_id, new_id("enr"), drip_id, version, subscriber_id, due_at_ms)

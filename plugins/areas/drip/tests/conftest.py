@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, Sent, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, Sent, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_drip import plugin
 
 #: For `make_service`: whenever the time has passed, steps are looked for.

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 from .conftest import HOUR, WITH_DRIP, Shop, refusal, steps_of
 

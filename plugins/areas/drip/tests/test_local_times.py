@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from msgsvc_core.testing import FakeClock
-from msgsvc_drip.course import Course
+from msgsvc_devkit import FakeClock
+from msgsvc_drip.definition import DripDefinition
 from msgsvc_drip.schedule import due_after, is_time
 
 from .conftest import DAY, HOUR, MINUTE, Shop
@@ -21,10 +21,10 @@ def iso(unix_ms: int) -> str:
     return datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M")
 
 
-def course(at: str, zone: str, **delay: int) -> Course:
+def course(at: str, zone: str, **delay: int) -> DripDefinition:
     """A chain of one step."""
     step: dict[str, Any] = {"delay": delay, "message": {"text": "x"}, "at_local_time": at}
-    return Course.model_validate({"steps": [step], "timezone": zone})
+    return DripDefinition.model_validate({"steps": [step], "timezone": zone})
 
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"

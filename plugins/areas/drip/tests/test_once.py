@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.events import Event
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_drip.due_store import DueStep, Move, find_chains, find_due, take
-from msgsvc_drip.taking import StepRunner
+from msgsvc_drip.due_store import DueStep, Move, advance, find_due, find_due_drips
+from msgsvc_drip.step_runner import StepRunner
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop
 
@@ -89,7 +89,7 @@ async def test_chain_of_many_holds_up_no_other(
     await shop.enroll(few, await shop.person("Ann"))
     clock.advance(2 * HOUR)
 
-    assert await service.get(StepRunner).take_some()
+    assert await service.get(StepRunner).run_batch()
 
     messages = (await shop.client.get("/v1/messages?limit=100")).json()["data"]
     assert Counter(message["text"] for message in messages) == {"many": 5, "few": 1}
@@ -109,7 +109,7 @@ async def test_two_processes_at_the_same_steps_take_each_once(
 
     async def take_all(service: Any) -> None:
         for _ in range(20):
-            await service.get(StepRunner).take_some()
+            await service.get(StepRunner).run_batch()
 
     await asyncio.gather(*(take_all(service) for service in (first, second, first, second)))
 
@@ -128,12 +128,12 @@ async def test_step_is_not_taken_from_where_somebody_was(shop: Shop) -> None:
     move = Move(seen, "active", 1, later_ms, None, None)
     await shop.call(f"/drips/enrollments/{enrollment_id}/pause")
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [move], later_ms) == set()
+        assert await advance(tx, [move], later_ms) == set()
     await shop.call(f"/drips/enrollments/{enrollment_id}/resume")
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [move], later_ms) == {enrollment_id}
+        assert await advance(tx, [move], later_ms) == {enrollment_id}
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [move], later_ms) == set()
+        assert await advance(tx, [move], later_ms) == set()
 
 
 async def test_step_is_not_taken_from_before_a_pause_of_the_chain(shop: Shop) -> None:
@@ -144,14 +144,14 @@ async def test_step_is_not_taken_from_before_a_pause_of_the_chain(shop: Shop) ->
     move = Move(seen, "active", 1, later_ms, None, None)
     await shop.call(f"/drips/{drip_id}/pause")
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [move], later_ms) == set()
+        assert await advance(tx, [move], later_ms) == set()
     shop.clock.advance(1)
     await shop.call(f"/drips/{drip_id}/resume")
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [move], later_ms) == set()
+        assert await advance(tx, [move], later_ms) == set()
     [seen] = await due_at(shop, later_ms)
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms) == {
+        assert await advance(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms) == {
             enrollment_id
         }
 
@@ -162,7 +162,7 @@ async def test_pause_of_a_chain_is_answered_when_the_steps_in_hand_are_written(s
     later_ms = shop.clock.now_ms() + DAY * 1000
     [seen] = await due_at(shop, later_ms)
     async with shop.service.db.transaction() as tx:
-        assert await take(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms)
+        assert await advance(tx, [Move(seen, "active", 1, later_ms, None, None)], later_ms)
         pause = asyncio.create_task(shop.call(f"/drips/{drip_id}/pause"))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(pause), 0.2)
@@ -175,6 +175,6 @@ async def due_at(shop: Shop, at_ms: int) -> list[DueStep]:
     async with shop.service.db.read() as tx:
         return [
             one
-            for chain in await find_chains(tx, at_ms, 10)
+            for chain in await find_due_drips(tx, at_ms, 10)
             for one in await find_due(tx, chain, at_ms, 10)
         ]

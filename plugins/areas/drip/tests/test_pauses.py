@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_drip import jobs
 
 from .conftest import DAY, HOUR, WITH_DRIP, Shop, refusal, steps_of

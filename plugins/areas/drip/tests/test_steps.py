@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 from .conftest import DAY, HOUR, MINUTE, WITH_DRIP, Shop, refusal, steps_of
 

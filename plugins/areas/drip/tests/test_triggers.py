@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.channels import ChannelUser, Started
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 from .conftest import HOUR, Shop, refusal
 
@@ -198,7 +198,7 @@ async def test_who_leaves_or_blocks_is_stopped(shop: Shop) -> None:
         await shop.enroll(drip_id, who)
     await shop.call(f"/subscribers/{ann}", "DELETE")
     async with shop.service.db.transaction() as tx:
-        found = await shop.service.subscribers.find(tx, shop.project_id, bob)
+        found = await shop.service.subscribers.get(tx, shop.project_id, bob)
         await shop.service.subscribers.block(tx, found.bot, found.user_id, reason="bot_blocked")
     await shop.after(HOUR)
 

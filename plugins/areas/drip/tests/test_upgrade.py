@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.db import Database, MigrationSource, migrate
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 from msgsvc_drip import plugin
 
 from .conftest import HOUR, WITH_DRIP, Shop

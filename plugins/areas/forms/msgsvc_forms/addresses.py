@@ -1,4 +1,4 @@
-"""Where a form is on the web, and what stands in it beside its fields."""
+"""The URL of a form, and its honeypot field."""
 
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.models import Form

@@ -77,9 +77,9 @@ class WrongAnswer(Exception):
 
 
 def read_answer(field: FormField, given: Any) -> Value:
-    """The typed value of what somebody gave; None where they gave nothing.
+    """The typed value of an answer; None if it is empty.
 
-    `given` is a text as typed, a value of JSON, or for `file` the list of files' descriptions. Raises
+    `given` is the text as typed, a JSON value, or for `file` the list of files' descriptions. Raises
     `WrongAnswer`.
     """
     if isinstance(given, str):
@@ -218,8 +218,8 @@ def _file(field: FormField, given: Any) -> list[dict[str, Any]]:
     files = given if isinstance(given, list) else []
     if not files or not all(isinstance(one, dict) and "file_id" in one for one in files):
         raise WrongAnswer("not_file")
-    if len(files) > field.most_files:
-        raise WrongAnswer("too_many", most=field.most_files)
+    if len(files) > field.max_files:
+        raise WrongAnswer("too_many", most=field.max_files)
     return files
 
 

@@ -50,7 +50,7 @@ class Copies:
     def spec(self) -> JobSpec:
         return JobSpec(FORGET, self.blank, max_attempts=20)
 
-    async def forget(
+    async def erase(
         self, tx: Tx, project_id: str, submission_ids: Sequence[str], *, tickets: bool
     ) -> None:
         """Has the copies of submissions blanked by a job, those in tickets if that is said."""
@@ -58,11 +58,11 @@ class Copies:
         if ids := sorted({copy.submission_id for copy in copies}):
             await self._jobs.enqueue(tx, _job(project_id, ids, tickets=tickets, last=False))
 
-    async def forget_person(self, project_id: str, subscriber_id: str) -> None:
-        """The same for all that somebody sent in who is erased. The second time there is nothing to do."""
+    async def erase_person(self, project_id: str, subscriber_id: str) -> None:
+        """The same for all submissions of an erased person. Idempotent."""
         async with self._db.transaction() as tx:
-            ids = await copy_store.take_from(tx, project_id, subscriber_id)
-            await self.forget(tx, project_id, ids, tickets=True)
+            ids = await copy_store.detach(tx, project_id, subscriber_id)
+            await self.erase(tx, project_id, ids, tickets=True)
 
     async def blank(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Blanks copies, and looks once more when what was under way has ended."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.kernel.values import value_object
-from msgsvc_forms.models import Lead, Submission
+from msgsvc_forms.models import RoutingResult, Submission
 
 _THESE = "project_id = :project_id AND "
 
@@ -19,7 +19,7 @@ class Copy:
     kind: str
 
 
-async def insert(tx: Tx, submission: Submission, leads: Sequence[Lead]) -> None:
+async def insert(tx: Tx, submission: Submission, leads: Sequence[RoutingResult]) -> None:
     rows = [
         {
             "project_id": submission.project_id,
@@ -44,8 +44,8 @@ async def find(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> list[C
     return [Copy(row["submission_id"], row["copy_id"], row["kind"]) for row in rows]
 
 
-async def take_from(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
-    """The submissions with copies that somebody sent in; nobody's any more from now on."""
+async def detach(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
+    """Detaches a person's submissions with copies from them; returns their ids."""
     rows = await tx.fetch_all(
         "UPDATE forms_copies SET subscriber_id = NULL"
         f" WHERE {_THESE}subscriber_id = :subscriber_id RETURNING submission_id",
@@ -55,7 +55,8 @@ async def take_from(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
 
 
 async def delete(tx: Tx, project_id: str, submission_ids: Sequence[str], *, tickets: bool) -> None:
-    """Forgets copies; without `tickets` not those in tickets of somebody who may be erased yet."""
+    """Deletes records of copies; without `tickets`, keeps those in tickets of people who may still be
+    erased."""
     stays = "" if tickets else " AND (kind <> 'ticket' OR subscriber_id IS NULL)"
     await tx.execute(
         f"DELETE FROM forms_copies WHERE {_THESE}"

@@ -1,4 +1,4 @@
-"""What a version of a form is made of: its fields, and the routes that its submissions take."""
+"""The definition of a form's version: its fields and routes."""
 
 import json
 import re
@@ -17,6 +17,7 @@ from pydantic import (
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.types import HttpUrl
 from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.plugins.tickets import Priority
@@ -41,7 +42,7 @@ _TYPES_OF: dict[str, frozenset[str]] = {
 _TYPES_OF |= {"ne": _TYPES_OF["eq"], "lt": _TYPES_OF["gt"]}
 
 
-#: Characters of an origin: a host's name has 253 at most.
+#: Maximum characters of an origin: a host name has at most 253.
 MOST_ORIGIN = 255
 
 
@@ -59,7 +60,7 @@ Origin = Annotated[
 
 
 class Condition(RequestModel):
-    """Holds, or does not, of somebody's answers."""
+    """A condition on an answer."""
 
     field: str = Field(description="The key of the field whose answer is looked at.")
     op: Op
@@ -76,23 +77,23 @@ class ToSubscriber(RequestModel):
     external_id: str | None = None
     channel: str | None = Field(None, description="With external_id: which of the subscribers.")
     text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What stands above the answers; the form's title if left out."
+        None, description="Text above the answers (default: the form's title)."
     )
 
     @model_validator(mode="after")
     def _one(self) -> "ToSubscriber":
         if (self.subscriber_id is None) == (self.external_id is None):
-            raise ValueError("give either subscriber_id or external_id")
+            raise InvalidValue("give either subscriber_id or external_id")
         return self
 
 
 class ToTag(RequestModel):
-    """A message with the answers to everybody who carries the tag."""
+    """A message with the answers to all subscribers with the tag."""
 
     kind: Literal["tag"]
     tag: TagName
     text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What stands above the answers; the form's title if left out."
+        None, description="Text above the answers (default: the form's title)."
     )
 
 
@@ -101,7 +102,7 @@ class ToTicket(RequestModel):
 
     kind: Literal["ticket"]
     subject: Annotated[Localized, visible(200)] | None = Field(
-        None, description="The form's title if left out."
+        None, description="Default: the form's title."
     )
     priority: Priority = "normal"
     tags: list[TagName] = Field(default_factory=list, max_length=20)
@@ -140,7 +141,7 @@ def _by_kind(value: Any, _validate: ValidatorFunctionWrapHandler, info: Validati
         return value
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or kind not in _TARGETS:
-        raise wrong_field("kind", f"must be one of {', '.join(_TARGETS)}")
+        raise wrong_field("kind", "must be one of {choices}", choices=", ".join(_TARGETS))
     return _TARGETS[kind].model_validate(value, context=info.context)
 
 
@@ -171,23 +172,23 @@ class Definition(RequestModel):
     title: Annotated[Localized, visible(200)]
     description: Annotated[Localized, visible(2000)] | None = None
     thanks: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="What who has sent it in is told."
+        None, description="Thank-you text after submitting."
     )
     fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS)
     routes: list[Route] = Field(default_factory=list, description="At most 40.")
     allowed_origins: list[Origin] = Field(
         default_factory=list,
         max_length=50,
-        description='Sites whose pages may send it in, as https://shop.example; "*" is all of them.',
+        description='Origins that may submit it, e.g. https://shop.example; "*" allows all.',
     )
     redirect_url: HttpUrl | None = Field(
-        None, description="Where a browser goes that has sent the form in as HTML."
+        None, description="Redirect after an HTML form submission."
     )
     min_fill_seconds: int = Field(
         3,
         ge=0,
         le=600,
-        description="Who takes less from getting the form to sending it in is spam; 0 asks no time.",
+        description="Minimum seconds between loading and submitting; faster is spam. 0 disables the check.",
     )
 
     @model_validator(mode="after")
@@ -195,7 +196,7 @@ class Definition(RequestModel):
         keys = [field.key for field in self.fields]
         for number, key in enumerate(keys):
             if key in keys[:number]:
-                raise wrong_field("fields", f"the key {key!r} stands twice")
+                raise wrong_field("fields", "the key {key!r} stands twice", key=key)
         for number, route in enumerate(self.routes):
             if (problem := self._route_problem(route)) is not None:
                 where, why = problem
@@ -212,7 +213,7 @@ class Definition(RequestModel):
     def to_column(self) -> str:
         return to_json(self.model_dump(mode="json", exclude_unset=True))
 
-    def _route_problem(self, route: Route) -> tuple[str, str] | None:
+    def _route_problem(self, route: Route) -> tuple[str, InvalidValue] | None:
         """Which field of a route is wrong, and why."""
         if route.when is not None and (problem := self._condition_problem(route.when)) is not None:
             return f"when.{problem[0]}", problem[1]
@@ -220,42 +221,48 @@ class Definition(RequestModel):
             return None
         return self._way_problem(route, route.to)
 
-    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, str] | None:
+    def _way_problem(self, route: Route, to: ToNextField) -> tuple[str, InvalidValue] | None:
         """The same of a route to the next field: it leads forward, by what is known there."""
         after = route.after
         if after is None:
-            return "to.after", "is required without when"
+            return "to.after", InvalidValue("is required without when")
         for name, key in (("to.after", after), ("to.field", to.field)):
             if key is not None and self.field(key) is None:
-                return name, f"there is no field {key!r}"
+                return name, InvalidValue("there is no field {key!r}", key=key)
         if to.field is not None and self.position(to.field) <= self.position(after):
-            return "to.field", f"must come later than {after!r}"
+            return "to.field", InvalidValue("must come later than {key!r}", key=after)
         looked_at = route.when.field if route.when is not None else after
         is_known = self.position(looked_at) <= self.position(after)
-        return None if is_known else ("when.field", f"is asked later than {after!r}")
+        return (
+            None
+            if is_known
+            else ("when.field", InvalidValue("is asked later than {key!r}", key=after))
+        )
 
-    def _condition_problem(self, when: Condition) -> tuple[str, str] | None:
+    def _condition_problem(self, when: Condition) -> tuple[str, InvalidValue] | None:
         field = self.field(when.field)
         if field is None:
-            return "field", f"there is no field {when.field!r}"
+            return "field", InvalidValue("there is no field {key!r}", key=when.field)
         if when.op == "exists":
             is_flag = when.value is None or isinstance(when.value, bool)
-            return None if is_flag else ("value", "must be true or false with exists")
+            return None if is_flag else ("value", InvalidValue("must be true or false with exists"))
         if field.type not in _TYPES_OF[when.op]:
-            return "op", f"{when.op} is not for a field of type {field.type}"
+            return "op", InvalidValue(
+                "{operator} is not for a field of type {type}", operator=when.op, type=field.type
+            )
         problem = _value_problem(field, when)
         return None if problem is None else ("value", problem)
 
 
-def _value_problem(field: FormField, when: Condition) -> str | None:
+def _value_problem(field: FormField, when: Condition) -> InvalidValue | None:
     if when.value is None:
-        return f"is required with {when.op}"
+        return InvalidValue("is required with {operator}", operator=when.op)
     if when.op == "contains" and field.type != "multichoice":
-        return None if isinstance(when.value, str) else "must be a text"
+        return None if isinstance(when.value, str) else InvalidValue("must be a text")
     try:
         comparable(field, when.value)
     except WrongAnswer:
-        return f"is no answer of a field of type {field.type}"
+        return InvalidValue("is no answer of a field of type {type}", type=field.type)
     return None
 
 
@@ -277,7 +284,7 @@ def read_definition(column: str) -> Definition:
     try:
         check_http_url(kept.get("redirect_url") or "https://none.invalid")
     except WrongUrl:
-        # Taken before hosts were looked at: the form goes on, and thanks whoever sends it.
+        # Saved before origins were validated: the form keeps working.
         kept["redirect_url"] = None
     return Definition.model_validate(kept)
 

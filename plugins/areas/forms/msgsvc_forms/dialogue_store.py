@@ -6,7 +6,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_update, limited_delete
 from msgsvc_core.kernel.values import value_object
 
-#: `replaced` by another form, or by the same begun anew; `gone` as the form was deleted.
+#: `replaced`: by another form or a restart; `gone`: the form was deleted.
 DialogueStatus = Literal["active", "submitted", "cancelled", "replaced", "expired", "gone"]
 
 _NAMES = (
@@ -47,7 +47,7 @@ class Dialogue:
 
 
 async def insert(tx: Tx, dialogue: Dialogue) -> bool:
-    """False if another one is under way in the chat."""
+    """False if another conversation is active in the chat."""
     return bool(
         await tx.execute(
             f"INSERT INTO forms_dialogues ({_COLUMNS})"
@@ -58,27 +58,27 @@ async def insert(tx: Tx, dialogue: Dialogue) -> bool:
     )
 
 
-async def hold_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
-    """What is under way in a chat; nobody else changes it until the transaction ends."""
+async def lock_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
+    """Locks the chat's active conversation."""
     where = "channel = :channel AND chat_id = :chat_id AND status = 'active'"
-    return await _hold(tx, where, channel=channel, chat_id=chat_id)
+    return await _lock(tx, where, channel=channel, chat_id=chat_id)
 
 
-async def hold(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
+async def lock(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
     """The same of a conversation that is known by its id, and may have ended."""
     where = "project_id = :project_id AND dialogue_id = :dialogue_id"
-    return await _hold(tx, where, project_id=project_id, dialogue_id=dialogue_id)
+    return await _lock(tx, where, project_id=project_id, dialogue_id=dialogue_id)
 
 
-async def hold_with_file(
+async def lock_with_file(
     tx: Tx, project_id: str, subscriber_id: str, file_id: str
 ) -> Dialogue | None:
-    """What is under way with somebody, on whichever bot, and has this file in it."""
+    """Locks a subscriber's active conversation that has this file, on any bot."""
     where = (
         "project_id = :project_id AND subscriber_id = :subscriber_id AND status = 'active'"
         " AND state LIKE :file_id"
     )
-    return await _hold(
+    return await _lock(
         tx,
         where,
         project_id=project_id,
@@ -87,7 +87,7 @@ async def hold_with_file(
     )
 
 
-async def _hold(tx: Tx, where: str, **values: Any) -> Dialogue | None:
+async def _lock(tx: Tx, where: str, **values: Any) -> Dialogue | None:
     sql = f"SELECT {_COLUMNS} FROM forms_dialogues WHERE {where}" + for_update(tx.dialect)
     return _dialogue(await tx.fetch_one(sql, values))
 
@@ -123,7 +123,7 @@ async def change(
     )
 
 
-async def note_aside(tx: Tx, dialogue: Dialogue, now_ms: int) -> None:
+async def record_interruption(tx: Tx, dialogue: Dialogue, now_ms: int) -> None:
     await tx.execute(
         "UPDATE forms_dialogues SET aside_at_ms = :now_ms"
         " WHERE project_id = :project_id AND dialogue_id = :dialogue_id",
@@ -135,7 +135,7 @@ async def note_aside(tx: Tx, dialogue: Dialogue, now_ms: int) -> None:
     )
 
 
-async def hold_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
+async def lock_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
     """Those in which nothing happened since `before_ms`, the oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM forms_dialogues"
@@ -147,13 +147,13 @@ async def hold_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
     return [_of(row) for row in rows]
 
 
-async def purge(tx: Tx, before_ms: int, most: int) -> int:
+async def purge(tx: Tx, before_ms: int, limit: int) -> int:
     """Removes some of those that ended before; returns how many."""
     # One by one, and not as what is not active: so the index by status and age finds them.
     statuses = ", ".join(f"'{status}'" for status in get_args(DialogueStatus) if status != "active")
     ended = f"status IN ({statuses}) AND updated_at_ms < :before_ms"
     old = limited_delete("forms_dialogues", ended, tx.dialect)
-    params = {"before_ms": before_ms, "most": most}
+    params = {"before_ms": before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM forms_dialogues WHERE {old}", params)
 
 

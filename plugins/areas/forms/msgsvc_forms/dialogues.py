@@ -26,21 +26,21 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.answers import Answers, Value
 from msgsvc_forms.dialogue import (
-    Anew,
-    Ask,
     Ended,
     Event,
     FileLost,
     Notice,
     Opened,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
+    Restart,
+    Say,
     Script,
     State,
     Submit,
-    Tell,
-    begin,
+    initial_state,
     step,
 )
 from msgsvc_forms.dialogue.wording import Wording
@@ -48,14 +48,14 @@ from msgsvc_forms.dialogue_store import Dialogue, DialogueStatus
 from msgsvc_forms.models import Form, NewSubmission
 from msgsvc_forms.service import Forms
 
-#: What the data of this plugin's buttons begins with, after `~`.
+#: Prefix of this plugin's button data, after `~`.
 BUTTON = "form:"
 
 log = structlog.get_logger(__name__)
 
 
 class Dialogues:
-    """Begins conversations, and takes what people do in them."""
+    """Starts conversations and handles what people do in them."""
 
     def __init__(
         self,
@@ -81,49 +81,51 @@ class Dialogues:
         self._forms = forms
 
     async def open(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
-        """A link to `form` was opened: it begins, unless something is to be lost by that."""
-        under_way = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
+        """A link to `form` was opened: starts it, unless answers would be lost."""
+        under_way = await store.lock_active(ctx.tx, ctx.channel, ctx.update.chat_id)
         if under_way is not None:
             state, running = state_of(under_way), await self._form(ctx.tx, under_way)
             begun = bool(state.answers or state.skipped or state.draft)
             if running is not None and begun and await self.active_filler(ctx, under_way):
                 await self._advance(ctx, under_way, running, Opened(form.start))
                 return
-            await self.end(ctx.tx, under_way, "replaced")
-        await self._begin(ctx, form, subscriber)
+            await self.finish(ctx.tx, under_way, "replaced")
+        await self._start(ctx, form, subscriber)
 
     async def active_filler(self, ctx: InboundContext, dialogue: Dialogue) -> Subscriber | None:
-        """Whoever fills it in; None where nobody could go on, e.g. as they left that project."""
+        """The subscriber; None if they cannot continue, e.g. because they unsubscribed."""
         if not ctx.serves(dialogue.project_id):
             return None
-        project = await self._projects.find(ctx.tx, dialogue.project_id)
-        subscriber = await self._subscribers.find(
+        project = await self._projects.get(ctx.tx, dialogue.project_id)
+        subscriber = await self._subscribers.get(
             ctx.tx, dialogue.project_id, dialogue.subscriber_id
         )
         is_active = project.status == "active" and subscriber.status == "active"
         return subscriber if is_active else None
 
-    async def take(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
+    async def handle(self, ctx: InboundContext, dialogue: Dialogue, event: Event) -> list[Outcome]:
         """Something that the person did; the bot does what follows from it, and it is returned."""
         form = await self._form(ctx.tx, dialogue)
         if form is None:
-            await self.end(ctx.tx, dialogue, "gone")
+            await self.finish(ctx.tx, dialogue, "gone")
             await ctx.reply(gone(ctx._))
             return [Ended()]
         return await self._advance(ctx, dialogue, form, event)
 
-    async def asked(self, tx: Tx, dialogue: Dialogue, remark: Remark) -> OutgoingMessage | None:
-        """What a conversation is at, outside of an update; None if its form is gone."""
+    async def current_prompt(
+        self, tx: Tx, dialogue: Dialogue, remark: Remark
+    ) -> OutgoingMessage | None:
+        """The current question or summary, outside of an update; None if the form was deleted."""
         form = await self._form(tx, dialogue)
         if form is None:
             return None
-        subscriber = await self._subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
+        subscriber = await self._subscribers.get(tx, dialogue.project_id, dialogue.subscriber_id)
         _ = self._texts.into(subscriber.lang, __name__)
         wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
         offered = await self._offered(tx, state_of(dialogue), form, subscriber.lang)
-        return wording.asked((remark,), offered=offered)
+        return wording.prompt((remark,), offered=offered)
 
-    async def end(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
+    async def finish(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
         """Ends a conversation. Of its answers is left by which messages they came, if they were sent,
         so that a change of one is answered."""
         state = state_of(dialogue)
@@ -139,27 +141,27 @@ class Dialogues:
         """A file is here, or will not come: then its answer is asked for again."""
         if file.is_ready or file.subscriber_id is None:
             return
-        dialogue = await store.hold_with_file(tx, file.project_id, file.subscriber_id, file.file_id)
+        dialogue = await store.lock_with_file(tx, file.project_id, file.subscriber_id, file.file_id)
         form = None if dialogue is None else await self._form(tx, dialogue)
         if dialogue is None or form is None:
             return
-        subscriber = await self._subscribers.find(tx, dialogue.project_id, dialogue.subscriber_id)
+        subscriber = await self._subscribers.get(tx, dialogue.project_id, dialogue.subscriber_id)
         lang = subscriber.lang
         lost = FileLost(file.file_id, file.reason)
         state, outcomes = step(self._script(form, lang), state_of(dialogue), lost)
         changed = await self._with_state(tx, dialogue, state)
         wording = self._wording(changed, state, form, lang, self._texts.into(lang, __name__))
         for outcome in outcomes:
-            if isinstance(outcome, Ask):
-                message = wording.asked(outcome.remarks)
+            if isinstance(outcome, Prompt):
+                message = wording.prompt(outcome.remarks)
                 await self._outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
 
     # ---- one step --------------------------------------------------------------------------------
 
-    async def _begin(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
+    async def _start(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
         now_ms = self._clock.now_ms()
         script = self._script(form, ctx.lang)
-        state = begin(script)
+        state = initial_state(script)
         dialogue = Dialogue(
             project_id=form.project_id,
             dialogue_id=new_id("fdl"),
@@ -176,11 +178,11 @@ class Dialogues:
             updated_at_ms=now_ms,
         )
         if not await store.insert(ctx.tx, dialogue):
-            # Opened twice at once: the other one asks.
+            # Opened twice concurrently: the other one asks.
             return
         wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
         await ctx.reply(OutgoingMessage(wording.introduction()))
-        await ctx.reply(wording.asked(), asks=True)
+        await ctx.reply(wording.prompt(), asks=True)
 
     async def _advance(
         self, ctx: InboundContext, dialogue: Dialogue, form: Form, event: Event
@@ -188,43 +190,43 @@ class Dialogues:
         script, before = self._script(form, ctx.lang), state_of(dialogue)
         state, outcomes = step(script, before, event)
         if state != before:
-            await self._look_after_files(ctx.tx, dialogue, before, state)
+            await self._update_files(ctx.tx, dialogue, before, state)
             dialogue = await self._with_state(ctx.tx, dialogue, state)
         for outcome in outcomes:
-            await self._do(ctx, dialogue, form, outcome)
+            await self._perform(ctx, dialogue, form, outcome)
         return outcomes
 
-    async def _do(
+    async def _perform(
         self, ctx: InboundContext, dialogue: Dialogue, form: Form, outcome: Outcome
     ) -> None:
         state = state_of(dialogue)
         wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
         match outcome:
-            case Ask(remarks):
+            case Prompt(remarks):
                 offered = await self._offered(ctx.tx, state, form, ctx.lang)
-                await ctx.reply(wording.asked(remarks, offered=offered), asks=True)
+                await ctx.reply(wording.prompt(remarks, offered=offered), asks=True)
             case Redraw(page):
                 message_ref: str = getattr(ctx.update, "message_ref", "")
-                await ctx.edit(message_ref, wording.asked(page=page))
-            case Tell(remark):
-                await ctx.reply(OutgoingMessage(wording.said(remark)))
+                await ctx.edit(message_ref, wording.prompt(page=page))
+            case Say(remark):
+                await ctx.reply(OutgoingMessage(wording.remark_text(remark)))
             case Submit(answers):
                 await self._submit(ctx, dialogue, form, wording, answers)
             case Ended():
-                await self.end(ctx.tx, dialogue, "cancelled")
-                await ctx.reply(OutgoingMessage(wording.said(Remark("ended"))))
-            case Anew(start):
-                await self._anew(ctx, dialogue, start)
+                await self.finish(ctx.tx, dialogue, "cancelled")
+                await ctx.reply(OutgoingMessage(wording.remark_text(Remark("ended"))))
+            case Restart(start):
+                await self._restart(ctx, dialogue, start)
             case Notice():
-                # Whoever pressed is answered by the rule of buttons.
+                # A button press is answered by the button rule.
                 pass
 
-    async def _anew(self, ctx: InboundContext, dialogue: Dialogue, start: str) -> None:
+    async def _restart(self, ctx: InboundContext, dialogue: Dialogue, start: str) -> None:
         form = await self._forms.find_started(ctx.tx, start)
         if form is None or not ctx.serves(form.project_id):
             await ctx.reply(gone(ctx._))
             return
-        await self.end(ctx.tx, dialogue, "replaced")
+        await self.finish(ctx.tx, dialogue, "replaced")
         subscriber = await self._subscribers.ensure(
             ctx.tx,
             form.project_id,
@@ -233,7 +235,7 @@ class Dialogues:
             ctx.update.chat_id,
             source="form",
         )
-        await self._begin(ctx, form, subscriber)
+        await self._start(ctx, form, subscriber)
 
     async def _submit(
         self,
@@ -243,7 +245,7 @@ class Dialogues:
         wording: Wording,
         answers: Answers,
     ) -> None:
-        subscriber = await self._subscribers.find(
+        subscriber = await self._subscribers.get(
             ctx.tx, dialogue.project_id, dialogue.subscriber_id
         )
         new = NewSubmission(
@@ -257,13 +259,13 @@ class Dialogues:
         try:
             async with ctx.tx.savepoint():
                 await self._forms.submit(ctx.tx, new)
-                await self.end(ctx.tx, dialogue, "submitted")
+                await self.finish(ctx.tx, dialogue, "submitted")
                 await self._drop_unsent(ctx.tx, dialogue, answers)
         except ApiError as error:
             log.warning("form_not_submitted", form_id=form.form_id, code=error.code)
-            await ctx.reply(wording.asked((Remark("not_now"),)), asks=True)
+            await ctx.reply(wording.prompt((Remark("not_now"),)), asks=True)
             return
-        thanks = wording.script.thanks or wording.said(Remark("submitted"))
+        thanks = wording.script.thanks or wording.remark_text(Remark("submitted"))
         await ctx.reply(OutgoingMessage(thanks))
 
     async def _drop_unsent(self, tx: Tx, dialogue: Dialogue, answers: Answers) -> None:
@@ -275,7 +277,7 @@ class Dialogues:
     # ---- what both need ---------------------------------------------------------------------------
 
     async def _form(self, tx: Tx, dialogue: Dialogue) -> Form | None:
-        """The version that was begun, whatever became of the form since; None if it was deleted."""
+        """The version that was started, even if the form has changed; None if it was deleted."""
         return await self._forms.find_version(
             tx, dialogue.project_id, dialogue.form_id, dialogue.version
         )
@@ -315,16 +317,14 @@ class Dialogues:
         for field in form.definition.fields:
             if field.type == "file" and field.key in told:
                 ids = [file["file_id"] for file in told[field.key]]
-                known = await self._files.find_many(tx, form.project_id, ids)
+                known = await self._files.get_many(tx, form.project_id, ids)
                 told[field.key] = [described(file) for file in known] or told[field.key]
         return told
 
-    async def _look_after_files(
-        self, tx: Tx, dialogue: Dialogue, before: State, after: State
-    ) -> None:
+    async def _update_files(self, tx: Tx, dialogue: Dialogue, before: State, after: State) -> None:
         """Files that are in the answers stay, and those that were replaced go."""
         were, are = files_in(before), files_in(after)
-        await self._files.keep(
+        await self._files.retain(
             tx, dialogue.project_id, [file_id for file_id in are if file_id not in were]
         )
         gone = [file_id for file_id in were if file_id not in are]
@@ -363,5 +363,5 @@ def state_of(dialogue: Dialogue) -> State:
 
 
 def gone(_: Translate) -> OutgoingMessage:
-    """For whoever fills in a form that was deleted."""
-    return OutgoingMessage(_("This form is no longer there. Thank you for your time."))
+    """The reply if the form was deleted."""
+    return OutgoingMessage(_("This form no longer exists. Thank you for your time."))

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_core.kernel.csv import BOM, harmless, lines
+from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 from msgsvc_forms.models import Submission, SubmissionFilters
 from msgsvc_forms.service import Forms
 
@@ -25,7 +25,7 @@ async def to_csv(
     `NotFound` before the first piece.
     """
     async with db.read() as tx:
-        form = await forms.find(tx, project_id, form_id)
+        form = await forms.get(tx, project_id, form_id)
         keys = await forms.all_keys(tx, form)
     after: str | None = None
     text = BOM + lines([(*COLUMNS, *keys)])
@@ -67,5 +67,5 @@ def _cell(value: Any) -> str:
             f"{one['file_id']} {one['filename']}" if isinstance(one, dict) else str(one)
             for one in value
         )
-        return harmless("; ".join(named))
-    return harmless(str(value))
+        return escape_formula("; ".join(named))
+    return escape_formula(str(value))

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_forms.patterns import MOST_PATTERN, check_pattern
 
@@ -27,13 +28,13 @@ FieldType = Literal[
 #: Characters of an answer that is a text, unless the field says less.
 MOST_TEXT = 4000
 
-#: The best that a rating can be, unless the field says otherwise, and at the most.
+#: Default and maximum of the highest rating.
 USUAL_RATING, MOST_RATING = 5, 10
 
 #: Files of one answer.
 MOST_FILES = 10
 
-#: The largest number: whole ones up to here are exact in every program that reads JSON.
+#: The largest number: integers up to here are exact in every JSON parser.
 MOST_NUMBER = 10**15
 
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,47}")
@@ -41,13 +42,13 @@ _KEY = re.compile(r"[a-z][a-z0-9_]{0,47}")
 
 def _check_key(key: str) -> str:
     if not _KEY.fullmatch(key):
-        raise ValueError("must be 1-48 of a-z, 0-9 and _, and begin with a letter")
+        raise InvalidValue("must be 1-48 of a-z, 0-9 and _, and begin with a letter")
     return key
 
 
 def _check_value(value: str) -> str:
     if value != value.strip() or not value.isprintable():
-        raise ValueError("must be printable, without spaces at its ends")
+        raise InvalidValue("must be printable, without spaces at its ends")
     return value
 
 
@@ -80,7 +81,7 @@ class FormField(RequestModel):
         None, description="The most of the same; of a rating the best, of a file how many."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
-        None, description="Of a text: what all of it must be, as a regular expression of RE2."
+        None, description="Of a text: RE2 regular expression that the whole text must match."
     )
     multiline: bool = Field(False, description="Of a text: several lines.")
 
@@ -105,11 +106,11 @@ class FormField(RequestModel):
         return USUAL_RATING if self.max is None else int(self.max)
 
     @property
-    def most_files(self) -> int:
+    def max_files(self) -> int:
         return 1 if self.max is None else int(self.max)
 
 
-def _problems(field: FormField) -> list[tuple[str, str | None]]:
+def _problems(field: FormField) -> list[tuple[str, InvalidValue | None]]:
     """Names of fields of the field, and what is wrong with each."""
     return [
         ("options", _options_problem(field)),
@@ -121,37 +122,41 @@ def _problems(field: FormField) -> list[tuple[str, str | None]]:
     ]
 
 
-def _options_problem(field: FormField) -> str | None:
+def _options_problem(field: FormField) -> InvalidValue | None:
     chosen = field.type in {"choice", "multichoice"}
     if not chosen:
-        return None if field.options is None else f"are not for a field of type {field.type}"
+        return (
+            None
+            if field.options is None
+            else InvalidValue("are not for a field of type {type}", type=field.type)
+        )
     if field.options is None or not 2 <= len(field.options) <= 50:
-        return "must be 2-50"
+        return InvalidValue("must be 2-50")
     values = [option.value for option in field.choices]
-    return None if len(set(values)) == len(values) else "hold the same value twice"
+    return None if len(set(values)) == len(values) else InvalidValue("hold the same value twice")
 
 
-def _pattern_problem(field: FormField) -> str | None:
+def _pattern_problem(field: FormField) -> InvalidValue | None:
     if field.pattern is None:
         return None
     if field.type != "text":
-        return f"is not for a field of type {field.type}"
+        return InvalidValue("is not for a field of type {type}", type=field.type)
     try:
         check_pattern(field.pattern)
-    except ValueError as error:
-        return str(error)
+    except InvalidValue as error:
+        return error
     return None
 
 
-def _multiline_problem(field: FormField) -> str | None:
+def _multiline_problem(field: FormField) -> InvalidValue | None:
     return (
-        f"is not for a field of type {field.type}"
+        InvalidValue("is not for a field of type {type}", type=field.type)
         if field.multiline and field.type != "text"
         else None
     )
 
 
-#: The least and the most that a whole-numbered bound can be, by the field's type.
+#: Range of an integer bound, by field type.
 _WHOLE_BOUNDS = {
     "text": (0, MOST_TEXT),
     "multichoice": (0, 50),
@@ -160,27 +165,28 @@ _WHOLE_BOUNDS = {
 }
 
 
-def _bound_problem(field: FormField, name: str, bound: Any) -> str | None:
+def _bound_problem(field: FormField, name: str, bound: Any) -> InvalidValue | None:
     if bound is None:
         return None
     if field.type == "date":
-        return None if is_date(bound) else "must be a date as 2026-11-21"
+        return None if is_date(bound) else InvalidValue("must be a date as 2026-11-21")
     if field.type == "number":
         is_number = not isinstance(bound, str) and abs(bound) <= MOST_NUMBER
-        return None if is_number else "must be a number"
+        return None if is_number else InvalidValue("must be a number")
     if field.type not in _WHOLE_BOUNDS or (name == "min" and field.type in {"rating", "file"}):
-        return f"is not for a field of type {field.type}"
+        return InvalidValue("is not for a field of type {type}", type=field.type)
     least, most = _WHOLE_BOUNDS[field.type]
     if isinstance(bound, int) and not isinstance(bound, bool) and least <= bound <= most:
         return None
-    return f"must be a whole number of {least}-{most}"
+    return InvalidValue("must be a whole number of {minimum}-{limit}", minimum=least, limit=most)
 
 
-def _order_problem(field: FormField) -> str | None:
+def _order_problem(field: FormField) -> InvalidValue | None:
     low, high = field.min, field.max
     if low is None or high is None or isinstance(low, str) != isinstance(high, str):
         return None
-    return "must not be less than min" if high < low else None  # type: ignore[operator] # both of a kind
+    is_less = high < low  # type: ignore[operator] # both of a kind
+    return InvalidValue("must not be less than min") if is_less else None
 
 
 def is_date(text: Any) -> bool:

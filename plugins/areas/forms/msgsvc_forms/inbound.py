@@ -1,4 +1,4 @@
-"""The bot's side of forms: a link begins one, and what the person does then goes to the conversation."""
+"""The bot's side of forms: a link starts a conversation, and further messages go to it."""
 
 from msgsvc_core.channels import (
     ButtonPressed,
@@ -21,10 +21,10 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import (
+    CommandSent,
     Edited,
     GivenFile,
     Notice,
-    Ordered,
     Outcome,
     Pressed,
     Remark,
@@ -69,7 +69,7 @@ class FormBot:
         return [
             InboundRule("start", self._started, prefix=START_PREFIX),
             InboundRule("button", self._pressed, prefix=BUTTON),
-            InboundRule("message", self._said, priority=20),
+            InboundRule("message", self._on_message, priority=20),
             InboundRule("edit", self._edited, priority=20),
             InboundRule("aside", self._aside),
         ]
@@ -81,7 +81,7 @@ class FormBot:
         form = await self._forms.find_started(ctx.tx, start)
         if form is None or not ctx.serves(form.project_id):
             return False
-        project = await self._projects.find(ctx.tx, form.project_id)
+        project = await self._projects.get(ctx.tx, form.project_id)
         if project.status != "active":
             return False
         await ctx.enter_project(form.project_id)
@@ -96,19 +96,19 @@ class FormBot:
         await self._dialogues.open(ctx, form, subscriber)
         return True
 
-    async def _said(self, ctx: InboundContext) -> bool:
+    async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
-        dialogue, subscriber = await self._under_way(ctx)
+        dialogue, subscriber = await self._active(ctx)
         if dialogue is None or subscriber is None:
             return False
         command = read_command(ctx.update.text)
         is_paused = state_of(dialogue).phase == "paused"
         if command is not None:
-            done = await self._dialogues.take(ctx, dialogue, Ordered(command.name))
+            done = await self._dialogues.handle(ctx, dialogue, CommandSent(command.name))
             return bool(done)
         if is_paused:
             return False
-        await self._dialogues.take(ctx, dialogue, await self._message(ctx, dialogue, ctx.update))
+        await self._dialogues.handle(ctx, dialogue, await self._message(ctx, dialogue, ctx.update))
         return True
 
     async def _message(
@@ -128,9 +128,9 @@ class FormBot:
         """A change of a message that was no answer is left to others."""
         assert isinstance(ctx.update, MessageEdited)
         ref = ctx.update.message_ref
-        dialogue, _ = await self._under_way(ctx)
+        dialogue, _ = await self._active(ctx)
         if dialogue is not None and state_of(dialogue).knows(ref):
-            await self._dialogues.take(ctx, dialogue, Edited(ctx.update.text, ref))
+            await self._dialogues.handle(ctx, dialogue, Edited(ctx.update.text, ref))
             return True
         last = await store.find_last_submitted(ctx.tx, ctx.channel, ctx.update.chat_id)
         if last is None or ref not in from_json(last.state)["refs"]:
@@ -142,24 +142,24 @@ class FormBot:
         assert isinstance(ctx.update, ButtonPressed)
         parts = ctx.update.data.removeprefix(OWN_BUTTON + BUTTON).split(":")
         which, turn, action, argument = (*parts, "", "", "", "")[:4]
-        dialogue, _ = await self._under_way(ctx)
+        dialogue, _ = await self._active(ctx)
         if dialogue is None or dialogue.dialogue_id != which:
             await ctx.answer_button(plainly(ctx._, Remark("not_open")))
             return
         known = turn.isascii() and turn.isdecimal() and len(turn) < 9
         press = Pressed(int(turn) if known else 0, action, argument)
-        outcomes = await self._dialogues.take(ctx, dialogue, press)
+        outcomes = await self._dialogues.handle(ctx, dialogue, press)
         await ctx.answer_button(_notice(ctx, outcomes))
 
     async def _aside(self, ctx: InboundContext) -> None:
         """The person did something else: they are asked again when they have done with it."""
         if _is_ours(ctx):
             return
-        dialogue, _ = await self._under_way(ctx)
+        dialogue, _ = await self._active(ctx)
         if dialogue is None or state_of(dialogue).phase == "paused":
             return
         now_ms = self._clock.now_ms()
-        await store.note_aside(ctx.tx, dialogue, now_ms)
+        await store.record_interruption(ctx.tx, dialogue, now_ms)
         job = NewJob(
             REMIND,
             {"project_id": dialogue.project_id, "dialogue_id": dialogue.dialogue_id},
@@ -169,9 +169,9 @@ class FormBot:
         )
         await self._jobs.enqueue(ctx.tx, job)
 
-    async def _under_way(self, ctx: InboundContext) -> tuple[Dialogue | None, Subscriber | None]:
+    async def _active(self, ctx: InboundContext) -> tuple[Dialogue | None, Subscriber | None]:
         """The conversation of whoever wrote, if there is one in this chat and they still subscribe."""
-        dialogue = await store.hold_active(ctx.tx, ctx.channel, ctx.update.chat_id)
+        dialogue = await store.lock_active(ctx.tx, ctx.channel, ctx.update.chat_id)
         if dialogue is None:
             return None, None
         subscriber = await self._dialogues.active_filler(ctx, dialogue)

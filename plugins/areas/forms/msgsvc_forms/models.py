@@ -23,7 +23,7 @@ from msgsvc_forms.definition import (
 )
 from msgsvc_forms.fields import FormField
 
-#: What a deep link's payload begins with (decision 0075).
+#: Prefix of a deep link's payload (decision 0075).
 START_PREFIX = "form_"
 
 Source = Literal["web", "messenger"]
@@ -37,7 +37,8 @@ class CreateFormBody(Definition):
     """A new form."""
 
     slug: str = Field(
-        pattern=r"^[a-z0-9-]{3,48}$", description="Of the link form_<slug>; it stays."
+        pattern=r"^[a-z0-9-]{3,48}$",
+        description="Part of the link form_<slug>; can't be changed later.",
     )
 
     def to_definition(self) -> Definition:
@@ -58,7 +59,7 @@ class UpdateFormBody(RequestModel):
     min_fill_seconds: Kept[Annotated[int, Field(ge=0, le=600)]] = None
 
     def changed(self, definition: Definition) -> dict[str, Any]:
-        """What `definition` is then, to be validated as a whole."""
+        """`definition` after the change, to be validated as a whole."""
         return {
             **definition.model_dump(mode="json", exclude_unset=True),
             **self.model_dump(mode="json", exclude_unset=True),
@@ -68,14 +69,14 @@ class UpdateFormBody(RequestModel):
 class SubmissionQuery(PageQuery):
     """Filters and paging. Spam is kept apart, and shown by `spam=true` alone."""
 
-    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    spam: bool = Field(False, description="Only spam, instead of the others.")
     source: Source | None = None
 
 
 class SubmissionFilters(Query):
     """Which submissions are in the file."""
 
-    spam: bool = Field(False, description="Those that were taken for spam, instead of the others.")
+    spam: bool = Field(False, description="Only spam, instead of the others.")
     source: Source | None = None
 
 
@@ -107,11 +108,11 @@ class Form:
 
 @value_object
 class NewSubmission:
-    """What somebody has sent in, with typed answers by key (`answers.read_answer`).
+    """A new submission, with typed answers by key (`answers.read_answer`).
 
-    `form` is of the version that they were shown. `once_key` is the digest of what makes a second one
-    the same, e.g. of the page's token: it gives the submission that there is. `spam` is why it is
-    taken for spam; then it is kept, and nothing else happens.
+    `form` is the version that was shown. `once_key` identifies duplicates, e.g. a digest of the page's
+    token: a second submission returns the first. `spam` is the reason for classifying it as spam; it is
+    then stored without further effects.
     """
 
     form: Form
@@ -126,7 +127,7 @@ class NewSubmission:
 
 
 @value_object
-class Lead:
+class RoutingResult:
     """What became of one route that a submission took; `id` is of what was made there."""
 
     route: int
@@ -179,10 +180,8 @@ class FormAnswer(ResponseModel):
     allowed_origins: list[str]
     redirect_url: str | None
     min_fill_seconds: int
-    url: str = Field(description="The ready page, and where pages of your own send the form to.")
-    honeypot: str = Field(
-        description="A field that people don't see; what fills it in is taken for spam."
-    )
+    url: str = Field(description="The hosted page, and the URL your own pages submit to.")
+    honeypot: str = Field(description="A hidden field; submissions that fill it in are spam.")
     links: dict[str, str] = Field(description="Opens the form in the messenger, per channel.")
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
     created_at: str
@@ -244,7 +243,7 @@ class LeadAnswer(ResponseModel):
 
 
 class SubmissionAnswer(ResponseModel):
-    """What somebody has sent in."""
+    """A submission."""
 
     submission_id: str
     form_id: str
@@ -252,7 +251,7 @@ class SubmissionAnswer(ResponseModel):
     source: Source
     subscriber_id: str | None
     lang: str
-    spam: str | None = Field(description="Why it was taken for spam; null if it was not.")
+    spam: str | None = Field(description="Why it was marked as spam; null otherwise.")
     answers: list[GivenAnswer]
     routes: list[LeadAnswer]
     created_at: str

@@ -7,6 +7,8 @@ See docs/decisions/0041-forms.md.
 from functools import lru_cache
 from typing import Any
 
+from msgsvc_core.kernel.errors import InvalidValue
+
 #: Characters of a pattern.
 MOST_PATTERN = 200
 
@@ -23,12 +25,12 @@ def check_pattern(pattern: str) -> str:
     except re2.error as error:
         why = error.args[0] if error.args else "it is too large"
         told = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
-        raise ValueError(f"is no pattern of RE2: {told}") from None
+        raise InvalidValue("is no pattern of RE2: {reason}", reason=told) from None
     return pattern
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text is as the pattern says."""
+    """Whether the complete text matches."""
     return _compiled(pattern).fullmatch(text) is not None
 
 

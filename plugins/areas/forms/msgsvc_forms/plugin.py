@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,12 +22,12 @@ from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
 from msgsvc_forms.jobs import Removal
-from msgsvc_forms.leading import SubmissionRouter
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.sharing import Sharing
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.web.intake import Intake
 from msgsvc_forms.web.pages import WebForms
 from msgsvc_forms.web.rendering import FormPages
@@ -91,7 +91,7 @@ class FormsPlugin:
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await self._copies.forget_person(project_id, subscriber_id)
+        await self._copies.erase_person(project_id, subscriber_id)
 
     @hookimpl
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
@@ -143,7 +143,7 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         projects=context.projects,
         subscribers=context.subscribers,
         files=context.files,
-        leading=leading,
+        router=leading,
         copies=copies,
         settings=settings,
     )

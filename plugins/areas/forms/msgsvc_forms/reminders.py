@@ -16,8 +16,7 @@ from msgsvc_forms.settings import FormsSettings
 #: Conversations that are ended in one transaction.
 AT_ONCE = 100
 
-#: Days for which is kept that a conversation took place, without its answers: an edit of an answer
-#: that came too late is told so.
+#: Days for which a conversation's record is kept, without its answers, to reply to late edits.
 KEPT_DAYS = 7
 
 HOUR_MS = 3600 * 1000
@@ -55,23 +54,23 @@ class Reminders:
 
     async def _remind(self, ctx: JobContext, job: Job) -> None:
         async with ctx.holding(job) as tx:
-            dialogue = await store.hold(tx, job.payload["project_id"], job.payload["dialogue_id"])
+            dialogue = await store.lock(tx, job.payload["project_id"], job.payload["dialogue_id"])
         wait_ms = self._settings.ask_again_after_s * 1000
         left_ms = (dialogue.aside_at_ms or 0) + wait_ms - self._clock.now_ms() if dialogue else 0
         if left_ms > 0:
             async with ctx.rescheduling(job, after_s=left_ms / 1000, counts=False):
                 return
         async with ctx.completing(job) as tx:
-            dialogue = await store.hold(tx, job.payload["project_id"], job.payload["dialogue_id"])
+            dialogue = await store.lock(tx, job.payload["project_id"], job.payload["dialogue_id"])
             if dialogue is None or dialogue.status != "active":
                 return
             went_on = dialogue.updated_at_ms > (dialogue.aside_at_ms or 0)
             if went_on or state_of(dialogue).phase == "paused":
                 return
-            subscriber = await self._subscribers.find(
+            subscriber = await self._subscribers.get(
                 tx, dialogue.project_id, dialogue.subscriber_id
             )
-            message = await self._dialogues.asked(tx, dialogue, Remark("aside"))
+            message = await self._dialogues.current_prompt(tx, dialogue, Remark("aside"))
             if message is not None and subscriber.status == "active":
                 await self._outbox.send(tx, dialogue.channel, dialogue.chat_id, message)
 
@@ -82,9 +81,9 @@ class Reminders:
         ended_before_ms = now_ms - KEPT_DAYS * 24 * HOUR_MS
 
         async def end_some(tx: Tx, most: int) -> int:
-            abandoned = await store.hold_abandoned(tx, left_before_ms, most)
+            abandoned = await store.lock_abandoned(tx, left_before_ms, most)
             for dialogue in abandoned:
-                await self._dialogues.end(tx, dialogue, "expired")
+                await self._dialogues.finish(tx, dialogue, "expired")
             return len(abandoned)
 
         await in_parts(

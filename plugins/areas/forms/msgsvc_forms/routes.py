@@ -39,38 +39,38 @@ _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)
 async def create_form(
     ctx: Context, body: CreateFormBody, forms: Forms, sharing: Sharing
 ) -> FormAnswer:
-    """Makes a form, for pages and for the messenger."""
+    """Creates a form, for web pages and the messenger."""
     return sharing.shown(await forms.create(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/forms", errors=(BadRequest,))
 async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Sharing) -> FormList:
     """Lists the project's forms, newest first."""
-    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await forms.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda form: form.form_id)
     return FormList(data=[sharing.shown(form) for form in page], next_cursor=following)
 
 
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
 async def get_form(ctx: Context, form_id: str, forms: Forms, sharing: Sharing) -> FormAnswer:
-    """Shows a form, as its newest version has it."""
-    return sharing.shown(await forms.find(ctx.tx, ctx.project_id, form_id))
+    """Shows the newest version of a form."""
+    return sharing.shown(await forms.get(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
 async def update_form(
     ctx: Context, form_id: str, body: UpdateFormBody, forms: Forms, sharing: Sharing
 ) -> FormAnswer:
-    """Changes a form; what is left out stays. Each change makes a new version.
+    """Changes a form; omitted fields stay unchanged. Each change creates a version.
 
-    Who is under way, in the messenger or on a page that is open, finishes the version that they began.
+    People who already started, in the messenger or on a page, finish the version they started.
     """
     return sharing.shown(await forms.update(ctx.tx, ctx.project_id, form_id, body))
 
 
 @router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_form(ctx: Context, form_id: str, forms: Forms) -> None:
-    """Removes a form with all that was sent in, and ends what is under way."""
+    """Deletes a form with all its submissions, and ends dialogues in progress."""
     await forms.delete(ctx.tx, ctx.project_id, form_id)
 
 
@@ -78,14 +78,14 @@ async def delete_form(ctx: Context, form_id: str, forms: Forms) -> None:
 async def list_form_submissions(
     ctx: Context, form_id: str, query: SubmissionQuery, forms: Forms
 ) -> SubmissionList:
-    """Lists what was sent in, newest first. What was taken for spam is listed by `spam=true` alone."""
+    """Lists submissions, newest first. Spam is listed with `spam=true` only."""
     found = await forms.submissions(
         ctx.tx,
         ctx.project_id,
         form_id,
         SubmissionFilters(spam=query.spam, source=query.source),
         query.after,
-        query.most,
+        query.fetch_limit,
     )
     page, following = query.cut(found, lambda row: row.submission_id)
     return SubmissionList(data=[SubmissionAnswer.of(row) for row in page], next_cursor=following)
@@ -105,7 +105,7 @@ async def export_form_submissions(
     billing: BillingGate,
     forms: Forms,
 ) -> Response:
-    """Streams what was sent in as CSV, newest first, for a spreadsheet.
+    """Streams submissions as CSV, newest first, for a spreadsheet.
 
     UTF-8 with a byte order mark, commas, lines that end with CR LF. A column for every question, also
     those of earlier versions. A cell that a spreadsheet would take for a formula begins with an
@@ -120,9 +120,9 @@ async def export_form_submissions(
 async def get_form_submission(
     ctx: Context, form_id: str, submission_id: str, all_forms: Forms
 ) -> SubmissionAnswer:
-    """Shows what was sent in, and what became of it."""
+    """Shows a submission and the results of its routes."""
     forms = all_forms
-    row = await forms.find_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+    row = await forms.get_submission(ctx.tx, ctx.project_id, form_id, submission_id)
     return SubmissionAnswer.of(row)
 
 
@@ -130,6 +130,6 @@ async def get_form_submission(
 async def delete_form_submission(
     ctx: Context, form_id: str, submission_id: str, all_forms: Forms
 ) -> None:
-    """Removes what was sent in, with its files: for people who ask for it and have no messenger."""
+    """Deletes a submission with its files, e.g. for people without a messenger who ask for it."""
     forms = all_forms
     await forms.delete_submission(ctx.tx, ctx.project_id, form_id, submission_id)

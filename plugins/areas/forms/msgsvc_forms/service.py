@@ -21,7 +21,6 @@ from msgsvc_forms.answers import in_order
 from msgsvc_forms.copies import Copies
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.events import SUBMITTED
-from msgsvc_forms.leading import SubmissionRouter
 from msgsvc_forms.models import (
     CreateFormBody,
     Form,
@@ -31,6 +30,7 @@ from msgsvc_forms.models import (
     UpdateFormBody,
 )
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.submission_router import SubmissionRouter
 from msgsvc_forms.summary import files_of
 
 #: The paid operation (decision 0075: form intake).
@@ -39,10 +39,10 @@ OPERATION = "form.submission"
 #: The job that removes what was sent in with a form that was deleted.
 REMOVE = "forms.remove"
 
-#: The job that removes what was taken for spam until somebody emptied it.
+#: The job that removes spam that an operator emptied.
 EMPTY_SPAM = "forms.empty_spam"
 
-#: Characters that tell a form's links from those of another project's form of the same slug.
+#: Characters that distinguish forms with the same slug of different projects.
 START_TOKEN = 8
 
 
@@ -59,7 +59,7 @@ class Forms:
         projects: Projects,
         subscribers: Subscribers,
         files: Files,
-        leading: SubmissionRouter,
+        router: SubmissionRouter,
         copies: Copies,
         settings: FormsSettings,
     ) -> None:
@@ -70,7 +70,7 @@ class Forms:
         self._projects = projects
         self._subscribers = subscribers
         self._files = files
-        self._leading = leading
+        self._router = router
         self._copies = copies
         self._settings = settings
 
@@ -84,9 +84,9 @@ class Forms:
         await tx.lock(f"forms of {project_id}")
         limit = self._settings.forms_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} forms")
+            raise Conflict("a project has at most {limit} forms", limit=limit)
         if await store.has_slug(tx, project_id, body.slug):
-            raise Conflict(f"slug: this project has a form {body.slug!r}")
+            raise Conflict("this project has a form {slug!r}", field="slug", slug=body.slug)
         now_ms = self._clock.now_ms()
         form = Form(
             project_id=project_id,
@@ -101,25 +101,25 @@ class Forms:
         await store.insert(tx, form)
         return form
 
-    async def find(self, tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form:
-        """The newest version; with `hold`, nobody else changes the form until the transaction ends.
+    async def get(self, tx: Tx, project_id: str, form_id: str, *, lock: bool = False) -> Form:
+        """The newest version; with `lock`, nobody else changes the form until the transaction ends.
         Raises `NotFound`, for another project's form as well."""
-        return _found(await store.find(tx, project_id, form_id, hold=hold), form_id)
+        return _found(await store.find(tx, project_id, form_id, lock=lock), form_id)
 
     async def find_version(
         self, tx: Tx, project_id: str, form_id: str, version: int
     ) -> Form | None:
-        """The form as somebody under way began it; None if it was deleted meanwhile."""
+        """The version that a conversation or page was started with; None if it was deleted."""
         return await store.find_version(tx, project_id, form_id, version)
 
     async def find_started(self, tx: Tx, start: str) -> Form | None:
-        """The form, of whatever project, whose link `form_<start>` somebody opened."""
+        """The form of the link `form_<start>`, of any project."""
         return await store.find_started(tx, start)
 
-    async def find_public(self, tx: Tx, form_id: str) -> Form:
+    async def get_public(self, tx: Tx, form_id: str) -> Form:
         """The form of a public address. Raises `NotFound`, also where its project is disabled."""
         form = _found(await store.find_of_any_project(tx, form_id), form_id)
-        project = await self._projects.find(tx, form.project_id)
+        project = await self._projects.get(tx, form.project_id)
         return _found(form if project.status == "active" else None, form_id)
 
     async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Form]:
@@ -127,11 +127,11 @@ class Forms:
         return await store.list_page(tx, project_id, after, limit)
 
     async def update(self, tx: Tx, project_id: str, form_id: str, body: UpdateFormBody) -> Form:
-        """The form after the change, which is a new version; who is under way finishes theirs.
+        """The form after the change, which is a new version; conversations under way finish theirs.
 
         Raises `NotFound`, and what `create` does.
         """
-        form = _found(await store.find(tx, project_id, form_id, hold=True), form_id)
+        form = _found(await store.find(tx, project_id, form_id, lock=True), form_id)
         definition = validate(Definition, body.changed(form.definition), languages=None)
         await self._check(tx, project_id, definition)
         content = definition.to_column()
@@ -146,7 +146,7 @@ class Forms:
     async def delete(self, tx: Tx, project_id: str, form_id: str) -> None:
         """Removes a form, and ends what is under way; what was sent in goes by a job, a part at a time.
         Raises `NotFound`."""
-        await store.hold(tx, project_id, form_id)
+        await store.lock(tx, project_id, form_id)
         if not await store.mark_deleted(tx, project_id, form_id, self._clock.now_ms()):
             raise _no_form(form_id)
         payload = {"project_id": project_id, "form_id": form_id}
@@ -164,7 +164,7 @@ class Forms:
 
     async def empty_spam(self, tx: Tx, project_id: str, form_id: str) -> None:
         """Removes the spam that there is now, in the background, however much it is. Raises `NotFound`."""
-        await self.find(tx, project_id, form_id)
+        await self.get(tx, project_id, form_id)
         payload = {
             "project_id": project_id,
             "form_id": form_id,
@@ -183,13 +183,13 @@ class Forms:
     # ---- submissions ----------------------------------------------------------------------------
 
     async def submit(self, tx: Tx, new: NewSubmission) -> Submission:
-        """Keeps a submission, leads it where its routes say and tells of it, all in `tx`, once.
+        """Stores a submission, routes it and emits its event, all in `tx`, once.
 
-        One of the same `once_key` gives the submission that there is. Spam is kept, and that is all.
-        Raises `BillingBlocked`, and `NotFound` for a form that was deleted meanwhile.
+        A duplicate `once_key` returns the existing submission. Spam is only stored. Raises
+        `BillingBlocked`, and `NotFound` for a form that was deleted meanwhile.
         """
         form, subscriber = new.form, new.subscriber
-        if not await store.keep(tx, form.project_id, form.form_id):
+        if not await store.lock_shared(tx, form.project_id, form.form_id):
             raise _no_form(form.form_id)
         submission = Submission(
             project_id=form.project_id,
@@ -206,17 +206,17 @@ class Forms:
         )
         if not await store.insert_submission(tx, submission, new.once_key, new.file_bytes):
             assert new.once_key is not None, "nothing else is unique"
-            there = await store.find_once(tx, form.project_id, form.form_id, new.once_key)
+            there = await store.find_by_once_key(tx, form.project_id, form.form_id, new.once_key)
             assert there is not None, "it was in the way of this one"
             return there
-        await self._files.keep(tx, form.project_id, files_of(submission.ordered))
+        await self._files.retain(tx, form.project_id, files_of(submission.ordered))
         if new.spam is not None:
             return submission
-        return await self._take_in(tx, new, submission)
+        return await self._store(tx, new, submission)
 
-    async def _take_in(self, tx: Tx, new: NewSubmission, submission: Submission) -> Submission:
+    async def _store(self, tx: Tx, new: NewSubmission, submission: Submission) -> Submission:
         project_id, submission_id = submission.project_id, submission.submission_id
-        leads = await self._leading.lead(tx, new, submission)
+        leads = await self._router.route(tx, new, submission)
         submission = replace(submission, leads=to_json([asdict(lead) for lead in leads]))
         if leads:
             await store.set_leads(tx, project_id, submission_id, submission.leads)
@@ -234,14 +234,14 @@ class Forms:
             },
             subscriber=new.subscriber,
         )
-        # Last, as where people sign in: whoever charges holds the account, and must then wait for nobody
-        # who holds a person or a ticket and is about to charge.
+        # Last, as in sign-ins: charging locks the account, and must not then wait for a transaction that
+        # holds a subscriber or ticket and is about to charge.
         await self._billing.charge(tx, Charge(project_id, OPERATION, submission_id))
         return submission
 
-    async def find_once(self, tx: Tx, form: Form, once_key: str) -> Submission | None:
+    async def find_by_once_key(self, tx: Tx, form: Form, once_key: str) -> Submission | None:
         """The submission that was made with this key."""
-        return await store.find_once(tx, form.project_id, form.form_id, once_key)
+        return await store.find_by_once_key(tx, form.project_id, form.form_id, once_key)
 
     async def full_until(
         self, tx: Tx, project_id: str, since_ms: int, *, spam: bool, room: int
@@ -259,7 +259,7 @@ class Forms:
         limit: int,
     ) -> list[Submission]:
         """Up to `limit`, newest first, from `after` on. Raises `NotFound` for the form."""
-        await self.find(tx, project_id, form_id)
+        await self.get(tx, project_id, form_id)
         return await store.list_submissions(tx, project_id, form_id, filters, after, limit)
 
     async def all_keys(self, tx: Tx, form: Form) -> list[str]:
@@ -268,14 +268,14 @@ class Forms:
         asked = (field.key for one in versions for field in one.definition.fields)
         return list(dict.fromkeys(asked))
 
-    async def find_submission(
+    async def get_submission(
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> Submission:
         """Raises `NotFound`, for another project's or form's as well."""
-        await self.find(tx, project_id, form_id)
+        await self.get(tx, project_id, form_id)
         row = await store.find_submission(tx, project_id, form_id, submission_id)
         if row is None:
-            raise NotFound(f"there is no submission {submission_id!r}")
+            raise NotFound("there is no submission {submission_id!r}", submission_id=submission_id)
         return row
 
     async def delete_submission(
@@ -283,21 +283,21 @@ class Forms:
     ) -> None:
         """Removes a submission with its files, and its answers from what copied them, a ticket too.
         Raises `NotFound`."""
-        row = await self.find_submission(tx, project_id, form_id, submission_id)
+        row = await self.get_submission(tx, project_id, form_id, submission_id)
         await self._remove(tx, [row], tickets=True)
 
-    async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
-        """How many submissions a form has, none counted beyond `most`."""
-        return await store.count_submissions(tx, project_id, form_id, spam=spam, most=most)
+    async def count(self, tx: Tx, project_id: str, form_id: str, *, spam: bool, limit: int) -> int:
+        """Number of submissions of a form, counted up to `limit`."""
+        return await store.count_submissions(tx, project_id, form_id, spam=spam, limit=limit)
 
     async def clear_spam(
         self, tx: Tx, project_id: str, form_id: str, submission_id: str
     ) -> Submission:
-        """Takes in what was taken for spam: led where its routes say, told of and charged, once.
+        """Accepts a submission classified as spam: routed, reported and charged, once.
 
-        Raises `NotFound`, `Conflict` for what is no spam, `BillingBlocked`.
+        Raises `NotFound`, `Conflict` if it is not spam, `BillingBlocked`.
         """
-        row = await self.find_submission(tx, project_id, form_id, submission_id)
+        row = await self.get_submission(tx, project_id, form_id, submission_id)
         if not await store.clear_spam(tx, project_id, submission_id):
             raise Conflict("the submission is not taken for spam")
         form = await store.find_version(tx, project_id, form_id, row.version)
@@ -308,9 +308,9 @@ class Forms:
             row.source,
             {answer["key"]: answer["value"] for answer in row.ordered},
             row.lang,
-            subscriber=(await self._subscribers.find_many(tx, [key])).get(key),
+            subscriber=(await self._subscribers.get_many(tx, [key])).get(key),
         )
-        return await self._take_in(tx, new, replace(row, spam=None))
+        return await self._store(tx, new, replace(row, spam=None))
 
     async def purge(self, tx: Tx, before_ms: int, *, spam: bool, limit: int) -> int:
         """Removes up to `limit` submissions that are older; returns how many it found."""
@@ -332,13 +332,13 @@ class Forms:
             await self._files.remove(tx, project_id, list(chain.from_iterable(files)))
             ids = [row.submission_id for row in its_rows]
             await store.delete_submissions(tx, project_id, ids)
-            await self._copies.forget(tx, project_id, ids, tickets=tickets)
+            await self._copies.erase(tx, project_id, ids, tickets=tickets)
 
     async def _check(self, tx: Tx, project_id: str, definition: Definition) -> None:
         limit = self._settings.routes_per_form
         if len(definition.routes) > limit:
-            raise ValidationFailed(f"routes: at most {limit}")
-        await self._leading.check(tx, project_id, definition)
+            raise ValidationFailed("at most {limit}", field="routes", limit=limit)
+        await self._router.check(tx, project_id, definition)
 
     async def _new_start(self, tx: Tx, slug: str) -> str:
         """What links carry: the slug, unless it is taken, as links name no project."""
@@ -355,4 +355,4 @@ def _found(form: Form | None, form_id: str) -> Form:
 
 
 def _no_form(form_id: str) -> NotFound:
-    return NotFound(f"there is no form {form_id!r}")
+    return NotFound("there is no form {form_id!r}", form_id=form_id)

@@ -18,13 +18,13 @@ class FormsSettings(Section):
     # Decision 0075.
     routes_per_form: int = Field(40, ge=0, description="Routes of one form.")
     submissions_per_minute: int = Field(
-        30, ge=1, description="What one form takes from the web in any 60 seconds."
+        30, ge=1, description="Web submissions per form in any 60 seconds."
     )
     submissions_per_minute_per_address: int = Field(
         5,
         ge=1,
-        description="What one address may send to the forms of a project in any 60 seconds; an IPv6"
-        " address counts by its first 64 bits.",
+        description="Submissions per address to a project's forms in any 60 seconds; an IPv6 "
+        "address counts by its first 64 bits.",
     )
     page_hours: int = Field(
         24, ge=1, le=720, description="Hours within which a form that was fetched can be sent in."
@@ -43,7 +43,7 @@ class FormsSettings(Section):
     submission_days: int | None = Field(
         None, ge=1, description="Days for which submissions are kept; until deleted, unless given."
     )
-    spam_days: int = Field(30, ge=1, description="Days for which what was taken for spam is kept.")
+    spam_days: int = Field(30, ge=1, description="Days for which spam is kept.")
     conversation_hours: int = Field(
         72,
         ge=1,

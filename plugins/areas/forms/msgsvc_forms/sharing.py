@@ -1,4 +1,4 @@
-"""Where people find a form: its page, links that open it in messengers, and HTML for other sites."""
+"""Links to a form: its page, messenger links, and HTML for other sites."""
 
 from html import escape
 
@@ -41,9 +41,9 @@ class Sharing:
         )
 
     def snippet(self, form: Form, lang: str) -> str:
-        """HTML that another site puts into a page of its own: plain fields, no style.
+        """HTML for embedding in another site: plain fields, no style.
 
-        The script fetches the token by which a machine that is too fast is told from a person.
+        The script fetches the token that detects submissions made too fast for a person.
         """
         send = self._texts.into(lang, __name__)("Send")
         return _snippet(form, page_url(self._base_url, form), lang, self._default_lang, send)
@@ -98,6 +98,6 @@ def _box(field: FormField, attributes: str, options: list[tuple[str, str]]) -> s
         return f"<textarea {attributes}></textarea>"
     if field.type == "rating":
         return f'<input type="number" min="1" max="{field.best}" {attributes}>'
-    several = " multiple" if field.type == "file" and field.most_files > 1 else ""
+    several = " multiple" if field.type == "file" and field.max_files > 1 else ""
     kind = "file" if field.type == "file" else _INPUTS.get(field.type, "text")
     return f'<input type="{kind}" {attributes}{several}>'

@@ -85,25 +85,25 @@ async def set_version(tx: Tx, form: Form) -> None:
     )
 
 
-async def keep(tx: Tx, project_id: str, form_id: str) -> bool:
+async def lock_shared(tx: Tx, project_id: str, form_id: str) -> bool:
     """Whether the form is there; it then stays until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
     query = f"SELECT 1 FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NULL{for_key_share(tx.dialect)}"
     return await tx.fetch_one(query, key) is not None
 
 
-async def hold(tx: Tx, project_id: str, form_id: str) -> None:
+async def lock(tx: Tx, project_id: str, form_id: str) -> None:
     """Waits for what is just sent in with the form; nothing else comes in until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
     await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS}{for_update(tx.dialect)}", key)
 
 
-async def find(tx: Tx, project_id: str, form_id: str, *, hold: bool = False) -> Form | None:
-    """The newest version. With `hold`, nobody else changes the form until the transaction ends."""
+async def find(tx: Tx, project_id: str, form_id: str, *, lock: bool = False) -> Form | None:
+    """The newest version. With `lock`, nobody else changes the form until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
-    if hold and tx.dialect == "postgresql":
-        # Apart from the question for the version: who has waited would else ask for the one before.
-        # Not FOR UPDATE: what is just sent in need not wait.
+    if lock and tx.dialect == "postgresql":
+        # A separate query: in one with the version, a waiting transaction would read the previous one. Not
+        # FOR UPDATE: concurrent submissions need not wait.
         await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS} FOR NO KEY UPDATE", key)
     row = await tx.fetch_one(
         f"{_NEWEST} WHERE f.project_id = :project_id AND f.form_id = :form_id", key
@@ -211,7 +211,9 @@ async def set_leads(tx: Tx, project_id: str, submission_id: str, leads: str) -> 
     )
 
 
-async def find_once(tx: Tx, project_id: str, form_id: str, once_key: str) -> Submission | None:
+async def find_by_once_key(
+    tx: Tx, project_id: str, form_id: str, once_key: str
+) -> Submission | None:
     row = await tx.fetch_one(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions"
         f" WHERE {_THIS} AND once_key = :once_key",
@@ -265,12 +267,14 @@ async def list_submissions(
     return [_submission(row) for row in rows]
 
 
-async def count_submissions(tx: Tx, project_id: str, form_id: str, *, spam: bool, most: int) -> int:
-    """How many there are, none counted beyond `most`."""
+async def count_submissions(
+    tx: Tx, project_id: str, form_id: str, *, spam: bool, limit: int
+) -> int:
+    """The number, counted up to `limit`."""
     found: int = await tx.fetch_val(
         f"SELECT COUNT(*) AS many FROM (SELECT 1 AS one FROM forms_submissions WHERE {_THIS}"
         f" AND spam IS {'NOT NULL' if spam else 'NULL'} LIMIT :most) AS counted",
-        {"project_id": project_id, "form_id": form_id, "most": most},
+        {"project_id": project_id, "form_id": form_id, "most": limit},
     )
     return found
 

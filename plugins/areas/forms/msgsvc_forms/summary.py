@@ -23,9 +23,9 @@ def summarized(
     lang: str,
     default_lang: str,
     head: Localized | None,
-    most: int,
+    limit: int,
 ) -> str:
-    """A line for each answer below `head`, or the form's title, cut to `most` UTF-16 code units."""
+    """A line for each answer below `head`, or the form's title, cut to `limit` UTF-16 code units."""
     lines = [in_language(head or definition.title, lang, default_lang), ""]
     for answer in answers:
         field = definition.field(answer["key"])
@@ -33,7 +33,7 @@ def summarized(
             label = in_language(field.label, lang, default_lang).rstrip(" :")
             shown = readable(_, field, answer["value"], lang=lang, default_lang=default_lang)
             lines.append(f"{label}: {shown}".replace("\n", f"\n{INDENT}"))
-    return clipped("\n".join(lines).strip(), most)
+    return clipped("\n".join(lines).strip(), limit)
 
 
 def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_lang: str) -> str:
@@ -52,7 +52,7 @@ def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_l
 
 
 def customer_of(answers: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The name and the e-mail address that somebody gave; empty where they gave none."""
+    """The name and the e-mail address among the answers; empty if there are none."""
     name = next((one["value"] for one in answers if one["key"] in _NAMES), "")
     email = next((one["value"] for one in answers if one["type"] == "email"), "")
     return str(name)[:200], email

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 ORDER: dict[str, Any] = {
     "slug": "order",

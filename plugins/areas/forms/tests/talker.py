@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, Sent, settled
+from msgsvc_devkit import RecordingChannel, Sent, settled
 
 _numbers = count(1)
 

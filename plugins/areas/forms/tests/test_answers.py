@@ -10,9 +10,9 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.kernel.i18n import LANGUAGES, Texts
 from msgsvc_forms import plugin
 from msgsvc_forms.answers import WrongAnswer, read_answer
-from msgsvc_forms.course import always_asked, next_field, path
 from msgsvc_forms.definition import Definition, read_definition
 from msgsvc_forms.fields import FormField
+from msgsvc_forms.question_flow import always_asked, next_field, path
 from msgsvc_forms.texts import _SENTENCES, explain
 
 

@@ -1,6 +1,6 @@
 """The plugin keeps the contract of plugins."""
 
-from msgsvc_core.testing import PluginContract
+from msgsvc_devkit import PluginContract
 from msgsvc_forms import plugin
 
 

@@ -2,7 +2,7 @@
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit.fixtures import Tenant
 
 from .orders import ORDER, events, made, values
 from .talker import Talker
@@ -78,10 +78,10 @@ async def test_what_is_left_for_later_takes_no_messages_until_it_goes_on(
     shown = len(ann.shown)
     await ann.say("Where is my parcel?")
     ignored = len(ann.shown) == shown
-    on = await ann.press("Go on")
+    on = await ann.press("Continue")
     await ann.say("M", "/skip", "/send")
 
-    assert "waits for you" in paused
+    assert "is not finished" in paused
     assert ignored
     assert on == "Size?"
     assert [values(event) for event in await events(tenant)] == [{"name": "Ann", "size": "M"}]
@@ -113,7 +113,7 @@ async def test_cancel_asks_first_where_something_would_be_lost(
     await ann.open("order")
     await ann.say("Ann")
     asked = await ann.press("Cancel")
-    on = await ann.press("Go on")
+    on = await ann.press("Continue")
     await ann.say("/cancel")
     ended = await ann.press("Yes, delete")
     await ann.say("M")
@@ -131,9 +131,9 @@ async def test_a_link_opened_again_asks_whether_to_go_on_or_begin_anew(
     await ann.open("order")
     await ann.say("Ann")
     asked = await ann.open("order")
-    on = await ann.press("Go on")
+    on = await ann.press("Continue")
     await ann.open("order")
-    anew = await ann.press("Begin anew")
+    anew = await ann.press("Start over")
     await ann.say("Bea", "S", "1", "/send")
 
     assert "You have begun to fill in “Order”" in asked
@@ -149,7 +149,7 @@ async def test_another_form_takes_the_place_of_one_under_way_only_if_wanted(
     await ann.open("order")
     await ann.say("Ann")
     asked = await ann.open("other")
-    await ann.press("The other form")
+    await ann.press("Start the other form")
     begun = [one.message.text for one in ann.shown[-2:]]
 
     assert "“Other” takes its place" in asked
@@ -169,5 +169,5 @@ async def test_a_button_of_an_earlier_question_does_no_harm(
     await ann.press("S", question)
 
     assert old == "This button was for an earlier question."
-    assert ann.notice == "This form is not being filled in any more."
+    assert ann.notice == "This form is no longer in progress."
     assert values((await events(tenant))[0]) == {"name": "Ann", "size": "M", "count": 1}

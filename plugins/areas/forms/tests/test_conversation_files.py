@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import Tenant
 
 from .conftest import Desk
 from .talker import Talker
@@ -62,7 +62,7 @@ async def test_a_file_that_can_not_be_fetched_is_asked_for_again(desk: Desk, ann
     await ann.send_file(b"good", "good.txt")
     await ann.say("/skip", "/send")
 
-    assert "Your file could not be taken" in again
+    assert "Your file was not accepted" in again
     assert "A plan?" in again
     [kept] = await desk.submissions(form)
     assert [file["filename"] for file in kept["answers"][0]["value"]] == ["good.txt"]
@@ -102,7 +102,7 @@ async def test_a_file_is_no_answer_to_another_question(
     await ann.open("contact")
     told = await ann.send_file(b"me")
 
-    assert told == "A file can't be the answer here. Please write it.\n\nName"
+    assert told == "A file can't be used as an answer here. Please write your answer.\n\nName"
 
 
 async def test_whoever_is_erased_takes_what_they_were_filling_in_along(

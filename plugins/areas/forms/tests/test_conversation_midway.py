@@ -7,8 +7,8 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import plugin
 
 from .orders import ORDER, events, made, values
@@ -58,7 +58,7 @@ async def test_a_deleted_form_ends_kindly(ann: Talker, tenant: Tenant, order: st
     shown = len(ann.shown)
     await ann.say("M")
 
-    assert told == "This form is no longer there. Thank you for your time."
+    assert told == "This form no longer exists. Thank you for your time."
     assert len(ann.shown) == shown
 
 
@@ -76,7 +76,7 @@ async def test_an_edited_answer_changes_it_until_the_form_is_sent(
     assert "3. How many?: 4" in mended
     assert "Your answer to “Your name?” was changed." in summary
     assert refused != summary
-    assert late == "The form is sent already. An answer can't be changed any more."
+    assert late == "The form is already sent. Answers can no longer be changed."
     assert values((await events(tenant))[0]) == {"name": "Anna", "size": "M", "count": 4}
 
 
@@ -106,7 +106,7 @@ async def test_an_unknown_command_is_no_answer(ann: Talker, order: str) -> None:
     await ann.open("order")
     told = await ann.say("/nothing")
 
-    assert told == "I don't know this command. Your answers are kept.\n\nYour name?"
+    assert told == "Unknown command. Your answers are saved.\n\nYour name?"
 
 
 async def test_an_abandoned_conversation_ends_by_itself(
@@ -123,7 +123,7 @@ async def test_an_abandoned_conversation_ends_by_itself(
     await ann.press("Skip", question)
 
     assert early.startswith("How many?")
-    assert ann.notice == "This form is not being filled in any more."
+    assert ann.notice == "This form is no longer in progress."
     assert await ann.open("order") == "Your name?"
 
 
@@ -156,7 +156,7 @@ async def test_who_has_left_is_not_asked_and_can_come_back(ann: Talker, order: s
     asked = await ann.open("order")
 
     assert ignored
-    assert "Go on where you were?" in asked
+    assert "Continue where you left off?" in asked
 
 
 async def test_a_form_that_nobody_goes_on_with_is_in_no_other_projects_way(
@@ -194,7 +194,7 @@ async def test_another_form_is_offered_in_the_persons_language(
 
 
 async def test_an_unknown_form_is_the_cores_to_answer(ann: Talker, order: str) -> None:
-    assert "not valid any more" in await ann.open("nothing")
+    assert "no longer valid" in await ann.open("nothing")
 
 
 class Broke:

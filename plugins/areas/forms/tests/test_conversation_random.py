@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from msgsvc_core.channels import ChannelUser, Update
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_forms.course import path
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.dialogue import State
+from msgsvc_forms.question_flow import path
 
 from .conftest import WITH_FORMS
 from .scripts import NONSENSE, definitions, good_answers

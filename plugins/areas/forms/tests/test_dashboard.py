@@ -9,10 +9,10 @@ import pytest
 
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_dashboard.testing import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import jobs, plugin
 from msgsvc_forms.service import Forms
 
@@ -202,7 +202,7 @@ async def test_spam_is_apart_until_somebody_says_that_it_is_none(
 
     assert ("Ann" in good.text, "Bot" in good.text) == (True, False)
     assert ("Ann" in spam.text, "Bot" in spam.text) == (False, True)
-    assert "Taken for spam" in one.text
+    assert "Marked as spam" in one.text
     assert "not-spam" not in one.text
     assert (refused.status_code, cleared.status_code, again.status_code) == (403, 303, 409)
     assert [event["answers"][0]["value"] for event in told] == ["Ann", "Bot"]

@@ -10,31 +10,31 @@ from hypothesis import strategies as st
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.content.markup import utf16_length
 from msgsvc_core.kernel.i18n import Texts
-from msgsvc_forms.course import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.dialogue import (
-    Anew,
-    Ask,
+    CommandSent,
     Edited,
     Ended,
     Event,
     GivenFile,
     Notice,
     Opened,
-    Ordered,
     Outcome,
     Pressed,
+    Prompt,
     Redraw,
+    Restart,
     Said,
+    Say,
     Script,
     State,
     Submit,
-    Tell,
-    begin,
+    initial_state,
     step,
 )
 from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several
 from msgsvc_forms.dialogue.wording import Wording
+from msgsvc_forms.question_flow import path
 
 from .scripts import NONSENSE, definitions, good_answers
 
@@ -86,18 +86,18 @@ class Talk:
     def look_at(self, outcome: Outcome) -> None:
         wording = Wording(self.script, self.state, TRANSLATE, self.data)
         match outcome:
-            case Ask(remarks):
-                self.read(wording.asked(remarks, offered="Another"))
-                plain = replace(wording, buttons_shown=False).asked(remarks, offered="Another")
+            case Prompt(remarks):
+                self.read(wording.prompt(remarks, offered="Another"))
+                plain = replace(wording, buttons_shown=False).prompt(remarks, offered="Another")
                 assert (plain.buttons, "\n/" in plain.text) == ((), True)
                 assert utf16_length(plain.text) <= 4000
             case Redraw(page):
-                self.read(wording.asked(page=page))
-            case Notice(remark) | Tell(remark):
-                assert wording.said(remark)
+                self.read(wording.prompt(page=page))
+            case Notice(remark) | Say(remark):
+                assert wording.remark_text(remark)
             case Submit(answers):
                 self.sent, self.over = dict(answers), True
-            case Ended() | Anew():
+            case Ended() | Restart():
                 self.over = True
 
     def data(self, action: str, argument: str) -> str:
@@ -125,7 +125,7 @@ def answer(talk: Talk, draw: Any) -> None:
         file = GivenFile(f"fil_{talk.refs}", "image", "<a>.png")
         already = list(talk.state.draft)
         talk.do(Said("", f"m{talk.refs}", (file,)))
-        if not takes_several(talk.script, key) or len(already) + 1 == question.most_files:
+        if not takes_several(talk.script, key) or len(already) + 1 == question.max_files:
             talk.taken[key] = [*already, file.to_value()]
     elif question.type in {"choice", "rating"} and draw(st.booleans()):
         options = talk.script.options(key)
@@ -181,7 +181,7 @@ def press(talk: Talk, data: str) -> None:
 def order(talk: Talk, name: str) -> None:
     if name == "done" and talk.state.phase != "paused" and talk.state.at is not None:
         _foresee(talk, talk.state.at, name, "")
-    talk.do(Ordered(name))
+    talk.do(CommandSent(name))
 
 
 def _foresee(talk: Talk, key: str, word: str, argument: str) -> None:
@@ -227,9 +227,9 @@ def finish(talk: Talk, draw: Any) -> None:
         if talk.over:
             return
         if talk.state.phase != "open":
-            talk.do(Ordered("go"))
+            talk.do(CommandSent("go"))
         elif talk.state.at is None:
-            talk.do(Ordered("send"))
+            talk.do(CommandSent("send"))
         elif takes_several(talk.script, talk.state.at) and talk.state.draft and draw(st.booleans()):
             order(talk, "done")
         else:
@@ -242,8 +242,8 @@ def finish(talk: Talk, draw: Any) -> None:
 def test_random_conversations_keep_to_the_model(
     definition: Definition, data: st.DataObject
 ) -> None:
-    talk = Talk(definition, begin(Script(definition, "en")))
-    talk.look_at(Ask())
+    talk = Talk(definition, initial_state(Script(definition, "en")))
+    talk.look_at(Prompt())
     for _ in range(data.draw(st.integers(0, 40))):
         if talk.over:
             break

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting
@@ -109,7 +109,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "name: Please fill this in."),
     ({"name": ""}, "name: Please fill this in."),
     ({"name": 5}, "name: Please write a text."),
-    ({"name": "Ann", "age": "many"}, "age: Please give a number, as 12 or 3.5."),
+    ({"name": "Ann", "age": "many"}, "age: Please enter a number, e.g. 12 or 3.5."),
     ({"name": "Ann", "age": 17}, "age: Please give a number of at least 18."),
     ({"name": "Ann", "age": True}, "age: Please give a number"),
     ({"name": "Ann", "topics": ["x"]}, "topics: Please choose one of the answers"),
@@ -391,4 +391,4 @@ async def test_a_form_that_is_gone_or_of_a_disabled_project_is_not_found(
 
     assert refusal(disabled) == refusal(unknown) == (404, "not_found")
     assert page.status_code == 404
-    assert "There is no form here" in page.text
+    assert "Form not found" in page.text

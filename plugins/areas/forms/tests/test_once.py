@@ -7,7 +7,7 @@ from typing import Any
 
 from msgsvc_core.events import Event
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 
 from .conftest import WITH_FORMS, Desk
 from .web import visiting

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_forms.definition import read_definition
 from tests.payloads import NAMES, PAYLOADS
 
@@ -165,7 +165,7 @@ async def test_what_was_typed_stays_when_something_is_wrong(desk: Desk, visitor:
     text = page.text
     assert 'role="alert"' in text
     assert '<a href="#f-name">Name</a>: Please fill this in.' in text
-    assert '<a href="#f-age">Age</a>: Please give a number, as 12 or 3.5.' in text
+    assert '<a href="#f-age">Age</a>: Please enter a number, e.g. 12 or 3.5.' in text
     assert 'value="x"' in tag(text, 'name="age"')
     assert 'aria-invalid="true" aria-describedby="f-age-fault"' in tag(text, 'name="age"')
     assert 'value="ann@"' in tag(text, 'name="mail"')
@@ -175,7 +175,7 @@ async def test_what_was_typed_stays_when_something_is_wrong(desk: Desk, visitor:
     assert "checked" in tag(text, 'name="mark" value="2"')
     assert ">\none\ntwo</textarea>" in text
     assert "checked" in tag(text, 'name="terms"')
-    assert "Files have to be chosen again." in text
+    assert "Please choose the files again." in text
     assert visitor.token == token
 
 
@@ -198,7 +198,7 @@ async def test_a_page_that_was_open_too_long_keeps_what_was_typed(
 
     late = await visitor.send(form, name="Ann")
     assert late.status_code == 400
-    assert "Please send it once more" in late.text
+    assert "Please send again" in late.text
     assert 'value="Ann"' in tag(late.text, 'name="name"')
     # At once, as asked: nobody who does is a machine.
     sent = await visitor.send(form, name="Ann")
@@ -247,7 +247,7 @@ async def test_where_no_more_files_are_taken_the_page_says_so_with_what_was_type
         without = await visitor.send(form, name="Ann")
 
     assert refused.status_code == 429
-    assert "No more files for now" in refused.text
+    assert "No more files today" in refused.text
     assert 'value="Ann"' in tag(refused.text, 'name="name"')
     assert without.status_code == 303
 
@@ -262,7 +262,7 @@ async def test_who_sends_a_form_that_was_deleted_is_told_by_a_page(
     answer = await visitor.send(form, name="Ann")
 
     assert answer.status_code == 404
-    assert "There is no form here" in answer.text
+    assert "Form not found" in answer.text
 
 
 async def test_a_page_of_another_site_is_refused_as_a_page(desk: Desk, visitor: Visitor) -> None:

@@ -5,9 +5,9 @@ from typing import Any, get_args
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.purging import Purged, purged
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.purging import Purged, purged
 from msgsvc_forms import dialogue_store as store
 
 #: As many as a purge of a test finds old.

@@ -9,7 +9,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
+from msgsvc_devkit import FakeClock, settled, until
 from msgsvc_forms import jobs
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
@@ -33,12 +33,12 @@ async def put(desk: Desk, form: dict[str, Any], who: str | None = None, **answer
     forms = desk.service.get(Forms)
     async with desk.service.db.transaction() as tx:
         subscriber = (
-            None if who is None else await desk.service.subscribers.find(tx, desk.project_id, who)
+            None if who is None else await desk.service.subscribers.get(tx, desk.project_id, who)
         )
         kept = await forms.submit(
             tx,
             NewSubmission(
-                await forms.find(tx, desk.project_id, form["form_id"]),
+                await forms.get(tx, desk.project_id, form["form_id"]),
                 "web" if who is None else "messenger",
                 answers,
                 "en",
@@ -52,7 +52,7 @@ async def test_what_is_sent_in_while_its_form_is_deleted_is_told_so(desk: Desk) 
     form = await desk.form()
     forms = desk.service.get(Forms)
     async with desk.service.db.read() as tx:
-        shown = await forms.find(tx, desk.project_id, form["form_id"])
+        shown = await forms.get(tx, desk.project_id, form["form_id"])
 
     await desk.client.delete(f"/v1/forms/{form['form_id']}")
 

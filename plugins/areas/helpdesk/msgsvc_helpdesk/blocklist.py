@@ -1,4 +1,4 @@
-"""Who may write what they like: their messages open no ticket, and go on with none."""
+"""Blocked customers: their messages neither open tickets nor continue them."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
@@ -20,25 +20,25 @@ class Blocklist:
         self._clock = clock
         self._subscribers = subscribers
 
-    async def put(self, tx: Tx, project_id: str, subscriber_id: str, reason: str) -> Blocked:
-        """Blocks a subscriber; of who is blocked, the reason changes. Raises `SubscriberNotFound`."""
-        await self._subscribers.find(tx, project_id, subscriber_id)
+    async def add(self, tx: Tx, project_id: str, subscriber_id: str, reason: str) -> Blocked:
+        """Blocks a subscriber, or changes the reason. Raises `SubscriberNotFound`."""
+        await self._subscribers.get(tx, project_id, subscriber_id)
         now_ms = self._clock.now_ms()
-        await blocklist_store.put(tx, Blocked(project_id, subscriber_id, reason, now_ms))
-        return await self.find(tx, project_id, subscriber_id)
+        await blocklist_store.upsert(tx, Blocked(project_id, subscriber_id, reason, now_ms))
+        return await self.get(tx, project_id, subscriber_id)
 
-    async def find(self, tx: Tx, project_id: str, subscriber_id: str) -> Blocked:
-        """Raises `NotFound` for who is not blocked."""
+    async def get(self, tx: Tx, project_id: str, subscriber_id: str) -> Blocked:
+        """Raises `NotFound` for a subscriber who is not blocked."""
         blocked = await blocklist_store.find(tx, project_id, subscriber_id)
         if blocked is None:
-            raise NotFound(f"{subscriber_id} is not on the blocklist")
+            raise NotFound("{subscriber_id} is not on the blocklist", subscriber_id=subscriber_id)
         return blocked
 
     async def remove(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Lets somebody write again. Raises `NotFound`."""
+        """Unblocks a subscriber. Raises `NotFound`."""
         if not await blocklist_store.delete(tx, project_id, subscriber_id):
-            raise NotFound(f"{subscriber_id} is not on the blocklist")
+            raise NotFound("{subscriber_id} is not on the blocklist", subscriber_id=subscriber_id)
 
-    async def page(self, tx: Tx, project_id: str, after: str | None, most: int) -> list[Blocked]:
+    async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Blocked]:
         """By the subscriber's id, newest first, from `after` on."""
-        return await blocklist_store.list_page(tx, project_id, after, most)
+        return await blocklist_store.list_page(tx, project_id, after, limit)

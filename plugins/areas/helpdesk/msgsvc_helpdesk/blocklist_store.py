@@ -15,8 +15,8 @@ async def find(tx: Tx, project_id: str, subscriber_id: str) -> Blocked | None:
     return None if row is None else Blocked(*row)
 
 
-async def put(tx: Tx, blocked: Blocked) -> None:
-    """Adds somebody; of who is there already, the reason changes."""
+async def upsert(tx: Tx, blocked: Blocked) -> None:
+    """Inserts an entry, or changes its reason."""
     await tx.execute(
         f"INSERT INTO helpdesk_blocklist ({_COLUMNS})"
         " VALUES (:project_id, :subscriber_id, :reason, :created_at_ms)"
@@ -41,12 +41,12 @@ async def delete(tx: Tx, project_id: str, subscriber_id: str) -> bool:
     )
 
 
-async def list_page(tx: Tx, project_id: str, after: str | None, most: int) -> list[Blocked]:
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Blocked]:
     """By the subscriber's id, newest first; `after` is the last one of the page before."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM helpdesk_blocklist WHERE project_id = :project_id"
         + (" AND subscriber_id < :after" if after is not None else "")
         + " ORDER BY subscriber_id DESC LIMIT :most",
-        {"project_id": project_id, "most": most} | ({} if after is None else {"after": after}),
+        {"project_id": project_id, "most": limit} | ({} if after is None else {"after": after}),
     )
     return [Blocked(*row) for row in rows]

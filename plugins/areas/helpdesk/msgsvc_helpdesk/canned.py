@@ -47,12 +47,12 @@ class CannedAnswers:
         )
         known = await canned_store.count(tx, project_id)
         if not await canned_store.insert(tx, answer):
-            raise Conflict(f"key: you have a canned answer {body.key!r} already")
+            raise Conflict("you have a canned answer {key!r} already", field="key", key=body.key)
         if known >= limit:
-            raise Conflict(f"a project has at most {limit} canned answers")
+            raise Conflict("a project has at most {limit} canned answers", limit=limit)
         return answer
 
-    async def find(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
+    async def get(self, tx: Tx, project_id: str, key: str) -> CannedAnswer:
         """Raises `NotFound`, for another project's as well."""
         answer = await canned_store.find(tx, project_id, key)
         if answer is None:
@@ -60,17 +60,17 @@ class CannedAnswers:
         return answer
 
     async def page(
-        self, tx: Tx, project_id: str, after: str | None, most: int
+        self, tx: Tx, project_id: str, after: str | None, limit: int
     ) -> list[CannedAnswer]:
         """Newest first, from `after` on."""
-        return await canned_store.list_page(tx, project_id, after, most)
+        return await canned_store.list_page(tx, project_id, after, limit)
 
     async def update(
         self, tx: Tx, project_id: str, key: str, body: UpdateCannedBody
     ) -> CannedAnswer:
         """The answer after the change. Raises `NotFound`, `ValidationFailed`."""
         await tx.lock(f"canned answers of {project_id}")
-        before = await self.find(tx, project_id, key)
+        before = await self.get(tx, project_id, key)
         content = read_column(before.content).content
         after = replace(
             before,
@@ -94,15 +94,15 @@ class CannedAnswers:
     async def render(
         self, tx: Tx, project_id: str, key: str, variables: Mapping[str, Any], lang: str
     ) -> Content:
-        """What it says to somebody who reads `lang`. Raises `NotFound`, `ValidationFailed`."""
-        answer = await self.find(tx, project_id, key)
+        """The text for a reader of `lang`. Raises `NotFound`, `ValidationFailed`."""
+        answer = await self.get(tx, project_id, key)
         values = {name: to_text(value) for name, value in variables.items()}
         try:
             return self._rendered(read_column(answer.content), values, lang)
         except WrongVariable as error:
-            raise ValidationFailed(f"variables.{error.name}: {error.why}") from None
+            raise ValidationFailed.because(error, field="variables", joined=True) from None
         except ValidationFailed as error:
-            raise type(error)(f"canned: once rendered, {error.message}") from None
+            raise error.said_as("once rendered, {reason}", field="canned") from None
 
     def shown(self, answer: CannedAnswer) -> CannedAnswerAnswer:
         """The answer as the API shows it."""
@@ -125,4 +125,4 @@ class CannedAnswers:
 
 
 def _missing(key: str) -> NotFound:
-    return NotFound(f"there is no canned answer {key!r}")
+    return NotFound("there is no canned answer {key!r}", key=key)

@@ -33,8 +33,8 @@ class CannedAnswer:
 class CreateCannedBody(RequestModel):
     """A new canned answer."""
 
-    key: CannedKey = Field(description="What a reply calls it.")
-    title: Title = Field("", description="For agents who choose one.")
+    key: CannedKey = Field(description="Key used in replies.")
+    title: Title = Field("", description="Title shown to agents.")
     text: Source = Field(
         description='One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`.'
     )

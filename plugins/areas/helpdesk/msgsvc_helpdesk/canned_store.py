@@ -42,13 +42,13 @@ async def find(tx: Tx, project_id: str, key: str) -> CannedAnswer | None:
     return None if row is None else CannedAnswer(*row)
 
 
-async def list_page(tx: Tx, project_id: str, after: str | None, most: int) -> list[CannedAnswer]:
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[CannedAnswer]:
     """Newest first; `after` is the last id of the page before."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id"
         + (" AND canned_answer_id < :after" if after is not None else "")
         + " ORDER BY canned_answer_id DESC LIMIT :most",
-        {"project_id": project_id, "most": most} | ({} if after is None else {"after": after}),
+        {"project_id": project_id, "most": limit} | ({} if after is None else {"after": after}),
     )
     return [CannedAnswer(*row) for row in rows]
 

@@ -1,7 +1,6 @@
-"""What may be done to a ticket beside talking in it: status, priority, tags, who answers, when.
+"""Changes to a ticket other than messages: status, priority, tags, assignee, snooze.
 
-Every change holds the ticket's row, and tells of itself in the same transaction; what changes nothing
-tells of nothing.
+Every effective change locks the ticket's row, and emits its event in the same transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +44,7 @@ class TicketChanges:
         self._subscribers = subscribers
         self._settings = settings
 
-    async def find(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+    async def get(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
         """A ticket by its id or its number; one that was merged leads to that which goes on.
 
         Raises `NotFound`, for another project's id as well.
@@ -55,11 +54,11 @@ class TicketChanges:
             ticket = await self._named(tx, project_id, ticket.merged_into)
         return ticket
 
-    async def hold(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
-        """Like `find`; nobody else changes the ticket until the transaction ends."""
-        wanted = await self.find(tx, project_id, ticket_id)
+    async def lock(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
+        """Like `get`; nobody else changes the ticket until the transaction ends."""
+        wanted = await self.get(tx, project_id, ticket_id)
         while True:
-            held = await store.hold(tx, project_id, wanted.ticket_id)
+            held = await store.lock(tx, project_id, wanted.ticket_id)
             if held is None:
                 raise _missing(ticket_id)
             if held.merged_into is None:
@@ -72,7 +71,7 @@ class TicketChanges:
     ) -> Ticket:
         """Raises `NotFound`. `snoozed` takes a time: see `snooze`."""
         assert status != "snoozed", "a snooze has an end"
-        return await self._move(tx, await self.hold(tx, project_id, ticket_id), status)
+        return await self._set_status(tx, await self.lock(tx, project_id, ticket_id), status)
 
     async def close(self, tx: Tx, project_id: str, ticket_id: str, actor: Actor) -> Ticket:
         """Ends a ticket; the customer's next message may open it again. Raises `NotFound`."""
@@ -88,26 +87,26 @@ class TicketChanges:
         """
         now_ms, days = self._clock.now_ms(), self._settings.snooze_days
         if until_ms <= now_ms:
-            raise ValidationFailed("until: must be in the future")
+            raise ValidationFailed("must be in the future", field="until")
         if until_ms > now_ms + days * DAY_MS:
-            raise ValidationFailed(f"until: must be at most {days} days away")
-        ticket = await self.hold(tx, project_id, ticket_id)
+            raise ValidationFailed("must be at most {days} days away", field="until", days=days)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
         if ticket.status == "snoozed":
             return await self._write(tx, ticket, {"snoozed_until_ms": until_ms})
-        return await self._move(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
+        return await self._set_status(tx, ticket, "snoozed", snoozed_until_ms=until_ms)
 
     async def wake(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """Opens a ticket whose snooze is over, unless somebody did."""
-        ticket = await store.hold(tx, project_id, ticket_id)
+        """Reopens a ticket whose snooze is over, unless that has been done."""
+        ticket = await store.lock(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         if ticket and ticket.snoozed_until_ms is not None and ticket.snoozed_until_ms <= now_ms:
-            await self._move(tx, ticket, "open")
+            await self._set_status(tx, ticket, "open")
 
-    async def tell_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """Tells of a customer who waits too long, once until they are answered."""
-        ticket = await store.hold(tx, project_id, ticket_id)
+    async def notify_waiting(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Emits that a customer has waited too long, once until they are answered."""
+        ticket = await store.lock(tx, project_id, ticket_id)
         now_ms = self._clock.now_ms()
         since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
         if ticket is None or ticket.status != "open" or ticket.told_waiting_at_ms is not None:
@@ -122,7 +121,7 @@ class TicketChanges:
         self, tx: Tx, project_id: str, ticket_id: str, priority: Priority, actor: Actor
     ) -> Ticket:
         """Raises `NotFound`."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.priority == priority:
             return ticket
         return await self._write(tx, ticket, {"priority": priority})
@@ -132,7 +131,7 @@ class TicketChanges:
     ) -> Ticket:
         """Puts these tags in place of all others. Raises `NotFound`, `ValidationFailed`."""
         wanted = self._checked_tags(tags)
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.tags == wanted:
             return ticket
         await store.set_tags(tx, project_id, ticket.ticket_id, wanted)
@@ -148,54 +147,60 @@ class TicketChanges:
         *,
         only_if_unassigned: bool = False,
     ) -> Ticket:
-        """Gives a ticket to a member, or with None to nobody.
+        """Assigns a ticket to a member, or unassigns it with None.
 
         Raises `NotFound`, `ValidationFailed` for a member who does not answer customers, and with
-        `only_if_unassigned` `Conflict` where another one has it.
+        `only_if_unassigned` `Conflict` if another member has it.
         """
         if member_id is not None:
             await self.check_agent(tx, project_id, member_id, "assignee_id")
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.assignee_id == member_id:
             return ticket
         if only_if_unassigned and ticket.assignee_id is not None:
-            raise Conflict(f"ticket {ticket.number} is taken by {ticket.assignee_id}")
+            raise Conflict(
+                "ticket {number} is taken by {name}", number=ticket.number, name=ticket.assignee_id
+            )
         assigned = await self._write(tx, ticket, {"assignee_id": member_id})
         await self.emit(tx, assigned, names.ASSIGNED)
         return assigned
 
-    async def take_from(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
+    async def unassign(self, tx: Tx, project_id: str, ticket_id: str, member_id: str) -> None:
         """Gives a ticket to nobody, if this member still has it."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.assignee_id == member_id:
             await self.assign(tx, project_id, ticket.ticket_id, None, SYSTEM)
 
-    async def take(
+    async def claim(
         self, tx: Tx, project_id: str, ticket_id: str, member_id: str, actor: Actor
     ) -> Ticket:
-        """Gives a ticket that nobody has to a member; the first of two who want it wins.
+        """Assigns an unassigned ticket to a member; of concurrent claims the first one wins.
 
-        Raises as `assign`; `Conflict` names who has it, and tells of a ticket that is closed.
+        Raises as `assign`; `Conflict` names the assignee, or says that the ticket is closed.
         """
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         if ticket.status == "closed":
-            raise Conflict(f"ticket {ticket.number} is closed")
+            raise Conflict("ticket {number} is closed", number=ticket.number)
         return await self.assign(
             tx, project_id, ticket.ticket_id, member_id, actor, only_if_unassigned=True
         )
 
     async def check_agent(self, tx: Tx, project_id: str, member_id: str, field: str) -> None:
-        """Raises `NotFound` for no member, `ValidationFailed` for one who does not answer customers."""
-        member = await self._members.find(tx, project_id, member_id)
+        """Raises `NotFound` for an unknown member, `ValidationFailed` for one who does not answer
+        customers."""
+        member = await self._members.get(tx, project_id, member_id)
         if not member.is_agent:
-            raise ValidationFailed(f"{field}: {member_id} does not answer customers")
+            raise ValidationFailed(
+                "{member_id} does not answer customers", field=field, member_id=member_id
+            )
 
     async def emit(
         self, tx: Tx, ticket: Ticket, name: str, fields: Mapping[str, Any] | None = None
     ) -> None:
-        """Tells of a ticket as it is now, with its customer's fields where they have a messenger."""
+        """Emits an event with the ticket's current state, and its customer's fields if they have a
+        messenger."""
         key = (ticket.project_id, ticket.subscriber_id or "")
-        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.get_many(tx, [key])).get(key)
         told = {
             "ticket_id": ticket.ticket_id,
             "number": ticket.number,
@@ -216,7 +221,7 @@ class TicketChanges:
             raise _missing(name)
         return ticket
 
-    async def _move(
+    async def _set_status(
         self,
         tx: Tx,
         ticket: Ticket,
@@ -225,7 +230,7 @@ class TicketChanges:
         snoozed_until_ms: int | None = None,
         merged_into: str | None = None,
     ) -> Ticket:
-        """Gives a ticket that is held another status, and tells of it; nothing if it has it already."""
+        """Sets the status of a locked ticket and emits the event; nothing if it is unchanged."""
         before = ticket.status
         if before == to:
             return ticket
@@ -251,9 +256,9 @@ class TicketChanges:
         most = self._settings.tags_per_ticket
         wanted = tuple(sorted(set(tags)))
         if len(wanted) > most:
-            raise ValidationFailed(f"tags: at most {most}")
+            raise ValidationFailed("at most {limit}", field="tags", limit=most)
         return wanted
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no ticket {name!r}")
+    return NotFound("there is no ticket {name!r}", name=name)

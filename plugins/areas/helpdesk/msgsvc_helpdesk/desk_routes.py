@@ -24,7 +24,7 @@ async def list_canned_answers(
 ) -> CannedAnswerList:
     """Lists the project's canned answers, newest first."""
     canned = canned_answers
-    found = await canned.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await canned.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda answer: answer.canned_answer_id)
     return CannedAnswerList(data=[canned.shown(one) for one in page], next_cursor=following)
 
@@ -33,7 +33,7 @@ async def list_canned_answers(
 async def create_canned_answer(
     ctx: Context, body: CreateCannedBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
-    """Keeps an answer that replies name by its key, with variables as templates have them."""
+    """Creates a canned answer, which replies use by its key, with variables as in templates."""
     canned = canned_answers
     return canned.shown(await canned.create(ctx.tx, ctx.project_id, body))
 
@@ -44,14 +44,14 @@ async def get_canned_answer(
 ) -> CannedAnswerAnswer:
     """Shows one canned answer, by its key."""
     canned = canned_answers
-    return canned.shown(await canned.find(ctx.tx, ctx.project_id, canned_answer))
+    return canned.shown(await canned.get(ctx.tx, ctx.project_id, canned_answer))
 
 
 @router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,), audited=True)
 async def update_canned_answer(
     ctx: Context, canned_answer: str, body: UpdateCannedBody, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
-    """Changes a canned answer; what is left out stays. What was answered with it stays as it is."""
+    """Changes a canned answer; omitted fields and messages already sent stay unchanged."""
     canned = canned_answers
     return canned.shown(await canned.update(ctx.tx, ctx.project_id, canned_answer, body))
 
@@ -71,7 +71,7 @@ async def list_blocked_customers(
     ctx: Context, query: PageQuery, blocklist: Blocklist
 ) -> BlockedList:
     """Lists subscribers whose messages open no tickets, the newest subscriber first."""
-    found = await blocklist.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await blocklist.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda blocked: blocked.subscriber_id)
     return BlockedList(data=[BlockedAnswer.of(one) for one in page], next_cursor=following)
 
@@ -80,9 +80,9 @@ async def list_blocked_customers(
 async def block_customer(
     ctx: Context, subscriber_id: str, body: BlockBody, all_blocklist: Blocklist
 ) -> BlockedAnswer:
-    """Has a subscriber's messages open no ticket, and go on with none. They are told nothing of it."""
+    """Blocks a subscriber: their messages open or continue no ticket. They are not notified."""
     blocklist = all_blocklist
-    return BlockedAnswer.of(await blocklist.put(ctx.tx, ctx.project_id, subscriber_id, body.reason))
+    return BlockedAnswer.of(await blocklist.add(ctx.tx, ctx.project_id, subscriber_id, body.reason))
 
 
 @router.delete(

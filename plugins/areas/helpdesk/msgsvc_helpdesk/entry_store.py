@@ -44,23 +44,23 @@ async def insert(tx: Tx, entry: Entry) -> None:
 
 
 async def list_page(
-    tx: Tx, project_id: str, ticket_id: str, after: str | None, most: int
+    tx: Tx, project_id: str, ticket_id: str, after: str | None, limit: int
 ) -> list[Entry]:
     """What was said in a ticket, newest first; `after` is the last id of the page before."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id AND ticket_id = :ticket_id"
         + (" AND entry_id < :after" if after is not None else "")
         + " ORDER BY entry_id DESC LIMIT :most",
-        {"project_id": project_id, "ticket_id": ticket_id, "most": most}
+        {"project_id": project_id, "ticket_id": ticket_id, "most": limit}
         | ({} if after is None else {"after": after}),
     )
     return await _whole(tx, project_id, rows)
 
 
 async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Entry | None:
-    """What somebody wrote, by their messenger's name of it.
+    """A customer's message by its messenger reference.
 
-    A shared bot has one chat with a person for all projects, so the project is part of what is found.
+    A shared bot has one chat with a person for all projects, so the result includes the project.
     """
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE bot = :bot AND chat_id = :chat_id AND message_ref = :message_ref"

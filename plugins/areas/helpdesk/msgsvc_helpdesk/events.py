@@ -21,7 +21,7 @@ class TicketFields(ResponseModel):
     number: int
     status: Status
     priority: Priority
-    assignee_id: str | None = Field(description="Null where nobody has it.")
+    assignee_id: str | None = Field(description="Null while unassigned.")
 
 
 class Replied(TicketFields):

@@ -14,7 +14,7 @@ from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
-#: After every dialogue: whoever takes what is left.
+#: After all dialogues: handles what is left.
 PRIORITY = 90
 
 
@@ -38,23 +38,25 @@ class HelpdeskBot:
 
     def rules(self) -> list[InboundRule]:
         return [
-            InboundRule("message", self._heard, priority=PRIORITY),
+            InboundRule("message", self._on_message, priority=PRIORITY),
             InboundRule("edit", self._changed, priority=PRIORITY),
         ]
 
-    async def _heard(self, ctx: InboundContext) -> bool:
+    async def _on_message(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, MessageReceived)
         if ctx.chat.project_id is None:
             await ctx.reply(texts.stranger(ctx._))
             return True
-        project = await self._projects.find(ctx.tx, ctx.chat.project_id)
+        project = await self._projects.get(ctx.tx, ctx.chat.project_id)
         if project.status != "active":
             return False
         if ctx.update.text.strip() or ctx.update.files:
-            await self._take(ctx, ctx.update, project)
+            await self._receive(ctx, ctx.update, project)
         return True
 
-    async def _take(self, ctx: InboundContext, update: MessageReceived, project: Project) -> None:
+    async def _receive(
+        self, ctx: InboundContext, update: MessageReceived, project: Project
+    ) -> None:
         project_id = project.project_id
         known = await store.status_of_person(
             ctx.tx, project_id, ctx.channel_name, update.user.user_id
@@ -77,7 +79,7 @@ class HelpdeskBot:
             chat_id=update.chat_id,
             message_ref=update.message_ref,
         )
-        ticket, is_new = await self._tickets.hear(
+        ticket, is_new = await self._tickets.receive_customer_message(
             ctx.tx,
             project_id,
             subscriber.subscriber_id,
@@ -85,12 +87,12 @@ class HelpdeskBot:
             await self._answered(ctx, update, project_id),
         )
         if is_new and self._settings.acknowledge:
-            await ctx.reply(texts.taken(ctx._, project.name, ticket.number))
+            await ctx.reply(texts.acknowledged(ctx._, project.name, ticket.number))
 
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str
     ) -> str | None:
-        """The project's message that the person answers, where their messenger tells."""
+        """The project's message that the person replies to, if their messenger reports it."""
         if update.reply_to is None:
             return None
         message = await find_by_ref(
@@ -99,7 +101,7 @@ class HelpdeskBot:
         return message.message_id if message and message.project_id == project_id else None
 
     async def _changed(self, ctx: InboundContext) -> bool:
-        """False for what is in no ticket: somebody else's, or said before there was a helpdesk."""
+        """False for a message that is in no ticket, e.g. from before the helpdesk was installed."""
         update = ctx.update
         assert isinstance(update, MessageEdited)
         entry = await entry_store.find_by_ref(
@@ -108,7 +110,7 @@ class HelpdeskBot:
         if entry is None:
             return False
         text, digest = update.text.replace("\0", ""), _digest(update.files)
-        ticket = await self._tickets.find(ctx.tx, entry.project_id, entry.ticket_id)
+        ticket = await self._tickets.get(ctx.tx, entry.project_id, entry.ticket_id)
         customer = ticket.subscriber_id or ""
         if await blocklist_store.find(ctx.tx, entry.project_id, customer) is not None:
             return True
@@ -125,7 +127,7 @@ class HelpdeskBot:
 
 
 def _digest(files: tuple[ReceivedFile, ...]) -> str | None:
-    """Tells whether a changed message has other files: they are not fetched again for a new text."""
+    """Shows whether an edited message has other files: they are not downloaded again for a new text."""
     if not files:
         return None
     return hashlib.sha256("\n".join(file.file_ref for file in files).encode()).hexdigest()

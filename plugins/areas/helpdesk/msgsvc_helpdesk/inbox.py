@@ -1,4 +1,4 @@
-"""What is to be done: the tickets of a project as those who answer look at them."""
+"""The inbox: a project's tickets, filtered and counted."""
 
 from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
@@ -13,13 +13,13 @@ from msgsvc_helpdesk.settings import HelpdeskSettings
 #: Beyond it tickets are "many": a page never counts them all.
 MOST_COUNTED = 100
 
-#: Milliseconds after which a list that nobody changed is shown anew: it says since when people wait.
+#: Milliseconds after which an unchanged list is rendered again, because it shows waiting times.
 MINUTE_MS = 60 * 1000
 
 
 @value_object
 class Counts:
-    """How many tickets wait, each at most `MOST_COUNTED`."""
+    """Number of waiting tickets, each at most `MOST_COUNTED`."""
 
     open: int
     pending: int
@@ -46,14 +46,14 @@ class Inbox:
     ) -> tuple[list[Ticket], str | None]:
         """A page, what was said last first, and the cursor of the next. Raises `BadRequest`."""
         after = _read_after(query.after)
-        found = await inbox_store.list_page(tx, project_id, query, after, query.most)
+        found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit)
         page = found[: query.limit]
         if len(found) <= query.limit:
             return page, None
         return page, next_cursor(f"{page[-1].last_message_at_ms}_{page[-1].ticket_id}")
 
     async def counts(self, tx: Tx, project_id: str, member_id: str | None) -> Counts:
-        """`mine` are those of `member_id`; `overdue` is who waits longer than `unanswered_hours`."""
+        """`mine` are those of `member_id`; `overdue` those waiting longer than `unanswered_hours`."""
         counted = await inbox_store.count_by(
             tx, project_id, self.overdue_since_ms(), member_id, MOST_COUNTED
         )
@@ -65,7 +65,7 @@ class Inbox:
         return f"{await inbox_store.changed_at(tx, project_id)}-{minute}"
 
     def overdue_since_ms(self) -> int:
-        """Who waits since then or earlier waits too long."""
+        """Customers who have waited since then or earlier are overdue."""
         return self._clock.now_ms() - self._settings.unanswered_hours * HOUR_MS
 
 
@@ -75,5 +75,5 @@ def _read_after(after: str | None) -> tuple[int, str] | None:
     written, _, ticket_id = after.partition("_")
     at_ms = whole_number(written)
     if at_ms is None or not ticket_id:
-        raise BadRequest("cursor: not one that this service gave")
+        raise BadRequest("not one that this service gave", field="cursor")
     return at_ms, ticket_id

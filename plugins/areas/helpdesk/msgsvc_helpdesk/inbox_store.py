@@ -11,29 +11,29 @@ from msgsvc_helpdesk.store import read_ticket, select_tickets
 #: along the list.
 FEW_TAGGED = 100
 
-#: Statuses of what waits for somebody, which is little of all that there ever was.
+#: Statuses of tickets that need work, a small part of all.
 WAITING: tuple[Status, ...] = ("open", "pending", "snoozed")
 _ALL: tuple[Status, ...] = (*WAITING, "closed")
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, most: int
+    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, limit: int
 ) -> list[Ticket]:
     """What was said last first; `after` is the time and the id of the last one of the page before."""
     if query.assignee_id is None or query.status is not None:
-        return await _list(tx, project_id, query, after, most)
+        return await _list(tx, project_id, query, after, limit)
     # The tickets of each agent are in order within a status.
     found = []
     for status in _ALL:
         of_status = query.model_copy(update={"status": status})
-        found += await _list(tx, project_id, of_status, after, most)
+        found += await _list(tx, project_id, of_status, after, limit)
     return sorted(found, key=lambda one: (one.last_message_at_ms, one.ticket_id), reverse=True)[
-        :most
+        :limit
     ]
 
 
 async def _list(
-    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, most: int
+    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, limit: int
 ) -> list[Ticket]:
     conditions, params = _filtered(query, tx.dialect)
     order = "t.last_message_at_ms DESC, t.ticket_id DESC"
@@ -49,7 +49,7 @@ async def _list(
         params |= {"after_ms": after[0], "after_id": after[1]}
     rows = await tx.fetch_all(
         f"{select_tickets(tx.dialect)} WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT :most",
-        {**params, "project_id": project_id, "most": most},
+        {**params, "project_id": project_id, "most": limit},
     )
     return [read_ticket(row) for row in rows]
 
@@ -84,20 +84,20 @@ def _filtered(query: InboxQuery, dialect: Dialect) -> tuple[list[str], dict[str,
     return conditions, params
 
 
-async def _tagged(tx: Tx, project_id: str, tag: str, most: int) -> list[str]:
-    """The ids of up to `most` tickets that have a tag."""
+async def _tagged(tx: Tx, project_id: str, tag: str, limit: int) -> list[str]:
+    """The ids of up to `limit` tickets that have a tag."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_ticket_tags WHERE project_id = :project_id AND tag = :tag"
         " ORDER BY ticket_id DESC LIMIT :most",
-        {"project_id": project_id, "tag": tag, "most": most},
+        {"project_id": project_id, "tag": tag, "most": limit},
     )
     return [row["ticket_id"] for row in rows]
 
 
 async def count_by(
-    tx: Tx, project_id: str, overdue_since_ms: int, member_id: str | None, most: int
+    tx: Tx, project_id: str, overdue_since_ms: int, member_id: str | None, limit: int
 ) -> dict[str, int]:
-    """How many there are of each kind, none counted beyond `most`."""
+    """The number of each kind, counted up to `limit`."""
     kinds = {
         **{status: f"status = '{status}'" for status in ("open", "pending", "snoozed")},
         "unassigned": "status = 'open' AND assignee_id IS NULL",
@@ -109,7 +109,7 @@ async def count_by(
         f" WHERE project_id = :project_id AND {condition} LIMIT :most) AS {name}_rows) AS {name}"
         for name, condition in kinds.items()
     )
-    params = {"project_id": project_id, "since_ms": overdue_since_ms, "most": most}
+    params = {"project_id": project_id, "since_ms": overdue_since_ms, "most": limit}
     row = await tx.fetch_one(f"SELECT {counted}", {**params, "member_id": member_id or ""})
     assert row is not None, "a SELECT of values has a row"
     return {name: int(row[name]) for name in kinds}

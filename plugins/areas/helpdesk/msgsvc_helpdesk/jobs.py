@@ -54,18 +54,18 @@ class TicketJobs:
     def specs(self) -> Sequence[JobSpec]:
         look = JobSpec(
             LOOK,
-            self.look,
+            self.run_due,
             every_s=self._settings.look_s,
-            backoff=exponential(first_s=1.0, most_s=30.0),
-            on_dead=self._look_again,
+            backoff=exponential(first_s=1.0, max_s=30.0),
+            on_dead=self._reschedule,
         )
         purge = JobSpec("helpdesk.purge", self.purge, every_s=3600)
-        return (look, purge, JobSpec(GONE_JOB, self.let_go))
+        return (look, purge, JobSpec(GONE_JOB, self.unassign_left))
 
-    async def look(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Wakes tickets whose snooze is over, and tells of customers who wait too long.
+    async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
+        """Wakes tickets whose snooze is over, and reports customers who wait too long.
 
-        A ticket a transaction, in which it is looked at again: two who do this at once tell once.
+        One transaction per ticket, which reads it again: concurrent runs report it once.
         """
         now_ms = self._clock.now_ms()
         waiting_since_ms = now_ms - self._settings.unanswered_hours * HOUR_MS
@@ -73,27 +73,27 @@ class TicketJobs:
         await _each(
             ctx,
             lambda tx: store.find_waiting(tx, waiting_since_ms, BATCH),
-            self._tickets.tell_waiting,
+            self._tickets.notify_waiting,
         )
 
-    async def _look_again(self, tx: Tx, _job: Job, _error: str) -> None:
+    async def _reschedule(self, tx: Tx, _job: Job, _error: str) -> None:
         """Several processes died while they looked. It is a dead letter, and the looks go on."""
         run_at_ms = self._clock.now_ms() + round(self._settings.look_s * 1000)
         await self._jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))
 
-    async def let_go(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+    async def unassign_left(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Takes their tickets from members who answer no customers any more, each in a transaction, so
         that the others are offered them."""
         for job in jobs:
-            await self._let_go(ctx, job.payload["project_id"], job.payload["member_id"])
+            await self._unassign_left(ctx, job.payload["project_id"], job.payload["member_id"])
 
-    async def _let_go(self, ctx: JobContext, project_id: str, member_id: str) -> None:
+    async def _unassign_left(self, ctx: JobContext, project_id: str, member_id: str) -> None:
         async def find(tx: Tx) -> Found:
             left = await self._desk.left_by(tx, project_id, member_id, BATCH)
             return [(project_id, ticket_id) for ticket_id in left]
 
         async def take(tx: Tx, project_id: str, ticket_id: str) -> None:
-            await self._tickets.take_from(tx, project_id, ticket_id, member_id)
+            await self._tickets.unassign(tx, project_id, ticket_id, member_id)
 
         if failed := await _each(ctx, find, take):
             raise RuntimeError(f"{len(failed)} tickets are still those of {member_id}")
@@ -103,12 +103,12 @@ class TicketJobs:
         until_ms = self._clock.now_ms() - self._settings.closed_ticket_days * DAY_MS
 
         async def forget(tx: Tx, project_id: str, ticket_id: str) -> None:
-            await removing.forget(self._files, tx, project_id, ticket_id, until_ms)
+            await removing.remove_merged(self._files, tx, project_id, ticket_id, until_ms)
 
         await _each(ctx, lambda tx: store.find_closed(tx, until_ms, BATCH), forget)
 
     async def erase(self, project_id: str, subscriber_id: str) -> None:
-        """Takes a person out of their tickets, a few at a time; finds nothing the second time."""
+        """Erases a person from their tickets, a few at a time; idempotent."""
         while True:
             async with self._db.transaction() as tx:
                 due = await store.find_of_subscriber(tx, project_id, subscriber_id, BATCH)

@@ -1,4 +1,4 @@
-"""Tickets, what is said in them and who says it: domain types and request bodies."""
+"""Tickets, their messages and actors: domain types and request bodies."""
 
 import re
 from typing import Annotated, Literal
@@ -11,6 +11,7 @@ from msgsvc_core.api.types import MomentMs
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.models import MediaBody, MessageText
 from msgsvc_core.plugins.tickets import Priority
@@ -18,7 +19,7 @@ from msgsvc_core.plugins.tickets import Priority
 Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]
 
-#: The channel of who has no messenger.
+#: The channel of customers without a messenger.
 VIRTUAL = "virtual"
 
 #: Characters of a subject, and of the beginning of a text that stands for one.
@@ -29,7 +30,7 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
 
 def _check_email(email: str) -> str:
     if not _EMAIL.fullmatch(email):
-        raise ValueError("must be an e-mail address")
+        raise InvalidValue("must be an e-mail address")
     return email
 
 
@@ -48,7 +49,7 @@ CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
 @value_object
 class Actor:
-    """Who does something to a ticket. `member_id` is None for the API where it names nobody."""
+    """The author of a change. `member_id` is None for the API where it names no member."""
 
     kind: Literal["customer", "agent", "system"]
     member_id: str | None = None
@@ -92,7 +93,7 @@ class Ticket:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether it is of somebody without messenger; a channel of a project may be called so too."""
+        """Whether its customer has no messenger; a project's channel may have the same name."""
         return self.channel == VIRTUAL and self.subscriber_id is None
 
 
@@ -143,7 +144,7 @@ class CustomerMessage:
 
 
 @value_object
-class Answered:
+class AgentReply:
     """What an agent says: to the customer, or as a note."""
 
     text: str
@@ -157,10 +158,10 @@ class Answered:
 
 @value_object
 class Opening:
-    """What a new ticket begins with. `heard` is None where the project opens it without a word."""
+    """A new ticket. `message` is None if the project opens it without text."""
 
     source: str
-    heard: CustomerMessage | None
+    message: CustomerMessage | None
     source_id: str | None = None
     subject: str = ""
     subscriber_id: str | None = None
@@ -191,7 +192,7 @@ class OpenTicketBody(RequestModel):
     )
     name: Name | None = Field(None, description="Of a virtual customer.")
     email: Email | None = Field(None, description="Of a virtual customer.")
-    text: MessageText = Field(description="What the customer said.")
+    text: MessageText = Field(description="The customer's message.")
     subject: Subject = Field("", description="Without one, the beginning of the text.")
     priority: Priority = "normal"
     tags: list[TicketTag] = Field(default_factory=list)
@@ -222,9 +223,9 @@ class ReplyBody(RequestModel):
     media: MediaBody | None = None
     file_id: str | None = Field(None, description="A file of the service, in place of media.")
     internal: bool = False
-    member_id: str | None = Field(None, description="Which member says it.")
+    member_id: str | None = Field(None, description="The member who replies.")
     status: Literal["open", "pending", "closed"] = Field(
-        "pending", description="What the ticket is afterwards; a note changes nothing."
+        "pending", description="Status of the ticket afterwards; a note changes nothing."
     )
 
     @model_validator(mode="after")
@@ -260,7 +261,7 @@ class AssignBody(RequestModel):
 
     assignee_id: str | None
     only_if_unassigned: bool = Field(
-        False, description="Refused with 409 where somebody has it already: for who takes it."
+        False, description="Fail with 409 if the ticket is already assigned."
     )
 
 
@@ -283,7 +284,7 @@ class TicketTagsBody(RequestModel):
 
 
 class SnoozeBody(RequestModel):
-    """Until when it is put aside; a customer's message wakes it earlier."""
+    """End of the snooze; a customer's message wakes the ticket earlier."""
 
     until: MomentMs
 
@@ -298,7 +299,7 @@ class TicketQuery(PageQuery):
     """Filters, all of which a ticket must meet, and paging."""
 
     status: Status | None = None
-    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
     priority: Priority | None = None
     tag: str | None = None
     subscriber_id: str | None = None
@@ -310,7 +311,7 @@ class InboxQuery(PageQuery):
     """Filters of the inbox, all of which a ticket must meet, and paging by what was said last."""
 
     status: Status | None = None
-    assignee_id: str | None = Field(None, description="Of a member, or `none`.")
+    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
     priority: Priority | None = None
     tag: str | None = None
 

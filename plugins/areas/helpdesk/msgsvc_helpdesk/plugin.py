@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -113,20 +113,20 @@ class HelpdeskPlugin:
 
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        """Agents are told in their messengers, and customers asked how it went."""
+        """Notifies agents in their messengers, and asks customers for ratings."""
         for event in events:
             await self._desk.on_event(tx, event)
             await self._ratings.on_event(tx, event)
 
     @hookimpl
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        """A customer's goes to the agent who has the ticket, an agent's to the customer."""
+        """Forwards a customer's file to the assigned agent, and an agent's to the customer."""
         await self._desk.on_file_fetched(tx, file)
         await self._answering.on_file_fetched(tx, file)
 
     @hookimpl
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Tickets of who answers no customers any more go to the others."""
+        """Reassigns tickets of members who no longer answer customers."""
         await self._desk.on_member_changed(tx, before, after)
 
 

@@ -42,7 +42,7 @@ MINUTE_MS = 60 * 1000
 
 
 class Ratings:
-    """Asks customers how they were helped, and tells what they answer."""
+    """Asks customers for a rating, and emits it."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Ratings:
     @property
     def spec(self) -> JobSpec:
         """The job that ends the time for a comment."""
-        return JobSpec(END_JOB, self.end_all)
+        return JobSpec(END_JOB, self.finish_all)
 
     def rules(self) -> list[InboundRule]:
         return [
@@ -90,7 +90,7 @@ class Ratings:
         if await blocklist_store.find(tx, ticket.project_id, ticket.subscriber_id) is not None:
             return
         key = (ticket.project_id, ticket.subscriber_id)
-        customer = (await self._subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
         if customer is None or customer.status != "active":
             return
         bot = await self._channels.find(customer.bot)
@@ -103,10 +103,10 @@ class Ratings:
         await self._outbox.send(tx, customer.bot, customer.chat_id, question, priority=NORMAL)
 
     async def _question(self, tx: Tx, ticket: Ticket, _: Translate) -> OutgoingMessage:
-        project = await self._projects.find(tx, ticket.project_id)
+        project = await self._projects.get(tx, ticket.project_id)
         text = _(
-            "{project} has closed your question #{number}. How well were you helped? 1 is badly, 5"
-            " is very well. If something is left to say, just write it.",
+            "{project} closed your question #{number}. How would you rate the help you got? 1 is "
+            "very poor, 5 is excellent. If you still have a question, just write it here.",
             project=project.name,
             number=ticket.number,
         )
@@ -145,15 +145,15 @@ class Ratings:
             message_ref=ctx.update.message_ref,
             ends_at_ms=now_ms + minutes * MINUTE_MS,
         )
-        await rating_store.begin(ctx.tx, rating)
+        await rating_store.insert(ctx.tx, rating)
         payload = {"project_id": project_id, "ticket_id": ticket_id}
         await self._jobs.enqueue(
             ctx.tx,
             NewJob(END_JOB, payload, project_id=project_id, run_at_ms=rating.ends_at_ms),
         )
         text = _(
-            "You rated {score} of 5, thank you. Would you like to say why? What you write here within"
-            " {minutes} minutes is kept as your comment, and answered by nobody.",
+            "You rated {score} of 5, thank you. Would you like to say why? What you write here "
+            "within {minutes} minutes is saved as your comment; nobody will answer it.",
             score=score,
             minutes=minutes,
         )
@@ -166,17 +166,17 @@ class Ratings:
         now = await store.find(ctx.tx, ticket.project_id, ticket.ticket_id)
         if now is not None and now.csat_score is not None:
             return ctx._("You have rated this already.")
-        return ctx._("This conversation goes on; you will be asked at its end.")
+        return ctx._("This conversation is still open; you can rate it when it is closed.")
 
     async def _skip(self, ctx: InboundContext, ticket: Ticket) -> None:
-        rating = await rating_store.end(ctx.tx, ticket.project_id, ticket.ticket_id)
+        rating = await rating_store.delete(ctx.tx, ticket.project_id, ticket.ticket_id)
         if rating is not None:
-            await self._tell(ctx.tx, rating, None)
+            await self._emit(ctx.tx, rating, None)
             await self._thank(ctx.tx, rating, ctx._)
         await ctx.answer_button()
 
     async def _commented(self, ctx: InboundContext) -> bool:
-        """Words alone are a comment; files are for somebody to look at, and so a new message."""
+        """Text alone is a comment; files need an agent, and so are a new message."""
         update = ctx.update
         assert isinstance(update, MessageReceived)
         text, project_id = update.text.replace("\0", "").strip(), ctx.chat.project_id
@@ -189,38 +189,38 @@ class Ratings:
         # What answers another message of the bot says by that what it is about.
         if rating is None or update.reply_to not in {None, rating.message_ref}:
             return False
-        if update.reply_to is None and await self._goes_on(ctx.tx, rating):
+        if update.reply_to is None and await self._was_reopened(ctx.tx, rating):
             return False
-        if await rating_store.end(ctx.tx, project_id, rating.ticket_id) is None:
+        if await rating_store.delete(ctx.tx, project_id, rating.ticket_id) is None:
             return False
-        await self._tell(ctx.tx, rating, text[:MOST_OF_COMMENT])
+        await self._emit(ctx.tx, rating, text[:MOST_OF_COMMENT])
         await self._thank(ctx.tx, rating, ctx._)
-        await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is kept.")))
+        await ctx.reply(OutgoingMessage(ctx._("Thank you, your comment is saved.")))
         return True
 
-    async def _goes_on(self, tx: Tx, rating: OpenRating) -> bool:
-        """Whether the ticket was opened again: then words are for whoever answers there."""
+    async def _was_reopened(self, tx: Tx, rating: OpenRating) -> bool:
+        """Whether the ticket was reopened: then a message is for its agent."""
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)
         return ticket is not None and ticket.status != "closed"
 
-    async def end_all(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+    async def finish_all(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Each in a transaction with the end of its job."""
         for job in jobs:
             async with ctx.completing(job) as tx:
-                await self.end(tx, job.payload["project_id"], job.payload["ticket_id"])
+                await self.finish(tx, job.payload["project_id"], job.payload["ticket_id"])
 
-    async def end(self, tx: Tx, project_id: str, ticket_id: str) -> None:
-        """The time for a comment is over: the score is told alone."""
-        rating = await rating_store.end(tx, project_id, ticket_id)
+    async def finish(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """The time for a comment is over: the score is emitted alone."""
+        rating = await rating_store.delete(tx, project_id, ticket_id)
         if rating is None:
             return
-        await self._tell(tx, rating, None)
+        await self._emit(tx, rating, None)
         key = (project_id, rating.subscriber_id)
-        customer = (await self._subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
         if customer is not None:
             await self._thank(tx, rating, self._texts.into(customer.lang, __name__))
 
-    async def _tell(self, tx: Tx, rating: OpenRating, comment: str | None) -> None:
+    async def _emit(self, tx: Tx, rating: OpenRating, comment: str | None) -> None:
         if comment is not None:
             await rating_store.comment(tx, rating.project_id, rating.ticket_id, comment)
         ticket = await store.find(tx, rating.project_id, rating.ticket_id)

@@ -1,4 +1,4 @@
-"""The SQL of ratings that wait for a comment: whoever removes the row tells of the rating."""
+"""The SQL of ratings that wait for a comment: deleting the row entitles to emit the rating."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ async def comment(tx: Tx, project_id: str, ticket_id: str, text: str) -> None:
     )
 
 
-async def begin(tx: Tx, rating: OpenRating) -> None:
+async def insert(tx: Tx, rating: OpenRating) -> None:
     await tx.insert(
         "helpdesk_ratings", {name: getattr(rating, name) for name in _COLUMNS.split(", ")}
     )
@@ -61,8 +61,8 @@ async def find_in_chat(
     return None if found is None else _rating(found)
 
 
-async def end(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:
-    """Ends a rating; None if somebody else has."""
+async def delete(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:
+    """Deletes a rating; None if that has been done."""
     rows = await tx.fetch_all(
         "DELETE FROM helpdesk_ratings WHERE project_id = :project_id AND ticket_id = :ticket_id"
         f" RETURNING {_COLUMNS}",

@@ -1,4 +1,4 @@
-"""How tickets end: removed by the project or by age, or emptied of a person who is erased."""
+"""Removes tickets: by the project, by age, or the personal data of an erased customer."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -15,10 +15,12 @@ async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str
     await store.delete(tx, project_id, ticket_ids)
 
 
-async def forget(files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int) -> None:
+async def remove_merged(
+    files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int
+) -> None:
     """Removes a ticket that was closed until then, with those that were merged into it, unless it was
     opened again, or what was said since was merged into it."""
-    ticket = await store.hold(tx, project_id, ticket_id)
+    ticket = await store.lock(tx, project_id, ticket_id)
     if ticket is None or ticket.closed_at_ms is None:
         return
     if max(ticket.closed_at_ms, ticket.last_message_at_ms) <= until_ms:
@@ -31,7 +33,7 @@ async def forget_source(files: Files, tx: Tx, project_id: str, source: str, sour
     was known from there alone. What was said since stays; so do tickets for something else."""
     ticket = await store.find_by_source(tx, project_id, source, source_id)
     if ticket is not None:
-        await store.hold(tx, project_id, ticket.ticket_id)
+        await store.lock(tx, project_id, ticket.ticket_id)
         nobody = {"customer_email": ""} | ({"customer_name": ""} if ticket.is_virtual else {})
         await store.update(tx, project_id, ticket.ticket_id, nobody)
     found = await entry_store.blank_source(tx, project_id, source_id)
@@ -41,9 +43,9 @@ async def forget_source(files: Files, tx: Tx, project_id: str, source: str, sour
 async def empty(
     files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str], now_ms: int
 ) -> None:
-    """Takes a person who is erased out of their tickets: what was said, their name and files.
+    """Erases a person from their tickets: messages, name and files.
 
-    The tickets stay, closed and empty, for the project's numbers. No event: `subscription.deleted` told.
+    The tickets stay, closed and empty, for statistics. No event: `subscription.deleted` covers it.
     """
     if not ticket_ids:
         return
@@ -51,7 +53,7 @@ async def empty(
     # Also who they were without a messenger; held in the order in which a merge holds tickets.
     ticket_ids = sorted({*ticket_ids, *chain.from_iterable(merged)})
     for ticket_id in ticket_ids:
-        ticket = await store.hold(tx, project_id, ticket_id)
+        ticket = await store.lock(tx, project_id, ticket_id)
         if ticket is None:
             continue
         nothing = {

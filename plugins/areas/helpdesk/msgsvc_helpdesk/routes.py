@@ -26,7 +26,7 @@ from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
     Actor,
-    Answered,
+    AgentReply,
     AssignBody,
     CustomerMessage,
     CustomerReplyBody,
@@ -69,7 +69,7 @@ _CUSTOMER_ERRORS = (
 
 @router.get("/v1/tickets", errors=(BadRequest,))
 async def list_tickets(ctx: Context, query: TicketQuery, tickets: Tickets) -> TicketList:
-    """Lists the project's tickets, newest first; filters are all to be met."""
+    """Lists the project's tickets, newest first; all filters must match."""
     found = await tickets.page(ctx.tx, ctx.project_id, query)
     page, following = query.cut(found, lambda ticket: ticket.ticket_id)
     return TicketList(data=[TicketAnswer.of(ticket) for ticket in page], next_cursor=following)
@@ -79,10 +79,10 @@ async def list_tickets(ctx: Context, query: TicketQuery, tickets: Tickets) -> Ti
 async def open_ticket(
     ctx: Context, body: OpenTicketBody, subscribers: Subscribers, tickets: Tickets
 ) -> TicketAnswer:
-    """Opens a ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
+    """Opens a ticket for a subscriber, or with `channel: "virtual"` for a customer without messenger."""
     subscriber_id = None
     if body.channel != VIRTUAL:
-        receiver = await subscribers.receiver(
+        receiver = await subscribers.get_recipient(
             ctx.project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -93,7 +93,7 @@ async def open_ticket(
     tickets.check_text(body.text)
     opening = Opening(
         source="api",
-        heard=CustomerMessage(body.text, tuple(body.file_ids)),
+        message=CustomerMessage(body.text, tuple(body.file_ids)),
         subject=body.subject,
         subscriber_id=subscriber_id,
         customer_name=body.name or "",
@@ -123,15 +123,17 @@ async def get_ticket(
     One that was merged into another shows that one.
     """
     tickets = all_tickets
-    ticket = await tickets.find(ctx.tx, ctx.project_id, ticket_id)
-    found = await tickets.entries(ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.most)
+    ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
+    found = await tickets.entries(
+        ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit
+    )
     page, following = query.cut(found, lambda entry: entry.entry_id)
     return WholeTicketAnswer.whole(ticket, page, following, await _messages(ctx, page))
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
 async def delete_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> None:
-    """Removes a ticket for good, with its messages and files, and what was merged into it."""
+    """Permanently deletes a ticket with its messages, files, and tickets merged into it."""
     await tickets.delete(ctx.tx, ctx.project_id, ticket_id)
 
 
@@ -147,7 +149,7 @@ async def reply_to_ticket(
     all_tickets: Tickets,
     canned_answers: CannedAnswers,
 ) -> ReplyAnswer:
-    """Answers the customer by their messenger, or with `internal` keeps a note among agents.
+    """Replies to the customer in their messenger, or with `internal` adds an internal note.
 
     An answer is a paid operation, a note is not. `message.delivery` of the ticket says later whether the
     customer has it.
@@ -160,7 +162,7 @@ async def reply_to_ticket(
             ctx.tx, ctx.project_id, body.canned, body.variables or {}, lang
         )
         text, text_format = content.text, content.format
-    said = Answered(
+    said = AgentReply(
         text=text,
         internal=body.internal,
         format=text_format,
@@ -180,7 +182,7 @@ async def reply_to_ticket(
 async def add_customer_reply(
     ctx: Context, ticket_id: str, body: CustomerReplyBody, all_tickets: Tickets
 ) -> TicketAnswer:
-    """Adds what a virtual customer said; answers with the ticket that goes on.
+    """Adds a message of a virtual customer; returns the ticket it was added to.
 
     It is a new one where this one was closed too long ago to be opened again.
     """
@@ -196,7 +198,7 @@ async def add_customer_reply(
 async def assign_ticket(
     ctx: Context, ticket_id: str, body: AssignBody, tickets: Tickets
 ) -> TicketAnswer:
-    """Gives a ticket to a member who answers customers, or to nobody."""
+    """Assigns a ticket to a member who answers customers, or unassigns it."""
     return TicketAnswer.of(
         await tickets.assign(
             ctx.tx,
@@ -223,7 +225,7 @@ async def set_ticket_status(
 async def set_ticket_priority(
     ctx: Context, ticket_id: str, body: PriorityBody, tickets: Tickets
 ) -> TicketAnswer:
-    """Says how soon a ticket wants an answer."""
+    """Sets the priority of a ticket."""
     return TicketAnswer.of(
         await tickets.set_priority(ctx.tx, ctx.project_id, ticket_id, body.priority, API)
     )
@@ -233,7 +235,7 @@ async def set_ticket_priority(
 async def set_ticket_tags(
     ctx: Context, ticket_id: str, body: TicketTagsBody, tickets: Tickets
 ) -> TicketAnswer:
-    """Puts these tags on a ticket, in place of all that it has."""
+    """Replaces the tags of a ticket."""
     return TicketAnswer.of(
         await tickets.set_tags(ctx.tx, ctx.project_id, ticket_id, body.tags, API)
     )
@@ -243,13 +245,13 @@ async def set_ticket_tags(
 async def snooze_ticket(
     ctx: Context, ticket_id: str, body: SnoozeBody, tickets: Tickets
 ) -> TicketAnswer:
-    """Puts a ticket aside until a time, or until the customer writes; it is `open` again then."""
+    """Snoozes a ticket until a time, or until the customer writes; it is `open` again then."""
     return TicketAnswer.of(await tickets.snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API))
 
 
 @router.post("/v1/tickets/{ticket_id}/close", errors=(NotFound,))
 async def close_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> TicketAnswer:
-    """Closes a ticket. The customer's next message opens it again, within `reopen_days`."""
+    """Closes a ticket. The customer's next message within `reopen_days` reopens it."""
     return TicketAnswer.of(await tickets.close(ctx.tx, ctx.project_id, ticket_id, API))
 
 

@@ -1,11 +1,11 @@
-"""The rules of tickets: who says what in which, and what becomes of the ticket by that."""
+"""The rules of tickets: messages of customers and agents, and their effect on the ticket."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels.words import end_question
+from msgsvc_core.channels.words import close_question
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
@@ -27,7 +27,7 @@ from msgsvc_helpdesk.models import (
     SYSTEM,
     VIRTUAL,
     Actor,
-    Answered,
+    AgentReply,
     CustomerMessage,
     Entry,
     Opening,
@@ -70,43 +70,43 @@ class Tickets(TicketChanges):
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel not in {None, VIRTUAL}:
             await self._subscribers.check_channel(tx, project_id, query.channel or "")
-        return await store.list_page(tx, project_id, query, query.after, query.most)
+        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
 
     async def entries(
-        self, tx: Tx, project_id: str, ticket_id: str, after: str | None, most: int
+        self, tx: Tx, project_id: str, ticket_id: str, after: str | None, limit: int
     ) -> list[Entry]:
         """What was said in a ticket, newest first."""
-        return await entry_store.list_page(tx, project_id, ticket_id, after, most)
+        return await entry_store.list_page(tx, project_id, ticket_id, after, limit)
 
     async def lang_of(self, tx: Tx, project_id: str, ticket_id: str) -> str:
         """The language that a ticket's customer reads; the service's where it is not known."""
-        ticket = await self.find(tx, project_id, ticket_id)
+        ticket = await self.get(tx, project_id, ticket_id)
         key = (project_id, ticket.subscriber_id or "")
-        customer = (await self._subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
         return self._config.default_lang if customer is None else customer.lang
 
     def check_text(self, text: str) -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
         most = self._config.limits.text_length
         if len(text) > most:
-            raise ValidationFailed(f"text: must be at most {most} characters")
+            raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
 
     # ---- the customer ---------------------------------------------------------------------------
 
     async def open(self, tx: Tx, project_id: str, opening: Opening, actor: Actor) -> Ticket:
         """Opens a ticket with the project's next number.
 
-        Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers, for
-        files that are not there and for too many tags, `SubscriberNotFound` for who is unknown.
+        Raises `NotFound` and `ValidationFailed` for an assignee who does not answer customers, for missing
+        files and too many tags, `SubscriberNotFound` for an unknown customer.
         """
         tags = self._checked_tags(opening.tags)
         channel, name = VIRTUAL, opening.customer_name
         if opening.subscriber_id is not None:
-            customer = await self._subscribers.find(tx, project_id, opening.subscriber_id)
+            customer = await self._subscribers.get(tx, project_id, opening.subscriber_id)
             channel, name = customer.channel, customer.first_name
         if opening.assignee_id is not None:
             await self.check_agent(tx, project_id, opening.assignee_id, "assignee_id")
-        now_ms, heard = self._clock.now_ms(), opening.heard
+        now_ms, heard = self._clock.now_ms(), opening.message
         number = await store.next_number(tx, project_id)
         ticket = Ticket(
             project_id=project_id,
@@ -130,14 +130,14 @@ class Tickets(TicketChanges):
         )
         await store.insert(tx, ticket)
         if heard is not None:
-            await self._note_heard(tx, ticket, heard, opening.source_id)
+            await self._insert_customer_message(tx, ticket, heard, opening.source_id)
         await self.emit(tx, ticket, names.CREATED)
         if ticket.assignee_id is not None:
             await self.emit(tx, ticket, names.ASSIGNED)
         return ticket
 
     async def open_requested(self, tx: Tx, request: TicketRequest) -> str:
-        """What the hook `open_ticket` does: one ticket for a source, however often it is asked for.
+        """Implements the hook `open_ticket`: one ticket per source, however often it is requested.
 
         Raises as `open`, and `Conflict` for a subscriber who is on the blocklist.
         """
@@ -148,11 +148,14 @@ class Tickets(TicketChanges):
             return known.ticket_id
         subscriber_id = request.subscriber_id or ""
         if await blocklist_store.find(tx, project_id, subscriber_id) is not None:
-            raise Conflict(f"{request.subscriber_id} is on the helpdesk's blocklist")
+            raise Conflict(
+                "{subscriber_id} is on the helpdesk's blocklist",
+                subscriber_id=request.subscriber_id,
+            )
         opening = Opening(
             source=request.source,
             source_id=request.source_id,
-            heard=CustomerMessage(request.text, tuple(request.file_ids)),
+            message=CustomerMessage(request.text, tuple(request.file_ids)),
             subject=request.subject,
             subscriber_id=request.subscriber_id,
             customer_name=request.customer_name,
@@ -162,41 +165,44 @@ class Tickets(TicketChanges):
         )
         return (await self.open(tx, project_id, opening, SYSTEM)).ticket_id
 
-    async def hear(
+    async def receive_customer_message(
         self,
         tx: Tx,
         project_id: str,
         subscriber_id: str,
-        heard: CustomerMessage,
+        message: CustomerMessage,
         about: str | None = None,
     ) -> tuple[Ticket, bool]:
-        """What a subscriber wrote to the bot: it goes on with their ticket, or opens one.
+        """Adds a subscriber's message to their ticket, or opens one.
 
-        `about` is a message of the core that they answer, which names the ticket where it is of one.
-        Returns the ticket, and whether it was opened by this. Two messages at once open one.
+        `about` is a message of the core that they reply to, which identifies the ticket if it belongs to
+        one. Returns the ticket, and whether it was opened by this message. Two concurrent messages open one
+        ticket.
         """
         await tx.lock(f"tickets of {project_id} {subscriber_id}")
-        found = await self._meant(tx, project_id, subscriber_id, about)
+        found = await self._target_ticket(tx, project_id, subscriber_id, about)
         if found is not None:
-            ticket = await self.hold(tx, project_id, found.ticket_id)
-            if self._goes_on(ticket):
-                return await self._continue(tx, ticket, heard), False
-        opening = Opening(source="message", heard=heard, subscriber_id=subscriber_id)
+            ticket = await self.lock(tx, project_id, found.ticket_id)
+            if self._accepts_messages(ticket):
+                return await self._continue(tx, ticket, message), False
+        opening = Opening(source="message", message=message, subscriber_id=subscriber_id)
         return await self.open(tx, project_id, opening, CUSTOMER), True
 
     async def add_customer_message(
-        self, tx: Tx, project_id: str, ticket_id: str, heard: CustomerMessage, actor: Actor
+        self, tx: Tx, project_id: str, ticket_id: str, message: CustomerMessage, actor: Actor
     ) -> Ticket:
-        """What a virtual customer said, as the project tells it; opens a new ticket for them where this
-        one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        """Adds a message of a customer without messenger, reported by the project; opens a new ticket if
+        this one was closed too long ago. Raises `NotFound`, and `Conflict` for a subscriber's ticket."""
+        ticket = await self.lock(tx, project_id, ticket_id)
         if not ticket.is_virtual:
-            raise Conflict(f"the customer writes by {ticket.channel}; this is for virtual ones")
-        if self._goes_on(ticket):
-            return await self._continue(tx, ticket, heard)
+            raise Conflict(
+                "the customer writes by {channel}; this is for virtual ones", channel=ticket.channel
+            )
+        if self._accepts_messages(ticket):
+            return await self._continue(tx, ticket, message)
         opening = Opening(
             source=ticket.source,
-            heard=heard,
+            message=message,
             customer_name=ticket.customer_name,
             customer_email=ticket.customer_email,
         )
@@ -212,9 +218,9 @@ class Tickets(TicketChanges):
     ) -> None:
         """The customer changed what they wrote. What it said before is kept; `file_ids` are new ones."""
         now_ms = self._clock.now_ms()
-        # The ticket before its message, as whoever merges or removes it does: no two hold one each.
-        ticket = await self.hold(tx, entry.project_id, entry.ticket_id)
-        await self._files.keep(tx, entry.project_id, file_ids)
+        # Lock order: the ticket before its message, as in merging and removing.
+        ticket = await self.lock(tx, entry.project_id, entry.ticket_id)
+        await self._files.retain(tx, entry.project_id, file_ids)
         await entry_store.change(tx, entry, text, file_ids, files_digest, now_ms)
         await entry_store.drop_edits(tx, entry, self._settings.edits_kept)
         await self._write(tx, ticket, {})
@@ -226,25 +232,25 @@ class Tickets(TicketChanges):
     # ---- agents ---------------------------------------------------------------------------------
 
     async def reply(
-        self, tx: Tx, project_id: str, ticket_id: str, said: Answered, actor: Actor
+        self, tx: Tx, project_id: str, ticket_id: str, reply: AgentReply, actor: Actor
     ) -> tuple[Ticket, Entry]:
-        """Answers the customer by their messenger, or keeps a note; returns the ticket afterwards.
+        """Sends a reply to the customer, or adds a note; returns the ticket afterwards.
 
-        Raises `NotFound`; `Conflict` for an answer in a closed ticket, or to who can't be reached;
-        `BillingBlocked`; and what `POST /v1/send` raises for a message that can't be sent.
+        Raises `NotFound`; `Conflict` for a reply in a closed ticket, or to a customer who cannot be
+        reached; `BillingBlocked`; and what `POST /v1/send` raises for a message that cannot be sent.
         """
         if actor.member_id is not None:
             await self.check_agent(tx, project_id, actor.member_id, "member_id")
-        ticket = await self.hold(tx, project_id, ticket_id)
-        if said.internal:
-            self.check_text(said.text)
-            entry = await self._note_said(tx, ticket, said, actor, None)
+        ticket = await self.lock(tx, project_id, ticket_id)
+        if reply.internal:
+            self.check_text(reply.text)
+            entry = await self._insert_reply(tx, ticket, reply, actor, None)
             return await self._write(tx, ticket, {}), entry
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
-        self.check_text(said.text)
-        message_id = None if ticket.is_virtual else await self._send(tx, ticket, said)
-        entry = await self._note_said(tx, ticket, said, actor, message_id)
+        self.check_text(reply.text)
+        message_id = None if ticket.is_virtual else await self._send(tx, ticket, reply)
+        entry = await self._insert_reply(tx, ticket, reply, actor, message_id)
         await self._billing.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
         now_ms = entry.created_at_ms
         changes: dict[str, Any] = {"last_message_at_ms": now_ms, "waiting_since_ms": None}
@@ -252,8 +258,8 @@ class Tickets(TicketChanges):
         if ticket.first_response_at_ms is None:
             changes["first_response_at_ms"] = now_ms
         ticket = await self._write(tx, ticket, changes)
-        await self.emit(tx, ticket, names.REPLIED, {"author": "agent", "text": said.text})
-        return await self._move(tx, ticket, said.status), entry
+        await self.emit(tx, ticket, names.REPLIED, {"author": "agent", "text": reply.text})
+        return await self._set_status(tx, ticket, reply.status), entry
 
     async def merge(
         self, tx: Tx, project_id: str, ticket_id: str, into: str, actor: Actor
@@ -267,108 +273,114 @@ class Tickets(TicketChanges):
         source = await self._named(tx, project_id, ticket_id)
         target = await self._named(tx, project_id, into)
         if source.ticket_id == target.ticket_id:
-            raise ValidationFailed("into: must be another ticket")
+            raise ValidationFailed("must be another ticket", field="into")
         held: dict[str, Ticket] = {}
-        # In one order, whoever merges: two who hold one each would wait for each other.
+        # Locked in a fixed order, to avoid a deadlock between two merges.
         for wanted in sorted({source.ticket_id, target.ticket_id}):
-            ticket = await store.hold(tx, project_id, wanted)
+            ticket = await store.lock(tx, project_id, wanted)
             if ticket is None:
-                raise NotFound(f"there is no ticket {wanted!r}")
+                raise NotFound("there is no ticket {number!r}", number=wanted)
             if ticket.merged_into is not None:
-                raise Conflict(f"ticket {ticket.number} was merged into {ticket.merged_into}")
+                raise Conflict(
+                    "ticket {number} was merged into {other}",
+                    number=ticket.number,
+                    other=ticket.merged_into,
+                )
             held[wanted] = ticket
         source, target = held[source.ticket_id], held[target.ticket_id]
         if not source.is_virtual and source.subscriber_id != target.subscriber_id:
-            raise Conflict("into: the ticket of another customer, who would get the answers")
+            raise Conflict(
+                "the ticket of another customer, who would get the answers", field="into"
+            )
         await entry_store.move(tx, project_id, source.ticket_id, target.ticket_id)
         await store.redirect(tx, project_id, source.ticket_id, target.ticket_id)
         waits = {"waiting_since_ms": _earlier(source.waiting_since_ms, target.waiting_since_ms)}
         source_waits = source.waiting_since_ms is not None
         source = await self._write(tx, source, {"merged_into": target.ticket_id})
-        await self._move(tx, source, "closed", merged_into=target.ticket_id)
+        await self._set_status(tx, source, "closed", merged_into=target.ticket_id)
         last_ms = max(source.last_message_at_ms, target.last_message_at_ms)
         if target.status == "closed":
             waits = {}
         elif target.status == "pending" and source_waits:
-            target = await self._move(tx, target, "open")
+            target = await self._set_status(tx, target, "open")
         return await self._write(tx, target, {"last_message_at_ms": last_ms, **waits})
 
     async def delete(self, tx: Tx, project_id: str, ticket_id: str) -> None:
         """Removes a ticket for good, what was merged into it and all that was said. Raises `NotFound`."""
-        ticket = await self.hold(tx, project_id, ticket_id)
+        ticket = await self.lock(tx, project_id, ticket_id)
         merged = await store.merged_into(tx, project_id, ticket.ticket_id)
         await removing.remove(self._files, tx, project_id, [ticket.ticket_id, *merged])
 
     # ---- parts ----------------------------------------------------------------------------------
 
-    async def _meant(
+    async def _target_ticket(
         self, tx: Tx, project_id: str, subscriber_id: str, about: str | None
     ) -> Ticket | None:
         if about is not None:
             named = await entry_store.ticket_of_message(tx, project_id, about)
-            ticket = None if named is None else await self.find(tx, project_id, named)
-            if ticket and ticket.subscriber_id == subscriber_id and self._goes_on(ticket):
+            ticket = None if named is None else await self.get(tx, project_id, named)
+            if ticket and ticket.subscriber_id == subscriber_id and self._accepts_messages(ticket):
                 return ticket
         return await store.latest_of(tx, project_id, subscriber_id)
 
-    def _goes_on(self, ticket: Ticket) -> bool:
+    def _accepts_messages(self, ticket: Ticket) -> bool:
         """Whether a customer's message belongs to it: not if it was closed too long ago."""
         if ticket.closed_at_ms is None:
             return True
         return self._clock.now_ms() - ticket.closed_at_ms < self._settings.reopen_days * DAY_MS
 
-    async def _continue(self, tx: Tx, ticket: Ticket, heard: CustomerMessage) -> Ticket:
+    async def _continue(self, tx: Tx, ticket: Ticket, message: CustomerMessage) -> Ticket:
         """Adds what the customer said to a ticket that is held, and opens it."""
         if ticket.assignee_id is None:
             # It is offered as soon as it is open, with these words.
-            entry = await self._note_heard(tx, ticket, heard)
-            ticket = await self._move(tx, ticket, "open")
+            entry = await self._insert_customer_message(tx, ticket, message)
+            ticket = await self._set_status(tx, ticket, "open")
         else:
-            ticket = await self._move(tx, ticket, "open")
-            entry = await self._note_heard(tx, ticket, heard)
+            ticket = await self._set_status(tx, ticket, "open")
+            entry = await self._insert_customer_message(tx, ticket, message)
         changes: dict[str, Any] = {"last_message_at_ms": entry.created_at_ms}
         if ticket.waiting_since_ms is None:
             changes |= {"waiting_since_ms": entry.created_at_ms, "told_waiting_at_ms": None}
         ticket = await self._write(tx, ticket, changes)
-        await self.emit(tx, ticket, names.REPLIED, {"author": "customer", "text": heard.text})
+        await self.emit(tx, ticket, names.REPLIED, {"author": "customer", "text": message.text})
         return ticket
 
-    async def _note_heard(
-        self, tx: Tx, ticket: Ticket, heard: CustomerMessage, source_id: str | None = None
+    async def _insert_customer_message(
+        self, tx: Tx, ticket: Ticket, message: CustomerMessage, source_id: str | None = None
     ) -> Entry:
         entry = self._entry(
             ticket,
             author="customer",
-            text=heard.text,
-            bot=heard.bot,
-            chat_id=heard.chat_id,
-            message_ref=heard.message_ref,
-            files_digest=heard.files_digest,
+            text=message.text,
+            bot=message.bot,
+            chat_id=message.chat_id,
+            message_ref=message.message_ref,
+            files_digest=message.files_digest,
             source_id=source_id,
-            file_ids=await self._kept(tx, ticket.project_id, heard.file_ids),
+            file_ids=await self._retain_files(tx, ticket.project_id, message.file_ids),
         )
         await entry_store.insert(tx, entry)
         return entry
 
-    async def _note_said(
-        self, tx: Tx, ticket: Ticket, said: Answered, actor: Actor, message_id: str | None
+    async def _insert_reply(
+        self, tx: Tx, ticket: Ticket, reply: AgentReply, actor: Actor, message_id: str | None
     ) -> Entry:
-        files = () if said.file_id is None else (said.file_id,)
+        files = () if reply.file_id is None else (reply.file_id,)
         entry = self._entry(
             ticket,
             author="agent",
             member_id=actor.member_id,
-            internal=said.internal,
-            text=said.text,
-            format=said.format,
-            media=said.media and said.media.to_media(),
+            internal=reply.internal,
+            text=reply.text,
+            format=reply.format,
+            media=reply.media and reply.media.to_media(),
             message_id=message_id,
-            file_ids=await self._kept(tx, ticket.project_id, files),
+            file_ids=await self._retain_files(tx, ticket.project_id, files),
         )
         await entry_store.insert(tx, entry)
         return entry
 
-    def _entry(self, ticket: Ticket, **said: Any) -> Entry:
+    def _entry(self, ticket: Ticket, **fields: Any) -> Entry:
         nothing = dict.fromkeys(
             ("member_id", "media", "message_id", "bot", "chat_id", "message_ref")
         )
@@ -377,39 +389,41 @@ class Tickets(TicketChanges):
             entry_id=new_id("tmg"),
             ticket_id=ticket.ticket_id,
             created_at_ms=self._clock.now_ms(),
-            **{"internal": False, "format": "plain", **nothing, **said},
+            **{"internal": False, "format": "plain", **nothing, **fields},
         )
 
-    async def _kept(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> tuple[str, ...]:
+    async def _retain_files(
+        self, tx: Tx, project_id: str, file_ids: Sequence[str]
+    ) -> tuple[str, ...]:
         """The files, which stay from now on. Raises `NotFound` for one that is not there."""
-        found = await self._files.find_many(tx, project_id, file_ids)
+        found = await self._files.get_many(tx, project_id, file_ids)
         known = {file.file_id for file in found}
         for file_id in file_ids:
             if file_id not in known:
-                raise NotFound(f"there is no file {file_id!r}")
-        await self._files.keep(tx, project_id, file_ids)
+                raise NotFound("there is no file {file_id!r}", file_id=file_id)
+        await self._files.retain(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
 
-    async def _send(self, tx: Tx, ticket: Ticket, said: Answered) -> str:
+    async def _send(self, tx: Tx, ticket: Ticket, reply: AgentReply) -> str:
         """Queues an answer to the subscriber; returns the id of the core's message."""
         assert ticket.subscriber_id is not None
         key = (ticket.project_id, ticket.subscriber_id)
-        customer = (await self._subscribers.find_many(tx, [key])).get(key)
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
         if customer is None or customer.status != "active":
             what = "gone" if customer is None else customer.status
-            raise Conflict(f"the customer can't be reached: they are {what}")
-        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": said.text}
-        body["format"] = said.format
-        if said.media is not None:
-            body["media"] = said.media
-        elif said.file_id is not None:
-            file = await self._files.find(tx, ticket.project_id, said.file_id)
+            raise Conflict("the customer can't be reached: they are {status}", status=what)
+        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": reply.text}
+        body["format"] = reply.format
+        if reply.media is not None:
+            body["media"] = reply.media
+        elif reply.file_id is not None:
+            file = await self._files.get(tx, ticket.project_id, reply.file_id)
             if not file.is_ready:
-                raise Conflict(f"file_id: the file is {file.status}")
+                raise Conflict("the file is {status}", field="file_id", status=file.status)
             media = self._files.media(file)
             body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
         # Where people answer in words, a number is from now on said to the agent.
-        await end_question(tx, customer.bot, customer.chat_id)
+        await close_question(tx, customer.bot, customer.chat_id)
         message = await self._messages.queue(tx, ticket.project_id, validate(SendBody, body))
         return message.message_id
 
@@ -422,13 +436,13 @@ class Tickets(TicketChanges):
             return None
         last = await store.last_assignee(tx, project_id)
         turn = next((agent for agent in sorted(agents) if agent > (last or "")), min(agents))
-        await store.note_turn(tx, project_id, turn)
+        await store.record_turn(tx, project_id, turn)
         return turn
 
 
-def _beginning(heard: CustomerMessage | None) -> str:
+def _beginning(message: CustomerMessage | None) -> str:
     """The first line of a text, as a subject."""
-    lines = heard.text.split("\n") if heard is not None else []
+    lines = message.text.split("\n") if message is not None else []
     return next((line.strip() for line in lines if line.strip()), "")
 
 

@@ -25,13 +25,14 @@ class HelpdeskSettings(Section):
         " open ticket.",
     )
     assignment: Literal["manual", "round_robin"] = Field(
-        "manual", description="Whether new tickets go to agents in turn, or to nobody."
+        "manual",
+        description="Whether new tickets are assigned to agents round-robin, or stay unassigned.",
     )
     acknowledge: bool = Field(
-        True, description="Whether the bot says that a message has opened a ticket."
+        True, description="Whether the bot confirms that a message opened a ticket."
     )
     ask_rating: bool = Field(
-        True, description="Whether a customer is asked how it went when their ticket is closed."
+        True, description="Whether customers are asked for a rating when their ticket is closed."
     )
     csat_comment_minutes: int = Field(
         15,
@@ -43,9 +44,9 @@ class HelpdeskSettings(Section):
         10.0,
         gt=0,
         le=600,
-        description="Seconds between two looks for snoozes that are over and customers who wait.",
+        description="Seconds between checks for ended snoozes and waiting customers.",
     )
-    snooze_days: int = Field(365, ge=1, description="The longest that a ticket is put aside.")
+    snooze_days: int = Field(365, ge=1, description="Longest snooze of a ticket, in days.")
     tags_per_ticket: int = Field(20, ge=1, le=100, description="Labels on one ticket.")
     canned_answers: int = Field(100, ge=1, description="Canned answers of one project.")
     edits_kept: int = Field(

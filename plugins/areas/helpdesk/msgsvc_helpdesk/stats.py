@@ -1,4 +1,4 @@
-"""How fast a project answers: asked of the database, which has the times of every ticket."""
+"""Response time statistics, computed from the tickets' timestamps."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339

@@ -50,8 +50,8 @@ def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
 
 
 async def next_number(tx: Tx, project_id: str) -> int:
-    """The number of the project's next ticket. Others who ask wait until the transaction ends, and get
-    the same number if it is undone; so there are neither gaps nor two of a number."""
+    """The project's next ticket number. Concurrent callers wait until the transaction ends, and reuse the
+    number if it is rolled back; so numbers have neither gaps nor duplicates."""
     number: int = await tx.fetch_val(
         "INSERT INTO helpdesk_desks (project_id, last_number) VALUES (:project_id, 1)"
         " ON CONFLICT (project_id) DO UPDATE SET last_number = helpdesk_desks.last_number + 1"
@@ -70,7 +70,7 @@ async def last_assignee(tx: Tx, project_id: str) -> str | None:
     return found
 
 
-async def note_turn(tx: Tx, project_id: str, member_id: str) -> None:
+async def record_turn(tx: Tx, project_id: str, member_id: str) -> None:
     await tx.execute(
         "UPDATE helpdesk_desks SET last_assignee_id = :member_id WHERE project_id = :project_id",
         {"project_id": project_id, "member_id": member_id},
@@ -92,7 +92,7 @@ async def find(
     return await _find(tx, project_id, "t.number = :number", {"number": number})
 
 
-async def hold(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
+async def lock(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
     """Like `find`; nobody else changes the ticket until the transaction ends."""
     await tx.fetch_one(
         f"SELECT 1 AS one FROM helpdesk_tickets WHERE {_THIS}{for_update(tx.dialect)}",
@@ -122,12 +122,12 @@ async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | Non
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: TicketQuery, after: str | None, most: int
+    tx: Tx, project_id: str, query: TicketQuery, after: str | None, limit: int
 ) -> list[Ticket]:
     """Newest first; `after` is the last id of the page before."""
     source, order = "helpdesk_tickets t", "t.ticket_id"
     conditions = ["t.project_id = :project_id"]
-    params: dict[str, Any] = {"project_id": project_id, "most": most}
+    params: dict[str, Any] = {"project_id": project_id, "most": limit}
     for name in ("status", "priority", "subscriber_id", "channel"):
         if (value := getattr(query, name)) is not None:
             conditions.append(f"t.{name} = :{name}")
@@ -170,7 +170,7 @@ async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, 
 
 
 async def set_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]) -> None:
-    """Writes these tags in place of those that there are."""
+    """Replaces the tags."""
     await tx.execute(
         f"DELETE FROM helpdesk_ticket_tags WHERE {_THIS}",
         {"project_id": project_id, "ticket_id": ticket_id},
@@ -206,51 +206,51 @@ async def merged_into(tx: Tx, project_id: str, ticket_id: str) -> list[str]:
     return [row["ticket_id"] for row in rows]
 
 
-async def find_snoozed(tx: Tx, now_ms: int, most: int) -> list[tuple[str, str]]:
+async def find_snoozed(tx: Tx, now_ms: int, limit: int) -> list[tuple[str, str]]:
     """Tickets of any project whose snooze is over: (project_id, ticket_id)."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE snoozed_until_ms IS NOT NULL"
         " AND snoozed_until_ms <= :now_ms ORDER BY snoozed_until_ms, ticket_id LIMIT :most",
-        {"now_ms": now_ms, "most": most},
+        {"now_ms": now_ms, "most": limit},
     )
     return [(row["project_id"], row["ticket_id"]) for row in rows]
 
 
-async def find_waiting(tx: Tx, since_ms: int, most: int) -> list[tuple[str, str]]:
-    """Open tickets of any project whose customer waits since then, of which nobody was told."""
+async def find_waiting(tx: Tx, since_ms: int, limit: int) -> list[tuple[str, str]]:
+    """Open tickets of any project whose customer waits since then, and which were not reported yet."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE waiting_since_ms IS NOT NULL"
         " AND told_waiting_at_ms IS NULL AND waiting_since_ms <= :since_ms AND status = 'open'"
         " ORDER BY waiting_since_ms, ticket_id LIMIT :most",
-        {"since_ms": since_ms, "most": most},
+        {"since_ms": since_ms, "most": limit},
     )
     return [(row["project_id"], row["ticket_id"]) for row in rows]
 
 
-async def find_closed(tx: Tx, until_ms: int, most: int) -> list[tuple[str, str]]:
+async def find_closed(tx: Tx, until_ms: int, limit: int) -> list[tuple[str, str]]:
     """Tickets of any project that were closed until then, and into which none was merged since."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE closed_at_ms IS NOT NULL"
         " AND closed_at_ms <= :until_ms AND last_message_at_ms <= :until_ms"
         " ORDER BY closed_at_ms, ticket_id LIMIT :most",
-        {"until_ms": until_ms, "most": most},
+        {"until_ms": until_ms, "most": limit},
     )
     return [(row["project_id"], row["ticket_id"]) for row in rows]
 
 
-async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, most: int) -> list[str]:
+async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, limit: int) -> list[str]:
     """Tickets from which a person was not taken out yet."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND erased_at_ms IS NULL"
         " ORDER BY ticket_id LIMIT :most",
-        {"project_id": project_id, "subscriber_id": subscriber_id, "most": most},
+        {"project_id": project_id, "subscriber_id": subscriber_id, "most": limit},
     )
     return [row["ticket_id"] for row in rows]
 
 
 async def status_of_person(tx: Tx, project_id: str, channel: str, user_id: str) -> str | None:
-    """Whether somebody on a messenger is subscribed; None for who never was."""
+    """A person's subscription status on a messenger; None if they never subscribed."""
     found: str | None = await tx.fetch_val(
         "SELECT status FROM core_subscribers WHERE project_id = :project_id"
         " AND channel = :channel AND user_id = :user_id",

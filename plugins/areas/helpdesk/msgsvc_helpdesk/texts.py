@@ -1,10 +1,10 @@
-"""What the bot says by itself. All of it is plain text: names are people's input."""
+"""System messages, plain text only: names are user input."""
 
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.kernel.i18n import Translate
 
 
-def taken(_: Translate, project: str, number: int) -> OutgoingMessage:
+def acknowledged(_: Translate, project: str, number: int) -> OutgoingMessage:
     """For who opened a ticket by writing."""
     return OutgoingMessage(
         _(
@@ -17,7 +17,7 @@ def taken(_: Translate, project: str, number: int) -> OutgoingMessage:
 
 
 def stranger(_: Translate) -> OutgoingMessage:
-    """For who writes to a bot that serves many, and belongs to none of them."""
+    """For a person who writes to a shared bot without being subscribed to a project."""
     return OutgoingMessage(
         _(
             "I can't tell yet who your message is for. Open a link from a site that works with this"

@@ -8,7 +8,7 @@ import httpx2
 
 from msgsvc_core.channels import ButtonPressed, Channel, ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, Sent
+from msgsvc_devkit import RecordingChannel, Sent
 
 from .conftest import Person, post
 

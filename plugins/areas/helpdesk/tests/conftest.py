@@ -17,8 +17,8 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, Sent, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, RecordingChannel, Sent, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin
 
 PLUGINS = [("helpdesk", plugin)]

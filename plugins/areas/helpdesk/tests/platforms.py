@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from msgsvc_core.service import Service
+from msgsvc_devkit.platforms.max import FakeMax
+from msgsvc_devkit.platforms.max import Person as MaxPerson
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from msgsvc_devkit.platforms.telegram import FakeTelegram
+from msgsvc_devkit.platforms.telegram import Person as TelegramPerson
 from msgsvc_max import plugin as max_plugin
-from msgsvc_max.testing import FakeMax
-from msgsvc_max.testing import Person as MaxPerson
 from msgsvc_sandbox import plugin as sandbox_plugin
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from msgsvc_telegram import plugin as telegram_plugin
-from msgsvc_telegram.testing import FakeTelegram
-from msgsvc_telegram.testing import Person as TelegramPerson
 
 NAMES = ("sandbox", "telegram", "max")
 

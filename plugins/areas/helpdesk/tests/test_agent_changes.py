@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
 from msgsvc_helpdesk import jobs
 from msgsvc_helpdesk.agents import store
 from msgsvc_helpdesk.agents.desk import AgentDesk
@@ -50,7 +50,7 @@ async def test_a_ticket_that_was_put_aside_comes_back(
     clock: FakeClock,
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     card = mia.newest("Your ticket")
     await mia.press("Snooze")
     await mia.press("1 hour")
@@ -59,7 +59,7 @@ async def test_a_ticket_that_was_put_aside_comes_back(
 
     await pass_time(service, clock, 3600)
 
-    assert aside == ("#1, Ann: Help\n\nIt is put aside until 2026-01-15T13:00:00.000Z.", "snoozed")
+    assert aside == ("#1, Ann: Help\n\nSnoozed until 2026-01-15T13:00:00.000Z.", "snoozed")
     assert [one.message.text.splitlines()[0] for one in mia.messages[known:]] == [
         "Your ticket #1, Ann: Help"
     ]
@@ -70,7 +70,7 @@ async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent, how: str
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     card = mia.newest("Your ticket")
     path = f"/v1/members/{mia.member_id}"
     if how == "viewer":
@@ -85,8 +85,8 @@ async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
     await max_.press("Взять")
 
     [ticket] = await listed(client)
-    assert notice == "You do not answer customers here any more."
-    assert refused.startswith("You do not answer customers here any more.")
+    assert notice == "You no longer answer customers here."
+    assert refused.startswith("You no longer answer customers here.")
     assert await said(client, ticket) == ["Help"]
     assert (ticket["status"], ticket["assignee_id"]) == ("open", max_.member_id)
     assert await told(client, "assignee_id") == [
@@ -178,7 +178,7 @@ async def test_a_stranger_who_sends_a_buttons_data_changes_nothing(
 
     notice = await eve.send_press(f"~hd:take:{ticket['ticket_id']}", "m1")
 
-    assert notice == "You do not answer customers here any more."
+    assert notice == "You no longer answer customers here."
     assert (await listed(client))[0]["assignee_id"] is None
 
 
@@ -186,12 +186,12 @@ async def test_a_refused_answer_is_told_to_the_agent_with_its_reason(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     await client.delete(f"/v1/subscribers/{ann_id}")
 
     await mia.answer(mia.newest("Your ticket"), "Hello?")
 
-    assert "Nobody has got your message." in mia.shown
+    assert "Your message was not delivered." in mia.shown
     assert await said(client, (await listed(client))[0]) == ["Help"]
 
 
@@ -199,7 +199,7 @@ async def test_a_merged_ticket_leads_to_the_one_that_goes_on(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     card = mia.newest("Your ticket")
     [first] = await listed(client)
     second = await post(client, "/v1/tickets", subscriber_id=ann_id, text="Help again")
@@ -209,7 +209,7 @@ async def test_a_merged_ticket_leads_to_the_one_that_goes_on(
 
     await mia.answer(card, "Here I am.")
 
-    assert mia.looks(card) == "#1, Ann: Help\n\nIt goes on as part of another ticket."
+    assert mia.looks(card) == "#1, Ann: Help\n\nMerged into another ticket."
     assert (await whole(client, second))["messages"]["data"][0]["text"] == "Here I am."
 
 
@@ -226,7 +226,7 @@ async def test_agents_are_told_again_of_a_customer_who_waits(
 ) -> None:
     await ann.write("Help")
     if is_taken:
-        await mia.press("Take")
+        await mia.press("Assign to me")
     known = {one: len(one.messages) for one in (mia, max_)}
 
     await pass_time(service, clock, DAY_S)
@@ -272,9 +272,9 @@ async def test_agents_of_a_disabled_project_do_nothing(
     await ann.write("Help")
     await service.projects.set_active(tenant.project.project_id, False)
 
-    notice = await mia.press("Take")
+    notice = await mia.press("Assign to me")
 
-    assert notice == "You do not answer customers here any more."
+    assert notice == "You no longer answer customers here."
     async with service.db.read() as tx:
         taken = await tx.fetch_val("SELECT COUNT(assignee_id) FROM helpdesk_tickets")
     assert taken == 0
@@ -284,7 +284,7 @@ async def test_a_button_of_before_does_not_put_aside_what_another_has(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent, max_: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     [ticket] = await listed(client)
     card = mia.newest("Your ticket")
     await act(client, ticket, "assign", assignee_id=max_.member_id)
@@ -322,7 +322,7 @@ async def test_a_ticket_that_nobody_has_is_offered_when_it_comes_back(
     [offer] = mia.messages[known:]
     words = "Help\n\nWell?" if how == "customer" else "Help"
     assert offer.message.text.startswith(f"New ticket #1, Ann: Help\n\n{words}\n\n")
-    assert mia.labels(offer) == ["Take", "Close"]
+    assert mia.labels(offer) == ["Assign to me", "Close"]
 
 
 async def test_who_opens_a_ticket_again_has_it_and_others_are_not_asked(
@@ -334,7 +334,7 @@ async def test_who_opens_a_ticket_again_has_it_and_others_are_not_asked(
     await settled(service)
     known, others = len(mia.messages), len(max_.messages)
 
-    notice = await mia.press("Open again")
+    notice = await mia.press("Reopen")
 
     assert notice == "#1 is open."
     assert [one.message.text.splitlines()[0] for one in mia.messages[known:]] == [

@@ -25,7 +25,7 @@ async def test_a_customers_file_comes_to_who_has_the_ticket(
     ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     known = len(mia.messages)
 
     await ann.write("My bill", files=(BILL,))
@@ -42,7 +42,7 @@ async def test_who_takes_a_ticket_gets_the_files_that_came_before(
     await ann.write("My bill", files=(BILL,))
     before = [one.message.media for one in mia.messages]
 
-    await mia.press("Take")
+    await mia.press("Assign to me")
 
     assert before == [None] * len(before)
     assert mia.messages[-1].message.media is not None
@@ -89,7 +89,7 @@ async def test_a_file_that_answers_nothing_goes_to_nobody(
 ) -> None:
     await mia.write("", files=(BILL,))
 
-    assert mia.shown.startswith("Nobody has got this yet.")
+    assert mia.shown.startswith("This was not sent to anyone.")
     assert await listed(client) == []
 
 
@@ -97,9 +97,9 @@ async def test_a_file_with_words_that_answers_nothing_is_not_half_sent(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
 
     await mia.write("As this picture shows", files=(BILL,))
 
-    assert mia.shown.startswith("Nobody has got this yet.")
+    assert mia.shown.startswith("This was not sent to anyone.")
     assert mia.labels(mia.messages[-1]) == []

@@ -28,7 +28,7 @@ async def test_a_ticket_lives_in_an_agents_chat_from_its_first_word_to_its_end(
 ) -> None:
     await ann.write("Where is my parcel?")
     offer = mia.newest("Where is my parcel?")
-    assert await mia.press("Take") == "#1 is yours."
+    assert await mia.press("Assign to me") == "#1 is yours."
     await mia.answer(mia.newest("Your ticket"), "On its way.")
     await ann.write("Thank you!")
     await mia.answer(mia.newest("Thank you!"), "You are welcome.")
@@ -55,7 +55,7 @@ async def test_a_ticket_lives_in_an_agents_chat_from_its_first_word_to_its_end(
         ("ticket.closed", "closed", None, None),
     ]
     assert offer.message.format == "plain"
-    assert mia.labels(offer) == ["Open again"]
+    assert mia.labels(offer) == ["Reopen"]
     assert "On its way." in [one.message.text for one in ann.messages]
     assert "You are welcome." in [one.message.text for one in ann.messages]
 
@@ -66,7 +66,7 @@ async def test_the_first_of_two_who_take_a_ticket_has_it_and_the_other_is_told(
     await ann.write("Help")
     offers = {one.member_id: one.newest("Help") for one in (mia, max_)}
 
-    notices = await asyncio.gather(mia.press("Take"), max_.press("Взять"))
+    notices = await asyncio.gather(mia.press("Assign to me"), max_.press("Взять"))
 
     [ticket] = await listed(client)
     winner, loser = (mia, max_) if ticket["assignee_id"] == mia.member_id else (max_, mia)
@@ -88,7 +88,7 @@ async def test_presses_that_come_twice_do_things_once(
     await ann.write("Help")
 
     for _ in range(2):
-        assert await mia.press("Take") in {"#1 is yours.", "You have it."}
+        assert await mia.press("Assign to me") in {"#1 is yours.", "Assigned to you."}
     cards = [text for text in mia.texts if text.startswith("Your ticket")]
     for _ in range(2):
         assert await mia.press("Close") == "#1 is closed."
@@ -106,7 +106,7 @@ async def test_only_who_has_a_ticket_gets_what_its_customer_says(
     ann: Person, ann_id: str, mia: Agent, max_: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     known = len(max_.messages)
 
     await ann.write("Are you there?")
@@ -146,7 +146,7 @@ async def test_an_answer_to_a_ticket_that_another_has_goes_to_nobody(
 ) -> None:
     await ann.write("Help")
     offer = max_.newest("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
 
     await max_.answer(offer, "Me too.")
 
@@ -158,13 +158,13 @@ async def test_an_answer_to_a_closed_ticket_goes_to_nobody_and_it_can_be_opened(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     card = mia.newest("Your ticket")
     await mia.press("Close")
 
     await mia.answer(card, "One more thing")
     refused = mia.shown
-    notice = await mia.press("Open again")
+    notice = await mia.press("Reopen")
     await mia.answer(card, "One more thing")
 
     assert refused == "#1 is closed. Nobody has got your message."
@@ -176,7 +176,7 @@ async def test_words_that_answer_nothing_go_nowhere_until_the_agent_says_where(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, mia: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
 
     await mia.write("Try again")
     asked = mia.messages[-1]
@@ -184,14 +184,14 @@ async def test_words_that_answer_nothing_go_nowhere_until_the_agent_says_where(
     await mia.press("Send to #1")
     again = await mia.press("Send to #1")
 
-    assert asked.message.text.startswith("Nobody has got this yet.")
+    assert asked.message.text.startswith("This was not sent to anyone.")
     assert before == ["Help"]
     assert await said(client, (await listed(client))[0]) == ["Help", "Try again"]
     assert again == "This button no longer works."
     assert len(await listed(client)) == 1
 
 
-@pytest.mark.parametrize(("label", "tickets"), [("Ask as a customer", 1), ("Leave it", 0)])
+@pytest.mark.parametrize(("label", "tickets"), [("Ask as a customer", 1), ("Discard", 0)])
 async def test_an_agents_own_words_become_a_ticket_only_if_they_say_so(
     client: httpx2.AsyncClient, mia: Agent, label: str, tickets: int
 ) -> None:
@@ -210,24 +210,24 @@ async def test_without_replies_words_go_to_the_ticket_that_the_agent_has_open(
     await lee.write("Is somebody there?")
     nowhere = lee.shown
     await ann.write("Help")
-    await lee.press("Take")
+    await lee.press("Assign to me")
     card = lee.newest("Your ticket")
 
     await lee.write("Here I am.")
     await lee.press("Close")
     await lee.write("Still here")
 
-    assert nowhere.startswith("Nobody has got this yet.")
+    assert nowhere.startswith("This was not sent to anyone.")
     assert "What you write here now goes to the customer." in card.message.text
     assert await said(client, (await listed(client))[0]) == ["Help", "Here I am."]
-    assert lee.shown.startswith("Nobody has got this yet.")
+    assert lee.shown.startswith("This was not sent to anyone.")
 
 
 async def test_the_list_shows_an_agents_tickets_and_those_of_nobody(
     client: httpx2.AsyncClient, ann: Person, ann_id: str, bob: Person, mia: Agent, max_: Agent
 ) -> None:
     await ann.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     await bob.subscribe(client)
     await bob.write("Помогите")
 

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, settled
+from msgsvc_devkit import RecordingChannel, settled
 
 from .conftest import (
     MakeMember,

@@ -6,8 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import LIMITS, PLUGINS, Person, act, listed, post, refusal, told, virtual
 

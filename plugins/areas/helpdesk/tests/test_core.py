@@ -12,8 +12,8 @@ from msgsvc_core.kernel.errors import BillingBlocked, Conflict
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import (
     LIMITS,

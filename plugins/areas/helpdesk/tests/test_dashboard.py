@@ -11,9 +11,9 @@ from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.members.models import Role
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_dashboard.testing import Visitor, visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_devkit.dashboard import Visitor, visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin
 
 from .conftest import LIMITS, Person, act, post, virtual, whole
@@ -113,7 +113,7 @@ async def test_a_ticket_that_arrives_is_answered_noted_given_and_closed_from_its
     assert closed["assignee_id"] == closed["messages"]["data"][0]["member_id"]
     assert (late.status_code, "Too late</textarea>" in late.text) == (409, True)
     assert "label.txt" in shown.text
-    assert "Note, not seen by the customer" in shown.text
+    assert "Internal note, not visible to the customer" in shown.text
 
 
 async def test_what_was_said_is_shown_anew_only_when_it_has_changed(
@@ -141,7 +141,7 @@ async def test_who_has_no_credits_is_told_what_to_do_and_keeps_what_they_wrote(
     noted = await mia.post("/tickets/1/note", {"note": "No credits"})
 
     assert refused.status_code == 402
-    assert "Ask the owner" in refused.text
+    assert "Ask the project owner" in refused.text
     assert "My long answer</textarea>" in refused.text
     assert noted.status_code == 303
 
@@ -186,7 +186,7 @@ async def test_lists_hold_what_their_filters_ask_for_and_go_on_by_what_was_said_
     assert ("Burning" in found.text, "Question" in found.text) == (True, False)
     assert 0 < nobodys.find("Burning") < nobodys.find("Question 49") < nobodys.find("Question 48")
     assert ("Question 0" in rest, "Older one" in rest, "Burning" in rest) == (True, True, False)
-    assert "No ticket is like this" in mine.text
+    assert "No matching tickets" in mine.text
     assert wrong.status_code == 400
     assert ">52<" in figures.text
     assert old["number"] == 1

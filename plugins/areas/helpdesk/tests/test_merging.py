@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
 
 from .conftest import Person, act, listed, post, refusal, said, told, virtual, whole
 

@@ -8,8 +8,8 @@ import pytest
 
 from msgsvc_core.channels import ReceivedFile
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import (
     DAY_S,
@@ -132,7 +132,9 @@ async def test_who_writes_to_a_projects_own_bot_is_subscribed_by_that(
 ) -> None:
     made = await post(client, "/v1/channels", name="shop_bot", plugin="recording")
     key = next(
-        one for one in service.channels.all_of(await _project(client)) if one.name == "shop_bot"
+        one
+        for one in service.channels.list_for_project(await _project(client))
+        if one.name == "shop_bot"
     )
     there = Person(service, ann.user, key.key)
 

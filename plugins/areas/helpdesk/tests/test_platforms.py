@@ -13,9 +13,9 @@ import uvicorn
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
-from msgsvc_telegram.testing import Person as TelegramPerson
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.platforms.telegram import Person as TelegramPerson
 from tests.payloads import NAMES, PAYLOADS
 
 from . import platforms

@@ -6,13 +6,13 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .chats import Agent, hire
 from .conftest import LIMITS, PLUGINS, Person, act, listed, pass_time, post, said, told, whole
 
-QUESTION = "Shop has closed your question #1."
+QUESTION = "Shop closed your question #1."
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_a_score_and_its_comment_come_in_one_event(
     assert (ticket["csat_score"], ticket["csat_comment"]) == (4, "Quick, but gruff")
     assert ticket["status"] == "closed"
     assert await said(client, closed) == ["Help"]
-    assert customer.shown == "Thank you, your comment is kept."
+    assert customer.shown == "Thank you, your comment is saved."
 
 
 async def test_the_comment_can_be_skipped(
@@ -111,7 +111,7 @@ async def test_a_message_instead_of_a_score_opens_the_ticket_and_the_old_buttons
     await customer.press("Skip")
 
     assert open_["status"] == "open"
-    assert notice == "This conversation goes on; you will be asked at its end."
+    assert notice == "This conversation is still open; you can rate it when it is closed."
     assert await ratings(client) == [(3, None)]
 
 
@@ -172,7 +172,7 @@ async def test_a_merged_and_a_virtual_ticket_are_not_asked_about(
     await act(client, virtual, "close")
     await settled(customer.service)
 
-    assert [text for text in customer.texts if "has closed your question" in text] == []
+    assert [text for text in customer.texts if "closed your question" in text] == []
 
 
 async def test_nobody_is_asked_where_the_setting_says_so(
@@ -189,7 +189,7 @@ async def test_nobody_is_asked_where_the_setting_says_so(
     await act(tenant.client, (await listed(tenant.client))[0], "close")
     await settled(service)
 
-    assert [text for text in there.texts if "has closed" in text] == []
+    assert [text for text in there.texts if "closed" in text] == []
 
 
 async def test_an_erased_customers_comment_is_gone(
@@ -211,7 +211,7 @@ async def test_the_agent_is_told_of_the_rating(
 ) -> None:
     mia = await hire(customer.service, client, "Mia")
     await customer.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     await mia.press("Close")
     await customer.press("5")
     await customer.write("Lovely <b>")
@@ -252,7 +252,7 @@ async def test_a_long_comment_comes_to_the_agent_in_pieces(
 ) -> None:
     mia = await hire(customer.service, client, "Mia")
     await customer.write("Help")
-    await mia.press("Take")
+    await mia.press("Assign to me")
     await mia.press("Close")
     await customer.press("1")
     known = len(mia.messages)

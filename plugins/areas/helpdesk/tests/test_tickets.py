@@ -7,8 +7,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 from .conftest import (
     DAY_S,

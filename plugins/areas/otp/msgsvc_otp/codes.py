@@ -1,7 +1,7 @@
-"""Codes: a few random digits, of which nothing readable is stored.
+"""Random numeric codes, of which only a keyed hash is stored.
 
-So few digits would be found by trial by whoever has the database, so their hash is keyed. It is of
-the code's id too: equal codes of two people look different.
+A plain hash of so few digits could be brute-forced from the database. The hash includes the code's id, so
+equal codes differ.
 """
 
 import hmac
@@ -24,13 +24,13 @@ class CodeHashes:
     def __init__(self, box: SecretBox) -> None:
         self._box = box
 
-    def make(self, otp_id: str, code: str) -> str:
+    def hash(self, otp_id: str, code: str) -> str:
         return self._box.keyed_hash(PURPOSE, _value(otp_id, code))
 
     def match(self, otp_id: str, code: str, stored: str) -> bool:
-        """Whether the hash is of this code, in a time that tells nothing of either.
+        """Whether the hash is of this code, in constant time.
 
-        Secret keys can be rotated while codes are out: each key in use is tried.
+        Secret keys can be rotated while codes are valid: each key in use is tried.
         """
         found = False
         for known in self._box.keyed_hashes(PURPOSE, _value(otp_id, code)):

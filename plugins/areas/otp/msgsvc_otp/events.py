@@ -14,7 +14,7 @@ class OtpEvent(ResponseModel):
 
     otp_id: str
     purpose: str
-    attempts_left: int = Field(description="Guesses that the code still stands.")
+    attempts_left: int = Field(description="Attempts left.")
 
 
 OTP_EVENTS = (

@@ -1,4 +1,4 @@
-"""The bot's side of a request: who opens its link first is subscribed, and sent the code."""
+"""The bot's side of a code request: the first person who opens its link is subscribed and gets the code."""
 
 import structlog
 
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 class CodeBot:
-    """Takes what people open. A request belongs to nobody until its code was sent to somebody."""
+    """Handles opened links. A request belongs to nobody until its code was sent."""
 
     def __init__(
         self, *, clock: Clock, projects: Projects, subscribers: Subscribers, codes: OneTimeCodes
@@ -34,10 +34,10 @@ class CodeBot:
         """What can't be had any more is left to the core's answer."""
         assert isinstance(ctx.update, Started)
         token = payloads.read_payload(ctx.update.payload)
-        request = token and await self._codes.hold_requested(ctx.tx, token)
+        request = token and await self._codes.lock_requested(ctx.tx, token)
         if not request or not ctx.serves(request.project_id):
             return False
-        project = await self._projects.find(ctx.tx, request.project_id)
+        project = await self._projects.get(ctx.tx, request.project_id)
         if project.status != "active":
             return False
         if request.stored_status == "waiting":
@@ -54,7 +54,7 @@ class CodeBot:
         if request.channel not in {None, ctx.channel_name}:
             return False
         try:
-            # All or nothing: who can't be sent the code is not subscribed, and may open the link again.
+            # All or nothing: if the code cannot be sent, nobody is subscribed, and the link stays valid.
             async with ctx.tx.savepoint():
                 await self._deliver(ctx, request)
         except (TooEarly, OtpRateLimited) as error:
@@ -77,7 +77,7 @@ class CodeBot:
         await self._codes.issue(ctx.tx, request, subscriber)
 
     async def _is_of(self, ctx: InboundContext, request: OneTimeCode) -> bool:
-        """Whether it is this person who was sent the code."""
+        """Whether the code was sent to this person."""
         assert request.subscriber_id is not None
-        subscriber = await self._subscribers.find(ctx.tx, request.project_id, request.subscriber_id)
+        subscriber = await self._subscribers.get(ctx.tx, request.project_id, request.subscriber_id)
         return (subscriber.bot, subscriber.user_id) == (ctx.channel, ctx.update.user.user_id)

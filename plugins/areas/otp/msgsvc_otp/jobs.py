@@ -30,9 +30,9 @@ class CodeJobs:
         self._events = events
 
     def specs(self) -> list[JobSpec]:
-        return [JobSpec(TOLD, self.told), JobSpec("otp.purge", self.purge, every_s=3600)]
+        return [JobSpec(TOLD, self.on_outcome), JobSpec("otp.purge", self.purge, every_s=3600)]
 
-    async def told(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+    async def on_outcome(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """The messenger took a message with a code, or did not."""
         async with ctx.completing(*jobs) as tx:
             for job in jobs:
@@ -47,9 +47,9 @@ class CodeJobs:
     async def _sent(self, tx: Tx, told: Mapping[str, Any]) -> None:
         project_id, now_ms = told["project_id"], self._clock.now_ms()
         code = await store.mark_sent(tx, project_id, told["otp_id"], now_ms=now_ms)
-        # None: told before, or the person was erased meanwhile.
+        # None: reported before, or the person was erased meanwhile.
         if code is not None and code.subscriber_id is not None:
-            subscriber = await self._subscribers.find(tx, project_id, code.subscriber_id)
+            subscriber = await self._subscribers.get(tx, project_id, code.subscriber_id)
             await emit(self._events, tx, names.SENT, code, subscriber)
 
     async def _failed(self, tx: Tx, told: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class CodeJobs:
         if code is None or code.subscriber_id is None:
             return
         if outcome != EXPIRED and Reason(outcome).should_unsubscribe:
-            subscriber = await self._subscribers.find(tx, project_id, code.subscriber_id)
+            subscriber = await self._subscribers.get(tx, project_id, code.subscriber_id)
             # The person before the code, as an erasure has them: two who go the other way would wait
             # for each other.
             await self._subscribers.block(tx, told["channel"], subscriber.user_id, reason=outcome)

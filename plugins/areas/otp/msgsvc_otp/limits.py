@@ -1,8 +1,4 @@
-"""How many codes a person may be sent, and how often theirs may be guessed.
-
-Both are read from the codes themselves, under a lock of the person: so they hold exactly, over any
-number of processes, without Redis, and nothing counts that was rolled back.
-"""
+"""Limits for sending codes to a person, and for guessing them."""
 
 from collections.abc import Sequence
 
@@ -28,11 +24,12 @@ async def check_send(
     """Raises `OtpRateLimited` for a code too many in the hour, `TooEarly` for one too soon."""
     most = settings.sends_per_hour
     issued = await store.list_issued(
-        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, most=most
+        tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, limit=most
     )
     if len(issued) == most:
         raise OtpRateLimited(
-            f"more than {most} codes in an hour for this subscriber",
+            "more than {limit} codes in an hour for this subscriber",
+            limit=most,
             retry_after_s=_seconds(issued[-1].at_ms + WINDOW_MS - now_ms),
         )
     last_ms = next((one.at_ms for one in issued if one.purpose == request.purpose), None)
@@ -41,7 +38,8 @@ async def check_send(
     left_ms = last_ms + settings.resend_after_s * 1000 - now_ms
     if left_ms > 0:
         raise TooEarly(
-            f"the last code was sent less than {settings.resend_after_s} s ago",
+            "the last code was sent less than {seconds} s ago",
+            seconds=settings.resend_after_s,
             retry_after_s=_seconds(left_ms),
         )
 
@@ -49,9 +47,8 @@ async def check_send(
 async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_ms: int) -> None:
     """Whether the guess that `code` has just counted may be compared. Raises `OtpRateLimited`.
 
-    The first one at a code always may: who has the code in hand needs no other, and so nobody can
-    keep them out by guessing. It costs the limit one guess for each code that is sent, which has a
-    limit itself.
+    The first guess of a code is always compared: so a person who has the code cannot be locked out by
+    someone else's guesses. This costs one guess per code sent, which is limited itself.
     """
     if code.attempts == 1:
         return
@@ -63,8 +60,9 @@ async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_m
     wrong = sum(one.wrong for one in guessed) - 1
     if wrong >= settings.guesses_per_hour:
         raise OtpRateLimited(
-            f"more than {settings.guesses_per_hour} wrong codes in an hour for this subscriber;"
-            " the first guess at a new code is taken all the same",
+            "more than {limit} wrong codes in an hour for this subscriber; the first guess"
+            " at a new code is taken all the same",
+            limit=settings.guesses_per_hour,
             retry_after_s=_seconds(_freed_ms(guessed, wrong, settings.guesses_per_hour) - now_ms),
         )
 

@@ -33,7 +33,7 @@ class OneTimeCode:
     otp_id: str
     stored_status: StoredStatus
     purpose: str
-    #: None until somebody opens the link of a request.
+    #: None until the link of a request is opened.
     subscriber_id: str | None
     #: The messenger and the language that were asked for.
     channel: str | None
@@ -82,16 +82,12 @@ class Verdict:
 class Terms(RequestModel):
     """What may be asked of a code; the settings say what holds otherwise, and how far one may go."""
 
-    purpose: Purpose = Field(
-        DEFAULT_PURPOSE, description="What it is for; one code is active for each purpose."
-    )
+    purpose: Purpose = Field(DEFAULT_PURPOSE, description="One code is active for each purpose.")
     ttl_minutes: int | None = Field(
-        None, ge=1, description="Minutes it is good for: 1-30, by default 5."
+        None, ge=1, description="Lifetime in minutes: 1-30 (default 5)."
     )
-    max_attempts: int | None = Field(
-        None, ge=1, description="Guesses it stands: 1-10, by default 3."
-    )
-    length: int | None = Field(None, ge=1, description="Digits: 4-8, by default 6.")
+    max_attempts: int | None = Field(None, ge=1, description="Allowed attempts: 1-10 (default 3).")
+    length: int | None = Field(None, ge=1, description="Digits: 4-8 (default 6).")
     lang: Language | None = Field(
         None, description="Language of the message; without it, the person's own."
     )
@@ -101,8 +97,8 @@ class SendOtpBody(Terms):
     """Who gets a code, and of what kind."""
 
     subscriber_id: str | None = None
-    external_id: str | None = Field(None, description="Your own id of the person.")
-    channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
+    external_id: str | None = Field(None, description="Your own id of this person.")
+    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
 
 
 class SendOtpAnswer(ResponseModel):
@@ -115,7 +111,7 @@ class SendOtpAnswer(ResponseModel):
 class RequestOtpBody(Terms):
     """A code for whoever opens its link."""
 
-    channel: str | None = Field(None, description="Offer this messenger alone.")
+    channel: str | None = Field(None, description="Offer only this messenger.")
 
 
 class RequestOtpAnswer(ResponseModel):
@@ -128,7 +124,7 @@ class RequestOtpAnswer(ResponseModel):
     qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
     start_messages: dict[str, str] | None = Field(
         None,
-        description="What the person writes to the bot, per channel whose link only opens the chat.",
+        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
     )
     expires_in: int = Field(description="Seconds for which the link can be opened.")
 
@@ -139,8 +135,8 @@ class VerifyOtpBody(RequestModel):
 
     otp_id: str | None = None
     subscriber_id: str | None = None
-    external_id: str | None = Field(None, description="Your own id of the person.")
-    channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
+    external_id: str | None = Field(None, description="Your own id of this person.")
+    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
     purpose: Purpose | None = Field(
         None, description="`login` by default; with `otp_id` it is checked if it is given."
     )
@@ -178,7 +174,7 @@ class OtpAnswer(ResponseModel):
     )
     attempts_left: int
     reason: str | None = Field(
-        description="Why the messenger did not take the message, as in `delivery.failed`; or null."
+        description="Why the messenger rejected the message, as in `delivery.failed`; or null."
     )
     created_at: str
     expires_at: str = Field(description="Of the link of a request until it is opened.")

@@ -1,4 +1,4 @@
-"""The door of the plugin: what it declares, each handed on to the file that has it."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

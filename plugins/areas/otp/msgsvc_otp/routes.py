@@ -43,7 +43,7 @@ _WHO: tuple[type[ApiError], ...] = (
     errors=(*_WHO, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
 )
 async def send_otp(ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes) -> SendOtpAnswer:
-    """Sends a code to a subscriber; it ends the one before of the same purpose.
+    """Sends a code to a subscriber; it replaces the previous one of the same purpose.
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
@@ -56,9 +56,9 @@ async def send_otp(ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes
 async def request_otp(
     ctx: Context, body: RequestOtpBody, all_channels: Channels, one_time_codes: OneTimeCodes
 ) -> RequestOtpAnswer:
-    """Makes a link that subscribes whoever opens it first, and sends them a code.
+    """Creates a link that subscribes the first person to open it, and sends them a code.
 
-    Its time begins when the link is opened. Verify by `otp_id`; the answer tells who it was.
+    The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who it was.
     """
     request, token = await one_time_codes.request(ctx.tx, ctx.project_id, body)
     channels, payload = all_channels, request_payload(token)
@@ -81,7 +81,7 @@ async def request_otp(
 async def verify_otp(
     ctx: Context, body: VerifyOtpBody, one_time_codes: OneTimeCodes
 ) -> VerifyOtpAnswer:
-    """Checks a code. Works once; each wrong code is an attempt less. Call it from your server."""
+    """Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server."""
     verdict = await one_time_codes.verify(ctx.tx, ctx.project_id, body)
     if isinstance(verdict, OtpInvalid):
         # The attempt stays counted: the error keeps its writes.
@@ -93,6 +93,6 @@ async def verify_otp(
 async def get_otp(
     ctx: Context, otp_id: str, clock: Clock, one_time_codes: OneTimeCodes
 ) -> OtpAnswer:
-    """Shows where a code stands; never the code."""
-    code = await one_time_codes.find(ctx.tx, ctx.project_id, otp_id)
+    """Shows the status of a code; never the code."""
+    code = await one_time_codes.get(ctx.tx, ctx.project_id, otp_id)
     return OtpAnswer.of(code, clock.now_ms())

@@ -8,12 +8,12 @@ from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp.models import OneTimeCode
 from msgsvc_otp.wording import Wording
 
-#: The job that is told what became of a message with a code.
+#: The job that gets the outcome of a message with a code.
 TOLD = "otp.told"
 
 
 class CodeSender:
-    """Has a code sent to whom it is for; the job `TOLD` hears how that ended."""
+    """Sends a code to its subscriber; the job `TOLD` gets the outcome."""
 
     def __init__(
         self,

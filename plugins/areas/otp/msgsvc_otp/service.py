@@ -68,13 +68,13 @@ class OneTimeCodes:
         self._events = events
 
     async def send(self, tx: Tx, project_id: str, body: SendOtpBody) -> OneTimeCode:
-        """A new code, on its way to the subscriber; it ends the one before of the same purpose.
+        """Creates and sends a code, which replaces an active one for the same purpose.
 
-        Raises `ValidationFailed`, what names no subscriber, `Conflict` for one who has left, `TooEarly`,
-        `OtpRateLimited`, `BillingBlocked`.
+        Raises `ValidationFailed`, the errors of an unknown subscriber, `Conflict` for an unsubscribed one,
+        `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
         request = self._new(project_id, body, channel=body.channel)
-        receiver = await self._subscribers.receiver(
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -82,13 +82,17 @@ class OneTimeCodes:
             tx=tx,
         )
         # Before anything is written: an erasure holds the person, and then waits for their codes.
-        if not await store.keep_subscriber(tx, project_id, receiver.subscriber_id):
-            raise SubscriberNotFound(f"there is no subscriber {receiver.subscriber_id!r}")
-        subscriber = await self._subscribers.find(tx, project_id, receiver.subscriber_id)
+        if not await store.lock_subscriber(tx, project_id, receiver.subscriber_id):
+            raise SubscriberNotFound(
+                "there is no subscriber {subscriber_id!r}", subscriber_id=receiver.subscriber_id
+            )
+        subscriber = await self._subscribers.get(tx, project_id, receiver.subscriber_id)
         if subscriber.status != "active":
             raise Conflict(
-                f"{subscriber.subscriber_id} is {subscriber.status}, and can't be sent a code;"
-                " POST /v1/otp/request makes a link that subscribes"
+                "{subscriber_id} is {status}, and can't be sent a code; POST"
+                " /v1/otp/request makes a link that subscribes",
+                subscriber_id=subscriber.subscriber_id,
+                status=subscriber.status,
             )
         await limits.lock(tx, project_id, subscriber.subscriber_id)
         await store.insert(tx, request)
@@ -97,15 +101,15 @@ class OneTimeCodes:
     async def request(
         self, tx: Tx, project_id: str, body: RequestOtpBody
     ) -> tuple[OneTimeCode, str]:
-        """A request that waits for somebody to open its link, and the link's token.
+        """A request that waits until its link is opened, and the link's token.
 
-        Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is made.
+        Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is created.
         """
         await self._billing.check(project_id, OPERATION, tx)
         if body.channel is not None:
             self._channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)
-        # What is wrong with a template is told now: whoever opens the link could not mend it.
+        # Template errors are reported now: the person who opens the link could not fix them.
         await self._sender.check(tx, request, new_code(request.length))
         token = new_token()
         await store.insert(tx, request, digest(token))
@@ -113,19 +117,19 @@ class OneTimeCodes:
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[OneTimeCode]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
-        return await store.list_page(tx, project_id, query.after, query.most)
+        return await store.list_page(tx, project_id, query.after, query.fetch_limit)
 
-    async def find(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
+    async def get(self, tx: Tx, project_id: str, otp_id: str) -> OneTimeCode:
         """Raises `NotFound`, for another project's code as well."""
         code = await store.find(tx, project_id, otp_id)
         if code is None:
-            raise NotFound(f"there is no one-time code {otp_id!r}")
+            raise NotFound("there is no one-time code {otp_id!r}", otp_id=otp_id)
         return code
 
-    async def hold_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
-        """The request whose link carries the token, whatever became of it. No other who opens the
-        link gets further before the transaction ends."""
-        return await store.hold_by_token(tx, digest(token))
+    async def lock_requested(self, tx: Tx, token: str) -> OneTimeCode | None:
+        """Locks the request with this token, whatever its state. A concurrent opening of the link waits
+        until the transaction ends."""
+        return await store.lock_by_token(tx, digest(token))
 
     async def issue(self, tx: Tx, request: OneTimeCode, subscriber: Subscriber) -> OneTimeCode:
         """Makes the code of a request that waits, and has it sent.
@@ -142,7 +146,7 @@ class OneTimeCodes:
             tx,
             request,
             subscriber_id=subscriber_id,
-            code_hash=self._hashes.make(request.otp_id, code),
+            code_hash=self._hashes.hash(request.otp_id, code),
             now_ms=now_ms,
             expires_at_ms=now_ms + request.ttl_minutes * 60_000,
         )
@@ -154,15 +158,14 @@ class OneTimeCodes:
     async def verify(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Verdict | OtpInvalid:
         """Counts an attempt, then compares.
 
-        A wrong code is returned and not raised: the attempt has to be committed with `tx`, and so
-        must whoever calls this. Raises `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and
-        `OtpRateLimited` where nothing was counted, `ValidationFailed` without a code, and what names no code
-        or subscriber.
+        A wrong code is returned and not raised: the caller has to commit the attempt with `tx`. Raises
+        `OtpInvalid`, `OtpExpired`, `OtpMaxAttempts` and `OtpRateLimited` where nothing was counted,
+        `ValidationFailed` without a code, and the errors of an unknown code or subscriber.
         """
         given = body.code.replace(" ", "")
         if not given:
             # A form that was sent in empty is no guess.
-            raise ValidationFailed("code: must hold more than spaces")
+            raise ValidationFailed("must hold more than spaces", field="code")
         known = await self._named(tx, project_id, body)
         now_ms = self._clock.now_ms()
         if known is None or known.subscriber_id is None:
@@ -172,7 +175,7 @@ class OneTimeCodes:
             raise await self._why_refused(tx, known, now_ms)
         await limits.check_guess(tx, self._settings, counted, now_ms=now_ms)
         assert counted.subscriber_id is not None
-        subscriber = await self._subscribers.find(tx, project_id, counted.subscriber_id)
+        subscriber = await self._subscribers.get(tx, project_id, counted.subscriber_id)
         assert counted.code_hash is not None
         if not self._hashes.match(counted.otp_id, given, counted.code_hash):
             return await self._count_wrong(tx, counted, subscriber)
@@ -187,40 +190,44 @@ class OneTimeCodes:
         exhausted = await store.exhaust(tx, code)
         if exhausted is not None:
             await self._emit(tx, MAX_ATTEMPTS_REACHED, exhausted, subscriber)
-            return OtpInvalid("code: wrong, and it was the last attempt; send another")
+            return OtpInvalid("wrong, and it was the last attempt; send another", field="code")
         left = code.attempts_left
-        return OtpInvalid(f"code: wrong; {left} attempt{'s' * (left > 1)} left")
+        if left == 1:
+            return OtpInvalid("wrong; {count} attempt left", field="code", count=left)
+        return OtpInvalid("wrong; {count} attempts left", field="code", count=left)
 
     async def _named(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> OneTimeCode | None:
         """The code that is meant, under the lock of its person; None if there has been none."""
         names = [body.otp_id, body.subscriber_id, body.external_id]
         if len(names) - names.count(None) > 1:
             raise MutuallyExclusiveIdentifiers(
-                "otp_id, subscriber_id, external_id: give one of them, not several"
+                "give one of them, not several", field="otp_id, subscriber_id, external_id"
             )
         if body.otp_id is not None:
-            code = await self.find(tx, project_id, body.otp_id)
+            code = await self.get(tx, project_id, body.otp_id)
             if body.purpose not in {None, code.purpose}:
-                raise OtpInvalid(f"purpose: this code is for {code.purpose}")
+                raise OtpInvalid(
+                    "this code is for {purpose}", field="purpose", purpose=code.purpose
+                )
             if code.subscriber_id is not None:
-                await _hold(tx, project_id, code.subscriber_id)
+                await _lock(tx, project_id, code.subscriber_id)
             return code
         if names.count(None) == len(names):
-            raise ValidationFailed("otp_id: give it, or subscriber_id, or external_id")
+            raise ValidationFailed("give it, or subscriber_id, or external_id", field="otp_id")
         purpose = body.purpose or DEFAULT_PURPOSE
         people = await self._people(tx, project_id, body)
         last = await store.find_last(tx, project_id, people, purpose)
         if last is None:
             return None
         assert last.subscriber_id is not None
-        await _hold(tx, project_id, last.subscriber_id)
+        await _lock(tx, project_id, last.subscriber_id)
         # Another may have been sent until the lock was ours.
         return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
 
     async def _people(self, tx: Tx, project_id: str, body: VerifyOtpBody) -> Sequence[str]:
-        """The subscribers that are named: with an `external_id`, those of all channels, as the one who
-        was sent the code need not be the one who was active last."""
-        receiver = await self._subscribers.receiver(
+        """The subscribers of the request: with an `external_id` those of all channels, because the code may
+        have been sent to another one than the most recently active."""
+        receiver = await self._subscribers.get_recipient(
             project_id,
             subscriber_id=body.subscriber_id,
             external_id=body.external_id,
@@ -237,20 +244,20 @@ class OneTimeCodes:
 
     async def _why_refused(self, tx: Tx, code: OneTimeCode | None, now_ms: int) -> ApiError:
         if code is None:
-            return OtpInvalid("code: none was sent to this subscriber for this purpose")
+            return OtpInvalid("none was sent to this subscriber for this purpose", field="code")
         # Read again: it may have changed since it was found.
-        code = await self.find(tx, code.project_id, code.otp_id)
+        code = await self.get(tx, code.project_id, code.otp_id)
         match code.status(now_ms):
             case "expired":
-                return OtpExpired("code: not given in time; send another")
+                return OtpExpired("not given in time; send another", field="code")
             case "max_attempts_reached":
-                return OtpMaxAttempts("code: no attempts are left; send another")
+                return OtpMaxAttempts("no attempts are left; send another", field="code")
             case "verified":
-                return OtpInvalid("code: used before; a code works once")
+                return OtpInvalid("used before; a code works once", field="code")
             case "superseded":
-                return OtpInvalid("code: a newer one has taken its place")
+                return OtpInvalid("a newer one has taken its place", field="code")
             case _:
-                return OtpInvalid("code: none was sent yet; nobody has opened the link")
+                return OtpInvalid("none was sent yet; nobody has opened the link", field="code")
 
     def _new(self, project_id: str, terms: Terms, *, channel: str | None) -> OneTimeCode:
         """Raises `ValidationFailed` for terms beyond the settings."""
@@ -292,7 +299,7 @@ class OneTimeCodes:
 async def emit(
     events: Events, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber
 ) -> None:
-    """Tells of a code, by one of the plugin's events."""
+    """Emits one of the plugin's events for a code."""
     fields = {
         "otp_id": code.otp_id,
         "purpose": code.purpose,
@@ -301,17 +308,17 @@ async def emit(
     await events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
 
 
-async def _hold(tx: Tx, project_id: str, subscriber_id: str) -> None:
+async def _lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
     """Keeps others from the person's codes, and the person from being erased meanwhile.
 
     The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
     a code twice, and the two would wait for each other.
     """
-    await store.keep_subscriber(tx, project_id, subscriber_id)
+    await store.lock_subscriber(tx, project_id, subscriber_id)
     await limits.lock(tx, project_id, subscriber_id)
 
 
 def _within(name: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise ValidationFailed(f"{name}: must be {least}-{most}")
+        raise ValidationFailed("must be {minimum}-{limit}", field=name, minimum=least, limit=most)
     return value

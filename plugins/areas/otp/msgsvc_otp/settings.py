@@ -9,14 +9,18 @@ class OtpSettings(Section):
     """Lifetimes and limits of one-time codes."""
 
     # Decision 0075.
-    ttl_minutes: int = Field(5, ge=1, description="Minutes a code is good for unless asked.")
+    ttl_minutes: int = Field(5, ge=1, description="Default lifetime of a code, in minutes.")
     # Decision 0075.
-    most_ttl_minutes: int = Field(30, ge=1, le=1440, description="The longest that may be asked.")
-    max_attempts: int = Field(3, ge=1, description="Guesses a code stands unless asked.")
-    most_max_attempts: int = Field(10, ge=1, le=100, description="The most that may be asked.")
-    length: int = Field(6, ge=1, description="Digits of a code unless asked.")
-    least_length: int = Field(4, ge=1, description="The fewest digits that may be asked.")
-    most_length: int = Field(8, ge=1, le=32, description="The most digits that may be asked.")
+    most_ttl_minutes: int = Field(
+        30, ge=1, le=1440, description="Longest lifetime that may be requested."
+    )
+    max_attempts: int = Field(3, ge=1, description="Default number of attempts per code.")
+    most_max_attempts: int = Field(
+        10, ge=1, le=100, description="Most attempts that may be requested."
+    )
+    length: int = Field(6, ge=1, description="Default number of digits.")
+    least_length: int = Field(4, ge=1, description="Fewest digits that may be requested.")
+    most_length: int = Field(8, ge=1, le=32, description="Most digits that may be requested.")
     resend_after_s: int = Field(
         30, ge=0, le=3600, description="Seconds between two codes of one subscriber and purpose."
     )

@@ -52,8 +52,8 @@ async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> 
     )
 
 
-async def keep_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Has the subscriber stay until the transaction ends; False if they are gone."""
+async def lock_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
+    """Locks the subscriber until the transaction ends; False if they do not exist."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_subscribers"
         " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
@@ -71,13 +71,13 @@ async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:
     return _code(row)
 
 
-async def list_page(tx: Tx, project_id: str, after: str | None, most: int) -> list[OneTimeCode]:
+async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[OneTimeCode]:
     """Newest first, from `after` on."""
     older = "" if after is None else " AND otp_id < :after"
     rows = await tx.fetch_all(
         f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id{older}"
         " ORDER BY otp_id DESC LIMIT :most",
-        {"project_id": project_id, "most": most, **({} if after is None else {"after": after})},
+        {"project_id": project_id, "most": limit, **({} if after is None else {"after": after})},
     )
     return [_found(row) for row in rows]
 
@@ -97,9 +97,9 @@ async def find_last(
     return _code(row)
 
 
-async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
-    """Of whatever project: a start link names nothing but the token. Who opens the link at the same
-    moment waits until the transaction ends."""
+async def lock_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
+    """Of any project: a start link contains only the token. A concurrent opening of the link waits until
+    the transaction ends."""
     row = await tx.fetch_one(
         f"SELECT {_CODE} FROM otp_codes WHERE token_digest = :token_digest"
         + for_update(tx.dialect),
@@ -109,9 +109,9 @@ async def hold_by_token(tx: Tx, token_digest: str) -> OneTimeCode | None:
 
 
 async def list_issued(
-    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, most: int
+    tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int, limit: int
 ) -> list[Issued]:
-    """The subscriber's codes after that moment, the newest first, up to `most`."""
+    """The subscriber's codes after that time, newest first, up to `limit`."""
     rows = await tx.fetch_all(
         "SELECT purpose, issued_at_ms FROM otp_codes"
         " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
@@ -120,7 +120,7 @@ async def list_issued(
             "project_id": project_id,
             "subscriber_id": subscriber_id,
             "since_ms": since_ms,
-            "most": most,
+            "most": limit,
         },
     )
     return [Issued(row["purpose"], row["issued_at_ms"]) for row in rows]
@@ -211,7 +211,7 @@ async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
 
 
 async def mark_sent(tx: Tx, project_id: str, otp_id: str, *, now_ms: int) -> OneTimeCode | None:
-    """The code; None if it was marked before, or is gone."""
+    """The code; None if it was marked before, or does not exist."""
     row = await tx.fetch_one(
         "UPDATE otp_codes SET sent_at_ms = :now_ms WHERE project_id = :project_id"
         f" AND otp_id = :otp_id AND sent_at_ms IS NULL RETURNING {_CODE}",
@@ -228,10 +228,10 @@ async def mark_failed(tx: Tx, project_id: str, otp_id: str, reason: str) -> None
     )
 
 
-async def purge(tx: Tx, created_before_ms: int, most: int) -> int:
+async def purge(tx: Tx, created_before_ms: int, limit: int) -> int:
     """Deletes some old codes of all projects; returns how many."""
     old = limited_delete("otp_codes", "created_at_ms < :created_before_ms", tx.dialect)
-    params = {"created_before_ms": created_before_ms, "most": most}
+    params = {"created_before_ms": created_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM otp_codes WHERE {old}", params)
 
 

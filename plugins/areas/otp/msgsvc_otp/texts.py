@@ -1,4 +1,4 @@
-"""What the bot says by itself: the code, and why there is none."""
+"""System messages: the code, and why there is none."""
 
 from math import ceil
 
@@ -9,14 +9,14 @@ from msgsvc_core.kernel.i18n import Translate
 def code_message(_: Translate, *, project: str, code: str, minutes: int) -> OutgoingMessage:
     """The code, on a line of its own: easy to read and to copy."""
     head = _("Your code for {project}:", project=project)
-    foot = _("It is valid for {minutes} min. Don't give it to anybody.", minutes=minutes)
+    foot = _("It is valid for {minutes} min. Don't share it with anyone.", minutes=minutes)
     return OutgoingMessage(f"{head}\n\n{code}\n\n{foot}")
 
 
 def look_above(_: Translate, project: str) -> OutgoingMessage:
-    """For who opens a link again whose code they were sent."""
+    """For a person who opens a link again after the code was sent to them."""
     return OutgoingMessage(
-        _("Your code for {project} is in this chat already, a little above.", project=project)
+        _("Your code for {project} is already in this chat, just above.", project=project)
     )
 
 
@@ -24,7 +24,7 @@ def wait(_: Translate, seconds: int) -> OutgoingMessage:
     """For who opened a link sooner than another code may be sent to them."""
     if seconds < 60:
         return OutgoingMessage(
-            _("You got a code just now. Open the link again in {seconds} s.", seconds=seconds)
+            _("You just got a code. Open the link again in {seconds} s.", seconds=seconds)
         )
     return OutgoingMessage(
         _("You got too many codes. Try again in {minutes} min.", minutes=ceil(seconds / 60))

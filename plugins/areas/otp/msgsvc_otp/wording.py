@@ -27,12 +27,12 @@ class Wording:
         self._texts = texts
 
     async def message(self, tx: Tx, request: OneTimeCode, lang: str, code: str) -> OutgoingMessage:
-        """The message for who reads `lang`.
+        """The message for a reader of `lang`.
 
-        Raises `ValidationFailed` for a template of the project that does not show the code, or wants
-        what is not there.
+        Raises `ValidationFailed` for a project's template that does not show the code, or has unknown
+        variables.
         """
-        project = await self._projects.find(tx, request.project_id)
+        project = await self._projects.get(tx, request.project_id)
         template = await self._template(tx, request)
         if template is None:
             return texts.code_message(
@@ -53,7 +53,7 @@ class Wording:
                 request.project_id, template.key, variables, lang, tx
             )
         except ValidationFailed as error:
-            raise type(error)(f"template {template.key!r}: {error.message}") from None
+            raise error.said_as("template {key!r}: {reason}", key=template.key) from None
         return content.to_message(silent=False)
 
     async def _template(self, tx: Tx, request: OneTimeCode) -> StoredTemplate | None:
@@ -73,5 +73,8 @@ class Wording:
             if CODE_VARIABLE not in {hole.name for hole in holes}:
                 where = f"text.{lang}" if lang else "text"
                 raise ValidationFailed(
-                    f"template {template.key!r}: {where}: must hold {{{{ {CODE_VARIABLE} }}}}"
+                    "template {key!r}: {place}: must hold {{{{ {variable} }}}}",
+                    key=template.key,
+                    place=where,
+                    variable=CODE_VARIABLE,
                 )

@@ -11,8 +11,8 @@ import pytest
 
 from msgsvc_core.channels import ChannelUser, Started
 from msgsvc_core.service import Service
-from msgsvc_core.testing import RecordingChannel, Sent, settled
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import RecordingChannel, Sent, settled
+from msgsvc_devkit.fixtures import Tenant
 from msgsvc_otp import plugin
 
 _update_ids = count(1)

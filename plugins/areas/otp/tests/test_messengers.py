@@ -10,15 +10,15 @@ import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.platforms.max import FakeMax
+from msgsvc_devkit.platforms.sandbox import Sandbox
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 from msgsvc_max import plugin as max_plugin
-from msgsvc_max.testing import FakeMax
 from msgsvc_otp import plugin
 from msgsvc_sandbox import plugin as sandbox_plugin
-from msgsvc_sandbox.testing import Sandbox
 from msgsvc_telegram import plugin as telegram_plugin
-from msgsvc_telegram.testing import FakeTelegram
 
 from .conftest import refusal
 

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.testing import settled
-from msgsvc_dashboard.testing import visitor
+from msgsvc_devkit import settled
+from msgsvc_devkit.dashboard import visitor
 from msgsvc_otp import plugin
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("otp", plugin)], "plugins": ("dashboard",)}
@@ -44,7 +44,7 @@ async def test_a_code_is_sent_guessed_wrong_and_verified(make_service: Any) -> N
     assert 'value="nobody"' in refused.text
     assert wrong.status_code == 400
     # The guess counts although it was refused.
-    assert re.search(r"Guesses left</dt><dd>2<", wrong.text)
+    assert re.search(r"Attempts left</dt><dd>2<", wrong.text)
     assert right.status_code == 303
     assert "Verified" in shown.text
     assert digits[0] not in shown.text + listed.text

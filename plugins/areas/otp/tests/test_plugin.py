@@ -6,8 +6,8 @@ import httpx2
 
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import Tenant
 from msgsvc_otp import plugin
 
 from .conftest import ann_of, refusal

@@ -3,9 +3,9 @@
 from typing import Any
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.purging import Purged, purged
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.purging import Purged, purged
 from msgsvc_otp import store
 
 

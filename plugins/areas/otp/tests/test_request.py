@@ -12,12 +12,12 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
+from msgsvc_devkit import FakeClock
 from msgsvc_otp import plugin
 
 from .conftest import ann_of, refusal
 
-NOT_VALID = "This link is not valid any more. Please ask the site for a new one."
+NOT_VALID = "This link is no longer valid. Please ask the site for a new one."
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_otp import plugin
 from msgsvc_otp.codes import new_code
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 from .conftest import refusal
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_otp import plugin
 
 from .conftest import refusal

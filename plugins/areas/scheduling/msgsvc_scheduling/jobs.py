@@ -16,14 +16,14 @@ from msgsvc_scheduling.settings import SchedulingSettings
 
 DAY_MS = 24 * 3600 * 1000
 
-#: Projects whose mailings are started at once: each has a connection meanwhile, of PostgreSQL's pool.
+#: Projects whose mailings are started concurrently: each takes a connection of PostgreSQL's pool.
 AT_ONCE = 4
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff:
+class Postponed:
     """What is left for the next run, and why."""
 
     left: Sequence[Due]
@@ -41,18 +41,18 @@ class ScheduleJobs:
     @property
     def specs(self) -> list[JobSpec]:
         # After a failure it looks again soon: others wait for their time.
-        backoff = exponential(first_s=1.0, most_s=30.0)
+        backoff = exponential(first_s=1.0, max_s=30.0)
         return [
             JobSpec("scheduling.run", self.run_due, every_s=1, backoff=backoff),
             JobSpec("scheduling.purge", self.purge, every_s=3600),
         ]
 
     async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Does all that is due, in transactions that a kill leaves undone as a whole.
+        """Runs everything that is due, in atomic transactions.
 
-        Messages to one each are done beside the mailings, and those of a project beside those of others.
-        What the database took too long for is left for the next run, and the others go on without it: it
-        would be the first again each time. What kept it from being done is raised at the end.
+        Messages to single subscribers run beside mailings, and a project's mailings beside those of others.
+        What the database took too long for is left for the next run, so that it does not block the others;
+        its error is raised at the end.
         """
         most = self._settings.batch
         left: list[Due] = []
@@ -63,7 +63,7 @@ class ScheduleJobs:
             # After a failure too: if there is no database at all this raises, and nothing else is tried.
             async with ctx.reading() as tx:
                 found = await store.list_due(tx, self._clock.now_ms(), most + len(left))
-            # What somebody else is about to change stays, and comes with the next run.
+            # Rows locked by another transaction are left for the next run.
             is_more = len(found) == most + len(left) and found != before
             before = found
             due = [one for one in found if one not in left]
@@ -89,7 +89,7 @@ class ScheduleJobs:
 
 def _side_by_side(
     ctx: JobContext, running: Running, due: Sequence[Due]
-) -> Iterator[Awaitable[PutOff | None]]:
+) -> Iterator[Awaitable[Postponed | None]]:
     """What is due, in parts of which none waits for another."""
     to_one = [one for one in due if one.subscriber_id is not None]
     if to_one:
@@ -103,18 +103,18 @@ def _side_by_side(
         yield _run_mailings(ctx, running, mailings, at_once)
 
 
-async def _run_messages(running: Running, due: Sequence[Due]) -> PutOff | None:
+async def _run_messages(running: Running, due: Sequence[Due]) -> Postponed | None:
     try:
         await running.run(*due)
     except PASSING as error:
         log.warning("scheduled_messages_put_off", count=len(due), error=str(error))
-        return PutOff(due, error)
+        return Postponed(due, error)
     return None
 
 
 async def _run_mailings(
     ctx: JobContext, running: Running, due: Sequence[Due], at_once: asyncio.Semaphore
-) -> PutOff | None:
+) -> Postponed | None:
     """Up to the first that can't be started now; those after it come with the next look."""
     for mailing in due:
         async with at_once:
@@ -124,5 +124,5 @@ async def _run_mailings(
                 await running.run(mailing)
             except PASSING as error:
                 log.warning("scheduled_mailing_put_off", id=mailing.record_id, error=str(error))
-                return PutOff([mailing], error)
+                return Postponed([mailing], error)
     return None

@@ -99,9 +99,9 @@ class MessageBody(MailingMessage):
 
     subscriber_id: str | None = None
     external_id: str | None = Field(
-        None, description="Your own id of the person; whom it means is looked up at the call."
+        None, description="Your own id of this person; resolved by this request."
     )
-    channel: str | None = Field(None, description="With `external_id`: this messenger alone.")
+    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
     audience: Audience | None = Field(None, description="In place of a subscriber.")
 
     def to_message(self) -> dict[str, Any]:

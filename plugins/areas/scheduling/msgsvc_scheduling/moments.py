@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 
 #: Days that a time may lie ahead, or back: beyond them nobody knows what clocks will do.
@@ -16,11 +17,11 @@ def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
     """The moment of a time with an offset, or of a local one in `timezone`. Raises ValueError."""
     if _LOCAL.fullmatch(text):
         if timezone is None:
-            raise ValueError("a time without offset needs timezone")
+            raise InvalidValue("a time without offset needs timezone")
         try:
             local = datetime.fromisoformat(text.upper())
         except ValueError as error:
-            raise ValueError(f"there is no such time: {error}") from None
+            raise InvalidValue("there is no such time: {reason}", reason=error) from None
         # Far from the ends of the calendar, so that no offset leads beyond them.
         if abs(local - local_of(now_ms, zone("UTC"))) > timedelta(days=MOST_AHEAD_DAYS):
             raise _too_far()
@@ -31,5 +32,5 @@ def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
     return ms
 
 
-def _too_far() -> ValueError:
-    return ValueError("must lie within ten years")
+def _too_far() -> InvalidValue:
+    return InvalidValue("must lie within ten years")

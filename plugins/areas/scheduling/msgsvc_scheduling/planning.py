@@ -1,4 +1,4 @@
-"""What becomes of a record whose time has come, and what is told of it."""
+"""Plans the outcome of a due record, and its event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ _EVENTS = {"sent": SENT, "failed": FAILED, "skipped": SKIPPED}
 
 @dataclass(slots=True)
 class Plan:
-    """What a record is next, what is told of it, and what is written along with that."""
+    """A record's next state, its event, and the rows to write with it."""
 
     record: Record
     after: Record
@@ -48,7 +48,7 @@ class Plan:
         return NewEvent(record.project_id, name, fields, whose)
 
 
-def ended(record: Record, outcome: Outcome, now_ms: int) -> Plan:
+def finished(record: Record, outcome: Outcome, now_ms: int) -> Plan:
     """That has become of it, and a recurring one has its next time."""
     return Plan(record, _after(record, outcome, now_ms), outcome)
 
@@ -60,7 +60,7 @@ def not_sent(record: Record, settings: SchedulingSettings, now_ms: int) -> Plan 
         return None
     if settings.missed == "skip":
         missed = Outcome("skipped", reason=MISSED, error="the service was down at its time")
-        return ended(record, missed, now_ms)
+        return finished(record, missed, now_ms)
     if record.rule is None:
         return None
     awake_ms = record.rule.awake(now_ms)
@@ -69,13 +69,13 @@ def not_sent(record: Record, settings: SchedulingSettings, now_ms: int) -> Plan 
 
 def of_disabled_project(record: Record, now_ms: int) -> Plan:
     why = "the project was disabled at its time"
-    return ended(record, Outcome("failed", reason=PROJECT_INACTIVE, error=why), now_ms)
+    return finished(record, Outcome("failed", reason=PROJECT_INACTIVE, error=why), now_ms)
 
 
 def failed(record: Record, error: Exception, now_ms: int) -> Plan:
     """By a mistake of ours. Tried for ever, it would hold up the rest."""
     why = f"{type(error).__name__}; the service's log has more"
-    return ended(record, Outcome("failed", reason=INTERNAL_ERROR, error=why), now_ms)
+    return finished(record, Outcome("failed", reason=INTERNAL_ERROR, error=why), now_ms)
 
 
 def _after(record: Record, outcome: Outcome, now_ms: int) -> Record:

@@ -1,4 +1,4 @@
-"""When a recurring message is sent: by cron or by an interval, in local time, outside quiet hours."""
+"""Runs of a recurring message: by cron or interval, in local time, outside quiet hours."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 from msgsvc_core.kernel.values import value_object
 
@@ -35,10 +36,10 @@ class Rule:
     quiet_to: str | None = None
 
     def next_after(self, after_ms: int, *, done_ms: int | None = None) -> int | None:
-        """The first run after that moment; None if there is none any more.
+        """The first run after that time; None if there is none.
 
-        In quiet hours that is what they have put off, if its time had come since the rule was made, and
-        after `done_ms`: with other quiet hours, what had been sent by then would be put off once more.
+        During quiet hours that is a run they have delayed, if it was due since the rule was created, and
+        after `done_ms`: otherwise changing the quiet hours would delay a sent run again.
         """
         since_ms = self.anchor_ms
         if self.starts_at_ms is not None and self.starts_at_ms >= self.anchor_ms:
@@ -52,7 +53,7 @@ class Rule:
         return None
 
     def upcoming(self, after_ms: int, most: int) -> list[int]:
-        """Up to `most` runs after that moment, in their order."""
+        """Up to `most` runs after that time, in order."""
         runs: list[int] = []
         while len(runs) < most and (next_ms := self.next_after(after_ms)) is not None:
             runs.append(next_ms)
@@ -70,12 +71,12 @@ class Rule:
         return first if first >= ms else ms_of(ends, timezone, second=True)
 
     def _asleep_since(self, ms: int) -> int:
-        """The same moment, or the begin of the quiet hours that it falls into."""
+        """The same time, or the start of the quiet hours it falls into."""
         quiet = self._quiet_hours(ms)
         return ms if quiet is None else ms_of(quiet[0], zone(self.timezone))
 
     def _quiet_hours(self, ms: int) -> tuple[datetime, datetime] | None:
-        """The begin and end of the quiet hours that a moment falls into, in local time."""
+        """Start and end of the quiet hours that a time falls into, in local time."""
         if self.quiet_from is None or self.quiet_to is None:
             return None
         local = local_of(ms, zone(self.timezone))
@@ -112,9 +113,9 @@ def check_cron(cron: str) -> str:
     """The same, with single spaces. Raises ValueError for what is no cron of five fields."""
     cron = " ".join(cron.split())
     if not _CRON.fullmatch(cron):
-        raise ValueError("must have five fields: minute, hour, day of month, month, day of week")
+        raise InvalidValue("must have five fields: minute, hour, day of month, month, day of week")
     try:
         CronSim(cron, datetime(2026, 1, 1))  # noqa: DTZ001 - local times have no zone here
     except CronSimError as error:
-        raise ValueError(f"{error}".lower()) from None
+        raise InvalidValue(f"{error}".lower()) from None
     return cron

@@ -8,6 +8,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept
 from msgsvc_core.kernel.clock import optional_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import (
@@ -48,7 +49,7 @@ class Every(RequestModel):
     @model_validator(mode="after")
     def _one(self) -> "Every":
         if (self.hours is None) == (self.days is None):
-            raise ValueError("give exactly one of hours and days")
+            raise InvalidValue("give exactly one of hours and days")
         return self
 
 
@@ -61,7 +62,7 @@ class QuietHours(RequestModel):
     @model_validator(mode="after")
     def _some(self) -> "QuietHours":
         if self.from_ == self.to:
-            raise ValueError("from and to must differ")
+            raise InvalidValue("from and to must differ")
         return self
 
 
@@ -76,7 +77,7 @@ class RecurringBody(MessageBody):
     starts_at: Moment | None = None
     ends_at: Moment | None = None
     quiet_hours: QuietHours | None = Field(
-        None, description="What falls into them is sent when they end."
+        None, description="Runs due in these hours are sent when they end."
     )
 
 

@@ -40,7 +40,7 @@ router = Router(area="scheduling")
 async def create_recurring(
     ctx: Context, body: RecurringBody, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
-    """Has a message sent again and again, by cron or at an interval, in the local time of a time zone.
+    """Creates a recurring message, by cron or at an interval, in the local time of a time zone.
 
     A local time that is missing, as clocks go forward, stands for the next minute that there is; one
     that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
@@ -55,7 +55,7 @@ async def list_recurring(
 ) -> RecurringList:
     """Lists the project's recurring messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.most
+        ctx.tx, ctx.project_id, "recurring", query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return RecurringList(data=await _answers(ctx, mailings, page), next_cursor=following)
@@ -65,8 +65,8 @@ async def list_recurring(
 async def get_recurring(
     ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
-    """Shows a recurring message: when it comes next, and what became of the last run."""
-    record = await scheduling.find(ctx.tx, ctx.project_id, recurring_id, "recurring")
+    """Shows a recurring message: its next run, and the result of the last one."""
+    record = await scheduling.get(ctx.tx, ctx.project_id, recurring_id, "recurring")
     return await _answer(ctx, mailings, record)
 
 
@@ -78,7 +78,7 @@ async def update_recurring(
     scheduling: Scheduling,
     mailings: Mailings,
 ) -> RecurringAnswer:
-    """Changes the message or the times of one that is not over."""
+    """Changes the message or the schedule, until it has finished."""
     record = await scheduling.update_recurring(ctx.tx, ctx.project_id, recurring_id, body)
     return await _answer(ctx, mailings, record)
 
@@ -87,7 +87,7 @@ async def update_recurring(
 async def pause_recurring(
     ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
-    """Holds it. What would have come meanwhile is left out."""
+    """Pauses it. Runs due meanwhile are skipped."""
     return await _answer(
         ctx, mailings, await scheduling.pause(ctx.tx, ctx.project_id, recurring_id)
     )
@@ -97,7 +97,7 @@ async def pause_recurring(
 async def resume_recurring(
     ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
-    """Has it go on with the next run from now."""
+    """Resumes it with the next run from now."""
     return await _answer(
         ctx, mailings, await scheduling.resume(ctx.tx, ctx.project_id, recurring_id)
     )
@@ -105,7 +105,7 @@ async def resume_recurring(
 
 @router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
 async def cancel_recurring(ctx: Context, recurring_id: str, scheduling: Scheduling) -> None:
-    """Ends it. What was handed over already is sent all the same."""
+    """Cancels it. Messages already queued are still sent."""
     await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
 
 

@@ -40,7 +40,7 @@ router = Router(area="scheduling")
 async def schedule_message(
     ctx: Context, body: ScheduledBody, scheduling: Scheduling, mailings: Mailings
 ) -> ScheduledAnswer:
-    """Has a message sent at a time, to one subscriber or to an audience.
+    """Schedules a message to one subscriber or an audience.
 
     It is checked now, and again at its time: a template is rendered then, and an audience is looked up
     then. `scheduled.sent` tells that it was handed over for delivery.
@@ -54,7 +54,7 @@ async def list_scheduled(
 ) -> ScheduledList:
     """Lists the project's scheduled messages, newest first."""
     found = await scheduling.page(
-        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.most
+        ctx.tx, ctx.project_id, "scheduled", query.status, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda record: record.record_id)
     return ScheduledList(data=await _answers(ctx, mailings, page), next_cursor=following)
@@ -64,8 +64,8 @@ async def list_scheduled(
 async def get_scheduled(
     ctx: Context, scheduled_id: str, scheduling: Scheduling, mailings: Mailings
 ) -> ScheduledAnswer:
-    """Shows a scheduled message, also for a while after it is over."""
-    record = await scheduling.find(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
+    """Shows a scheduled message, also for a while after it has finished."""
+    record = await scheduling.get(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
     return await _answer(ctx, mailings, record)
 
 
@@ -77,14 +77,14 @@ async def update_scheduled(
     scheduling: Scheduling,
     mailings: Mailings,
 ) -> ScheduledAnswer:
-    """Changes the message or the time of one that still waits."""
+    """Changes the message or the time of one that is still scheduled."""
     record = await scheduling.update(ctx.tx, ctx.project_id, scheduled_id, body)
     return await _answer(ctx, mailings, record)
 
 
 @router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
 async def cancel_scheduled(ctx: Context, scheduled_id: str, scheduling: Scheduling) -> None:
-    """Cancels one that still waits."""
+    """Cancels one that is still scheduled."""
     await scheduling.cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
 
 

@@ -1,7 +1,7 @@
-"""What happens when the time of records has come: once, in one transaction, and told.
+"""Runs due records: once, in one transaction, with their events.
 
-Messages to one subscriber each are made up first and written together, a batch in a transaction. A
-mailing has a transaction of its own: to start one takes many statements.
+Messages to single subscribers are prepared first and written in batches. Each mailing has its own
+transaction, because starting one takes many statements.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from msgsvc_scheduling.planning import Plan
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.settings import SchedulingSettings
 
-#: What may be gone when it is tried again.
+#: Errors caused by deleted objects; retrying does not help.
 PASSING = (DatabaseUnavailable, LockTimeout)
 
 #: Seconds that what is due waits for others' locks: each second is one that others of its project wait too.
@@ -53,9 +53,9 @@ class Running:
         self._sending = sending
 
     async def run(self, *due: Due) -> None:
-        """Does what is due, each once however many processes try.
+        """Runs what is due, once across all processes.
 
-        What fails by a mistake of ours is told as failed, and the rest is done.
+        An internal error is reported as a failed run, and the rest continues.
         """
         to_one = [one for one in due if one.subscriber_id is not None]
         if to_one:
@@ -83,14 +83,14 @@ class Running:
         async with db.read() as tx:
             records = await store.find_due(tx, due)
             inactive = await store.inactive_projects(tx, {one.project_id for one in due})
-            people = await self._subscribers.find_many(
+            people = await self._subscribers.get_many(
                 tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
             )
-        # All at once, so that their questions to the database are the same few.
+        # Concurrently, so that their queries are batched.
         plans = await asyncio.gather(*(self._plan(one, inactive, now_ms) for one in records))
         async with db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)
-            there = {one.record_id: one for one in await store.hold_due(tx, due)}
+            there = {one.record_id: one for one in await store.lock_due(tx, due)}
             # What was changed meanwhile is left for the next look.
             ready = [plan for plan in plans if there.get(plan.record.record_id) == plan.record]
             await self._write(tx, ready, people)
@@ -101,7 +101,7 @@ class Running:
         if plan := planning.not_sent(record, self._settings, now_ms):
             return plan
         unit = WriteBatch()
-        plan = planning.ended(record, await self._sending.send_to_one(unit, record), now_ms)
+        plan = planning.finished(record, await self._sending.send_to_one(unit, record), now_ms)
         plan.unit = unit
         return plan
 
@@ -110,7 +110,7 @@ class Running:
         for plan in plans:
             unit.rows += plan.unit.rows
             unit.after_commit += plan.unit.after_commit
-        await store.move_on(tx, [plan.after for plan in plans])
+        await store.update_after_run(tx, [plan.after for plan in plans])
         await tx.write(unit)
         told = (plan.event(people) for plan in plans)
         await self._events.emit_many(tx, [event for event in told if event is not None])
@@ -128,20 +128,20 @@ class Running:
         now_ms = self._clock.now_ms()
         async with self._db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)
-            for record in await store.hold_due(tx, [due]):
+            for record in await store.lock_due(tx, [due]):
                 if await store.inactive_projects(tx, {due.project_id}):
                     plan = planning.of_disabled_project(record, now_ms)
                 elif (later := planning.not_sent(record, self._settings, now_ms)) is not None:
                     plan = later
                 else:
                     outcome = await self._sending.send_to_many(tx, record)
-                    plan = planning.ended(record, outcome, now_ms)
+                    plan = planning.finished(record, outcome, now_ms)
                 await self._write(tx, [plan], {})
 
     async def _fail(self, due: Due, error: Exception) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.transaction() as tx:
-            for record in await store.hold_due(tx, [due]):
+            for record in await store.lock_due(tx, [due]):
                 whose = [(record.project_id, record.subscriber_id or "")]
-                people = await self._subscribers.find_many(tx, whose)
+                people = await self._subscribers.get_many(tx, whose)
                 await self._write(tx, [planning.failed(record, error, now_ms)], people)

@@ -1,4 +1,4 @@
-"""What is handed over for delivery: whether it can be, at the call, and the handing over at its time."""
+"""Validates scheduled messages when saved, and hands them over for delivery when due."""
 
 from dataclasses import replace
 from typing import Any

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, InvalidValue, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import store
@@ -47,14 +47,14 @@ class Scheduling:
         await self._add(tx, record)
         return record
 
-    async def find(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record:
+    async def get(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record:
         """Raises `NotFound`, for another project's as well."""
         return _found(await store.find(tx, project_id, record_id, kind), record_id)
 
     async def page(
         self, tx: Tx, project_id: str, kind: Kind, status: str | None, after: str | None, most: int
     ) -> list[Record]:
-        """Up to `most`, newest first, from `after` on."""
+        """Up to `most`, newest first, after `after`."""
         return await store.list_page(tx, project_id, kind, status, after, most)
 
     async def update(
@@ -62,7 +62,7 @@ class Scheduling:
     ) -> Record:
         """The record after the change. Raises what `create` does, `NotFound`, and `Conflict` for one
         whose time has come."""
-        record = await self._held_open(tx, project_id, record_id, "scheduled")
+        record = await self._lock_open(tx, project_id, record_id, "scheduled")
         changed = replace(record, message=body.changed(record.message))
         if body.send_at is not None:
             timezone = body.timezone or record.timezone
@@ -71,14 +71,14 @@ class Scheduling:
                 changed, timezone=timezone, send_at_ms=send_at_ms, due_at_ms=send_at_ms
             )
         elif body.timezone is not None:
-            raise ValidationFailed("timezone: is for a send_at, and none is given")
+            raise ValidationFailed("is for a send_at, and none is given", field="timezone")
         await self._sending.check(tx, changed)
         await store.update(tx, changed)
         return changed
 
     async def cancel(self, tx: Tx, project_id: str, record_id: str, kind: Kind) -> None:
         """Raises `NotFound`, and `Conflict` for one that is over."""
-        record = await self._held_open(tx, project_id, record_id, kind)
+        record = await self._lock_open(tx, project_id, record_id, kind)
         await store.update(tx, record.finished("cancelled", self._clock.now_ms()))
 
     async def create_recurring(self, tx: Tx, project_id: str, body: RecurringBody) -> Record:
@@ -103,7 +103,7 @@ class Scheduling:
     ) -> Record:
         """The record after the change. Raises what `create_recurring` does, `NotFound`, and `Conflict`
         for one that is over."""
-        record = await self._held_open(tx, project_id, record_id, "recurring")
+        record = await self._lock_open(tx, project_id, record_id, "recurring")
         changed = replace(record, message=body.changed(record.message))
         if body.changes_times:
             assert record.rule is not None, "a recurring record has its rule"
@@ -122,7 +122,7 @@ class Scheduling:
 
     async def pause(self, tx: Tx, project_id: str, record_id: str) -> Record:
         """What would have come meanwhile never does. Raises `NotFound`, and `Conflict` unless active."""
-        record = await self._held_open(tx, project_id, record_id, "recurring", "active")
+        record = await self._lock_open(tx, project_id, record_id, "recurring", "active")
         paused = replace(record, status="paused", due_at_ms=None)
         await store.update(tx, paused)
         return paused
@@ -130,7 +130,7 @@ class Scheduling:
     async def resume(self, tx: Tx, project_id: str, record_id: str) -> Record:
         """Goes on with the next run from now, or has ended meanwhile. Raises `NotFound`, and `Conflict`
         unless it is paused."""
-        record = await self._held_open(tx, project_id, record_id, "recurring", "paused")
+        record = await self._lock_open(tx, project_id, record_id, "recurring", "paused")
         assert record.rule is not None, "a recurring record has its rule"
         now_ms = self._clock.now_ms()
         next_ms = record.rule.next_after(now_ms, done_ms=record.last_run_at_ms)
@@ -144,7 +144,7 @@ class Scheduling:
         """A record without id and time. Raises what names no subscriber."""
         subscriber_id = None
         if body.audience is None:
-            receiver = await self._subscribers.receiver(
+            receiver = await self._subscribers.get_recipient(
                 project_id,
                 subscriber_id=body.subscriber_id,
                 external_id=body.external_id,
@@ -154,7 +154,7 @@ class Scheduling:
             subscriber_id = receiver.subscriber_id
         elif body.subscriber_id or body.external_id or body.channel:
             raise ValidationFailed(
-                "audience: can't stand beside subscriber_id, external_id, channel"
+                "can't stand beside subscriber_id, external_id, channel", field="audience"
             )
         return Record(
             project_id=project_id,
@@ -178,19 +178,21 @@ class Scheduling:
     async def _add(self, tx: Tx, record: Record) -> None:
         """Raises what `Sending.check` does, and `Conflict` at the limit."""
         await self._sending.check(tx, record)
-        # Count and insert under one lock, or two at once would both be the last.
+        # Count and insert under one lock, or concurrent requests would exceed the limit.
         await tx.lock(f"schedules of {record.project_id}")
         limit = self._settings.open_records
         if await store.count_open(tx, record.project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} scheduled and recurring messages open")
+            raise Conflict(
+                "a project has at most {limit} scheduled and recurring messages open", limit=limit
+            )
         await store.insert(tx, record)
 
-    async def _held_open(
+    async def _lock_open(
         self, tx: Tx, project_id: str, record_id: str, kind: Kind, status: str | None = None
     ) -> Record:
-        record = _found(await store.hold(tx, project_id, record_id, kind), record_id)
+        record = _found(await store.lock(tx, project_id, record_id, kind), record_id)
         if record.finished_at_ms is not None or status not in {None, record.status}:
-            raise Conflict(f"it is {record.status}")
+            raise Conflict("it is {status}", status=record.status)
         return record
 
     def _times(self, body: RecurringBody | UpdateRecurringBody, timezone: str) -> dict[str, Any]:
@@ -198,13 +200,13 @@ class Scheduling:
         given = body.model_fields_set
         times: dict[str, Any] = {}
         if body.cron is not None and body.every is not None:
-            raise ValidationFailed("cron, every: give one of them, not both")
+            raise ValidationFailed("give one of them, not both", field="cron, every")
         if body.cron is not None:
             times = {"cron": body.cron, "hours": None, "days": None}
         elif body.every is not None:
             times = {"cron": None, "hours": body.every.hours, "days": body.every.days}
         elif isinstance(body, RecurringBody):
-            raise ValidationFailed("cron: give it, or every")
+            raise ValidationFailed("give it, or every", field="cron")
         for field, text in (("starts_at", body.starts_at), ("ends_at", body.ends_at)):
             if field in given:
                 moment_ms = None if text is None else self._moment(field, text, timezone)
@@ -219,14 +221,14 @@ class Scheduling:
         now_ms = self._clock.now_ms()
         moment_ms = self._moment(field, text, timezone)
         if moment_ms < now_ms:
-            raise ValidationFailed(f"{field}: is in the past")
+            raise ValidationFailed("is in the past", field=field)
         return moment_ms
 
     def _moment(self, field: str, text: str, timezone: str | None) -> int:
         try:
             return read_moment(text, timezone, self._clock.now_ms())
-        except ValueError as error:
-            raise ValidationFailed(f"{field}: {error}") from None
+        except InvalidValue as error:
+            raise ValidationFailed.because(error, field=field) from None
 
 
 def _anchor(rule: Rule, changes: dict[str, Any], now_ms: int) -> int:
@@ -237,7 +239,7 @@ def _anchor(rule: Rule, changes: dict[str, Any], now_ms: int) -> int:
         return starts_at_ms
     cron = changes.get("cron", rule.cron)
     if cron is not None and cron == rule.cron:
-        # The same times: what quiet hours have put off still comes.
+        # Unchanged times: a run delayed by quiet hours still takes place.
         return min(rule.anchor_ms, now_ms)
     return now_ms
 
@@ -246,11 +248,11 @@ def _next_run(rule: Rule, now_ms: int, done_ms: int | None = None) -> int:
     """Raises `ValidationFailed` for a rule of which nothing comes any more."""
     next_ms = rule.next_after(now_ms, done_ms=done_ms)
     if next_ms is None:
-        raise ValidationFailed("ends_at, cron: nothing would ever be sent")
+        raise ValidationFailed("nothing would ever be sent", field="ends_at, cron")
     return next_ms
 
 
 def _found(record: Record | None, record_id: str) -> Record:
     if record is None:
-        raise NotFound(f"nothing is scheduled as {record_id!r}")
+        raise NotFound("nothing is scheduled as {record_id!r}", record_id=record_id)
     return record

@@ -14,7 +14,7 @@ class SchedulingSettings(Section):
     open_records: int = Field(
         100,
         ge=1,
-        description="Scheduled and recurring messages of a project that are not over.",
+        description="Unfinished scheduled and recurring messages per project.",
         json_schema_extra={OWN_USERS: 10000},
     )
     missed: Literal["run_once", "skip"] = Field(
@@ -34,6 +34,4 @@ class SchedulingSettings(Section):
         le=1000,
         description="Messages to one subscriber each that are handed over in one transaction.",
     )
-    kept_days: int = Field(
-        30, ge=1, description="Days for which those that are over can be looked up."
-    )
+    kept_days: int = Field(30, ge=1, description="Days for which finished ones can be read.")

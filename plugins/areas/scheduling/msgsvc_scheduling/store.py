@@ -56,7 +56,7 @@ async def find(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | 
     return await _find(tx, project_id, record_id, kind, "")
 
 
-async def hold(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | None:
+async def lock(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | None:
     """The record, which nobody else changes until the transaction ends."""
     return await _find(tx, project_id, record_id, kind, for_update(tx.dialect))
 
@@ -96,9 +96,9 @@ async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
     return await _find_due(tx, due, "")
 
 
-async def hold_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
-    """The same, which nobody else changes until the transaction ends. On PostgreSQL it waits for
-    nobody who has one: what somebody else is about to change is left for the next look."""
+async def lock_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
+    """The same, locked until the transaction ends. On PostgreSQL rows locked by another transaction are
+    skipped and left for the next poll."""
     if tx.dialect != "postgresql":
         return await _find_due(tx, due, "")
     # People before the records, as an erasure has them: two who go the other way would wait for each
@@ -143,7 +143,7 @@ async def inactive_projects(tx: Tx, project_ids: Iterable[str]) -> set[str]:
     return {row["project_id"] for row in rows}
 
 
-async def move_on(tx: Tx, records: Sequence[Record]) -> None:
+async def update_after_run(tx: Tx, records: Sequence[Record]) -> None:
     """Writes what records, which are held, are after their time."""
     if not records:
         return

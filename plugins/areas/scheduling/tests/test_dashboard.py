@@ -4,9 +4,9 @@ import pytest
 
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_dashboard.testing import visitor
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import plugin
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.recurrence import Rule
@@ -48,7 +48,7 @@ async def test_a_message_to_one_person_is_scheduled_changed_and_sent(
     over = await admin.get(here)
     conflict = await admin.post(f"{here}/cancel")
 
-    assert "Make the first one" in empty.text
+    assert "Create the first one" in empty.text
     assert refused.status_code == 400
     assert "in the past" in refused.text
     assert "&lt;script&gt;alert(1)" in refused.text

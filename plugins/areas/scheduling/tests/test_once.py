@@ -10,8 +10,8 @@ import pytest
 from msgsvc_core.kernel.clock import from_rfc3339
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import store
 from msgsvc_scheduling.running import Running
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel
+from msgsvc_devkit import FakeClock, RecordingChannel
 
 from .conftest import pass_time, post
 

@@ -12,8 +12,8 @@ from msgsvc_core.db import DatabaseUnavailable, LockTimeout, Tx
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling.jobs import ScheduleJobs
 from msgsvc_scheduling.running import Running
 

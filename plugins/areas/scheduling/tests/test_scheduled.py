@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, until
+from msgsvc_devkit import FakeClock, RecordingChannel, until
 
 from .conftest import AddPeople, events, get, pass_time, post, refusal, told
 

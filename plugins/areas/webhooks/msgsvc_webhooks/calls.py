@@ -1,4 +1,4 @@
-"""How many calls a process makes to a webhook at once, and how much it claims ahead of them."""
+"""Limits a process's concurrent calls to a webhook, and how many deliveries it claims ahead."""
 
 import asyncio
 from collections import deque
@@ -11,11 +11,11 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Capacity, Job, JobQueue, LaneSpec
 from msgsvc_core.kernel.clock import Clock
 
-#: Calls to one webhook that a process makes at once (decision 0075: concurrency 8).
+#: Concurrent calls of a process to one webhook (decision 0075: concurrency 8).
 CALLS = 8
 
-#: Seconds of work that are claimed ahead, and deliveries at most. A receiver that takes 10 s for a call
-#: has nothing claimed ahead of it, so what waits for it is in nobody's hands.
+#: Seconds of work that are claimed ahead, and the maximum number of deliveries. For a receiver that takes
+#: 10 s per call nothing is claimed ahead, so that other processes can take what waits.
 AHEAD_S, MOST_AHEAD = 1.0, 400
 
 #: Deliveries of one batch, and batches that may be open: one of each may wait for a slow call, and
@@ -25,9 +25,9 @@ BATCH, BATCHES = 200, 4 * CALLS
 #: What a call counts for in the average of the last ones.
 WEIGHT = 0.1
 
-#: Seconds of an average call from which on a receiver is slow, and between the beginnings of two calls to
-#: slow receivers, whichever they are: those that began together time out together, and hundreds of
-#: connections that are opened at once hold up everybody's.
+#: Average seconds per call from which a receiver counts as slow, and the interval between starts of calls
+#: to slow receivers: calls that start together time out together, and opening hundreds of connections
+#: delays all others.
 SLOW_S, SLOW_PAUSE_S = 1.0, 0.004
 
 #: Milliseconds after which a lane with its hands full is looked at again; it is woken before.
@@ -40,7 +40,7 @@ Attempt = Callable[[Job], Awaitable[None]]
 class Calls:
     """The calls to one webhook from this process; the gate of its lane.
 
-    `slow_turn` waits until one more call to a slow receiver may begin.
+    `slow_turn` waits until one more call to a slow receiver may start.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Calls:
         return min(MOST_AHEAD, round(AHEAD_S * CALLS / max(self._call_s, 0.001)))
 
     def _has_room(self, ahead: int) -> bool:
-        # Half of it at once, for each claim costs a transaction.
+        # Half of it in one claim, because each claim costs a transaction.
         return len(self._in_hand) < CALLS + ahead // 2
 
     @property
@@ -164,7 +164,7 @@ class CallsByLane:
         return calls
 
     async def slow_turn(self) -> None:
-        """Waits until one more call to a slow receiver may begin."""
+        """Waits until one more call to a slow receiver may start."""
         now_s = asyncio.get_running_loop().time()
         at_s = max(now_s, self._slow_at_s + SLOW_PAUSE_S)
         self._slow_at_s = at_s
@@ -172,7 +172,7 @@ class CallsByLane:
             await asyncio.sleep(at_s - now_s)
 
 
-#: What the names of its lanes begin with.
+#: Prefix of its lanes' names.
 LANE = "webhook"
 
 

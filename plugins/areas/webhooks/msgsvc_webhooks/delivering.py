@@ -1,7 +1,7 @@
-"""The attempts of deliveries: a batch of one webhook's at a time, eight calls at once.
+"""Delivery attempts: batches per webhook, with eight concurrent calls.
 
-What a batch needs is loaded together, and what becomes of each delivery goes to the `OutcomeWriter`,
-so that an attempt costs little more than its HTTP call. A batch whose calls are slow holds up no other.
+A batch loads its data together, and outcomes go to the `OutcomeWriter`, so that an attempt costs little
+more than its HTTP call. A batch with slow calls does not delay others.
 """
 
 import asyncio
@@ -117,8 +117,8 @@ class _Batch:
         if self._webhook is None or self._webhook.status != "active":
             return Outcome(self.written, job, delivery)
         if self._secrets is None:
-            # Planned like any failed attempt: the operator may bring the key back, and the journal
-            # tells the project meanwhile.
+            # Retried like any failed attempt: the operator may restore the key, and the journal shows the
+            # error meanwhile.
             now_ms = self._clock.now_ms()
             attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
         else:
@@ -136,16 +136,16 @@ class _Batch:
         return self._loaded_s is not None and self._loop.time() - self._loaded_s < FRESH_S
 
     async def _load(self) -> None:
-        self._webhook, sealed, self._deliveries = await self._db.ask_few(self._ask)
+        self._webhook, sealed, self._deliveries = await self._db.read_inline(self._read)
         self._secrets = None
         with suppress(DecryptionError):
             self._secrets = self._webhooks.unseal(self._webhook_id, sealed)
         self._loaded_s = self._loop.time()
 
-    async def _ask(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
+    async def _read(self, tx: Tx) -> tuple[Webhook | None, list[str], dict[str, Delivery]]:
         now_ms = self._clock.now_ms()
         webhook, sealed = await store.find_with_secrets(
             tx, self._project_id, self._webhook_id, now_ms
         )
         ids = list(self._uncalled.values())
-        return webhook, sealed, await journal.find_many(tx, self._project_id, ids)
+        return webhook, sealed, await journal.get_many(tx, self._project_id, ids)

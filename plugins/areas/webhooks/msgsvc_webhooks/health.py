@@ -22,8 +22,8 @@ DAY_MS = 24 * 3600 * 1000
 #: (decision 0024).
 FAILED_DELIVERIES = 3
 
-#: Share of `disable_after_days` that lies between two that are counted, at least: of five days, one.
-#: What somebody does makes several events, and a receiver that is exchanged refuses all of them at once.
+#: Minimum distance between two counted failures as a share of `disable_after_days`: one day of five. One
+#: action causes several events, and a receiver being replaced refuses all of them.
 APART = 0.2
 
 log = structlog.get_logger(__name__)
@@ -40,8 +40,8 @@ class Called:
 
     @property
     def tells_of_the_receiver(self) -> bool:
-        """What we could not sign does not. Nor does a test that fails: who tries out a receiver that is
-        being built sees it fail."""
+        """Failures to sign do not count, nor do test deliveries: a receiver under construction is expected
+        to fail."""
         if self.delivery.event == TEST:
             return self.verdict in {Verdict.DELIVERED, Verdict.GONE}
         return not self.attempt.is_ours
@@ -59,7 +59,7 @@ class Health:
         self._disables = settings.disable_failing
         self._disable_after_ms = round(settings.disable_after_days * DAY_MS)
 
-    async def note(self, tx: Tx, called: Sequence[Called]) -> None:
+    async def record(self, tx: Tx, called: Sequence[Called]) -> None:
         """Writes what attempts say of their webhooks; nothing for one that works, and did before."""
         by_webhook: dict[tuple[str, str], list[Called]] = {}
         for one in called:
@@ -68,26 +68,26 @@ class Health:
                 by_webhook.setdefault(key, []).append(one)
         # In order, for two transactions that change the same webhooks would wait for each other.
         for key in sorted(by_webhook):
-            await self._note_one(tx, by_webhook[key])
+            await self._record_one(tx, by_webhook[key])
 
-    async def _note_one(self, tx: Tx, called: Sequence[Called]) -> None:
+    async def _record_one(self, tx: Tx, called: Sequence[Called]) -> None:
         by_verdict = {one.verdict: one for one in called}
         last = called[-1]
         if self._disables and (gone := by_verdict.get(Verdict.GONE)):
             now_ms = self._clock.now_ms()
             if await store.disable(tx, gone.webhook, "gone", now_ms):
-                await self._tell_all(tx, gone, "gone")
+                await self._notify_all(tx, gone, "gone")
         elif Verdict.DELIVERED in by_verdict:
             if any(one.webhook.failing_since_ms is not None for one in called):
-                await store.note_success(tx, last.webhook)
+                await store.record_success(tx, last.webhook)
         else:
             if last.webhook.failing_since_ms is None:
-                await store.note_failure(tx, last.webhook, last.attempt.started_at_ms)
+                await store.record_failure(tx, last.webhook, last.attempt.started_at_ms)
             # A hiccup is no reason, after rare failures: deliveries must have come to their end.
             if failed := by_verdict.get(Verdict.FAILED) or by_verdict.get(Verdict.GONE):
-                await self._note_failed(tx, failed)
+                await self._record_failed(tx, failed)
 
-    async def _note_failed(self, tx: Tx, failed: Called) -> None:
+    async def _record_failed(self, tx: Tx, failed: Called) -> None:
         """Counts a delivery that has failed, and disables its webhook if it is one too many."""
         webhook, now_ms = failed.webhook, self._clock.now_ms()
         apart_ms = now_ms - round(self._disable_after_ms * APART)
@@ -106,9 +106,9 @@ class Health:
             failing_since_ms=since_ms,
             failed_deliveries=FAILED_DELIVERIES,
         ):
-            await self._tell_all(tx, failed, "failing")
+            await self._notify_all(tx, failed, "failing")
 
-    async def _tell_all(self, tx: Tx, called: Called, reason: DisabledReason) -> None:
+    async def _notify_all(self, tx: Tx, called: Called, reason: DisabledReason) -> None:
         webhook, attempt = called.webhook, called.attempt
         await self._events.emit(
             tx,
@@ -123,9 +123,9 @@ class Health:
                 "error": attempt.error,
             },
         )
-        tx.on_commit(partial(self._tell, webhook, attempt, reason))
+        tx.on_commit(partial(self._notify, webhook, attempt, reason))
 
-    def _tell(self, webhook: Webhook, attempt: Attempt, reason: DisabledReason) -> None:
+    def _notify(self, webhook: Webhook, attempt: Attempt, reason: DisabledReason) -> None:
         self._metrics.count_disabled(reason)
         # No URL: many carry a token.
         log.error(

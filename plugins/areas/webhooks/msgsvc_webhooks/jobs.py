@@ -34,9 +34,9 @@ class WebhookJobs:
             DELIVER,
             self._deliveries.deliver,
             max_attempts=FAULTS_ALLOWED,
-            on_dead=self.settle_dead,
-            on_retry=self.begin_again,
-            few=True,
+            on_dead=self.finish_dead,
+            on_retry=self.restart,
+            inline=True,
         )
         return [deliver, self._replays.spec, JobSpec("webhooks.purge", self.purge, every_s=3600)]
 
@@ -55,15 +55,15 @@ class WebhookJobs:
         async with ctx.transaction() as tx:
             await self._webhooks.reseal(tx)
 
-    async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
+    async def finish_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""
         delivery = await journal.find(tx, job.project_id or "", job.payload["delivery_id"])
         if delivery is not None and delivery.status == "pending":
-            await journal.end(tx, [delivery], "failed", self._clock.now_ms())
+            await journal.finish(tx, [delivery], "failed", self._clock.now_ms())
 
-    async def begin_again(self, tx: Tx, job: Job) -> None:
+    async def restart(self, tx: Tx, job: Job) -> None:
         """Has the delivery of a dead job wait for it again; refuses where nothing would be sent."""
-        await self._webhooks.begin_again(tx, job)
+        await self._webhooks.restart(tx, job)
 
 
 async def _purge_secrets(ctx: JobContext, now_ms: int) -> None:

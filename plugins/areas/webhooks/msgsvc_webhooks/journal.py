@@ -31,7 +31,7 @@ async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
     return None if row is None else _delivery(row)
 
 
-async def find_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
+async def get_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
     """A project's deliveries by id."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
     statement = f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE project_id = :project_id AND "
@@ -61,7 +61,7 @@ async def list_page(
             # As the index says which rows are in it.
             conditions.append("status <> 'delivered'")
     if query.event is not None:
-        # Of two, those that did not get there are the fewer; SQLite has no statistics to tell.
+        # The failed ones are fewer; SQLite has no statistics that would show it.
         passive = tx.dialect == "sqlite" and query.status not in (None, "delivered")
         conditions.append(f"{'+' if passive else ''}event = :event")
         params["event"] = query.event
@@ -71,7 +71,7 @@ async def list_page(
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE {' AND '.join(conditions)}"
         " ORDER BY delivery_id DESC LIMIT :most",
-        {**params, "most": query.most},
+        {**params, "most": query.fetch_limit},
     )
     return [_delivery(row) for row in rows]
 
@@ -95,7 +95,7 @@ async def of_events(
 _PLAN_ANEW = "step = 0, first_attempt_at_ms = NULL, next_attempt_at_ms = :now_ms"
 
 
-async def begin_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
+async def restart_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
     """Puts a pending delivery, whose job is brought forward, at the beginning of its plan."""
     await tx.execute(
         f"UPDATE webhooks_deliveries SET {_PLAN_ANEW} WHERE {_THIS} AND status = 'pending'",
@@ -103,9 +103,7 @@ async def begin_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> 
     )
 
 
-async def begin_again(
-    tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int
-) -> list[str]:
+async def restart(tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int) -> list[str]:
     """Makes deliveries that have ended pending, at the beginning of their plan, their attempts kept;
     returns the ids of those that had ended."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
@@ -153,8 +151,8 @@ _WRITTEN = (*_KEY, "started", "following")
 
 
 async def record_attempts(tx: Tx, tried: Sequence[Tried], now_ms: int) -> bool:
-    """Writes attempts that have ended, and what has become of their deliveries; False, and nothing to
-    be committed, if somebody else has recorded an attempt of one meanwhile."""
+    """Records finished attempts and their deliveries' new state; False, and do not commit, if an attempt of
+    one has been recorded concurrently."""
     # What many have in common is written once: nearly all are delivered by their first attempt.
     alike: defaultdict[tuple[DeliveryStatus, int, int], list[Tried]] = defaultdict(list)
     for one in tried:
@@ -208,7 +206,9 @@ def _written(one: Tried) -> tuple[str | None, ...]:
     )
 
 
-async def end(tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int) -> None:
+async def finish(
+    tx: Tx, deliveries: Sequence[Delivery], status: DeliveryStatus, now_ms: int
+) -> None:
     """Ends deliveries without a further attempt."""
     if deliveries:
         await tx.execute(

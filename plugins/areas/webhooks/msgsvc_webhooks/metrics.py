@@ -1,4 +1,4 @@
-"""How the attempts of deliveries end, for `/metrics`."""
+"""Metrics of delivery attempts."""
 
 from typing import get_args
 

@@ -50,11 +50,11 @@ class Webhook:
 
 @value_object
 class Attempt:
-    """One HTTP call. `error` says what kept it from ending in a complete 2xx answer.
+    """One HTTP call. `error` says why it did not end in a complete 2xx response.
 
-    `answer` is the beginning of the answer's body. `retry_after_s` is what the receiver asked for,
-    and `forbidden` is set when the guard refused the target; both count at once and are not kept,
-    nor is `is_ours`, for an attempt that failed before anybody was called.
+    `answer` is the start of the response body. `retry_after_s` is the receiver's Retry-After, and
+    `forbidden` is set when the guard refused the target; both are evaluated immediately and not stored, nor
+    is `is_ours`, for an attempt that failed before any call.
     """
 
     started_at_ms: int
@@ -115,9 +115,7 @@ class ReplayBody(RequestModel):
     """What is to be delivered again."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
-    include_delivered: bool = Field(
-        False, description="Deliver those again, too, that have arrived."
-    )
+    include_delivered: bool = Field(False, description="Also redeliver those that were delivered.")
 
 
 class DeliveryQuery(PageQuery):

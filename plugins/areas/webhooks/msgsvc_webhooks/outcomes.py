@@ -1,9 +1,4 @@
-"""What becomes of deliveries, written together for all webhooks whose calls end at the same time.
-
-A transaction of its own for each attempt would cost several times the HTTP call. So while one group is
-being written the next one gathers. If the process dies, the deliveries of the group come again under
-the same ids, as do those whose calls were under way.
-"""
+"""Writes outcomes of deliveries in batches, across webhooks."""
 
 import asyncio
 from collections import Counter, deque
@@ -24,7 +19,7 @@ from msgsvc_webhooks.models import Attempt, Delivery, DeliveryStatus, Webhook
 from msgsvc_webhooks.retries import Verdict, judge, next_attempt
 from msgsvc_webhooks.settings import WebhookSettings
 
-#: Outcomes of one transaction at most.
+#: Maximum number of outcomes per transaction.
 MOST_AT_ONCE = 1000
 
 #: Outcomes that wait while a group is written, from which on PostgreSQL writes another beside it.
@@ -141,7 +136,7 @@ class OutcomeWriter:
                 if len(self._queue) < MOST_AT_ONCE // 2:
                     await asyncio.sleep(max(0.0, began_s + PAUSE_S - loop.time()))
         finally:
-            # Here and not when the task is done: who comes in between would find it still at work.
+            # Here rather than in a done callback: an outcome added in between would see a running task.
             self._tasks.discard(task)
 
     async def _write(self, group: Sequence[Outcome]) -> None:
@@ -159,7 +154,7 @@ class OutcomeWriter:
             for outcome in group:
                 outcome.written.ctx.forget(outcome.job)
                 outcome.written.one()
-            self._tell(group)
+            self._resolve(group)
 
     async def _commit(self, group: Sequence[Outcome]) -> None:
         done = [outcome.job for outcome in group if outcome.next_at_ms is None]
@@ -185,10 +180,10 @@ class OutcomeWriter:
             tried.append(
                 journal.Tried(delivery, attempt, outcome.status, outcome.step, outcome.next_at_ms)
             )
-        await journal.end(tx, cancelled, "cancelled", now_ms)
+        await journal.finish(tx, cancelled, "cancelled", now_ms)
         if not await journal.record_attempts(tx, tried, now_ms):
             raise LeaseLost
-        await self._health.note(
+        await self._health.record(
             tx,
             [
                 Called(outcome.webhook, outcome.delivery, outcome.attempt, outcome.verdict)
@@ -197,7 +192,7 @@ class OutcomeWriter:
             ],
         )
 
-    def _tell(self, group: Sequence[Outcome]) -> None:
+    def _resolve(self, group: Sequence[Outcome]) -> None:
         for verdict, count in Counter(outcome.verdict for outcome in group).items():
             if verdict is not None:
                 self._metrics.count(verdict, count)

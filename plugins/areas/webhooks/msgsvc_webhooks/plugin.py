@@ -1,4 +1,4 @@
-"""The plugin's door: what it adds to a service."""
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +17,8 @@ from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.delivering import Deliveries
+from msgsvc_webhooks.erasure import erase
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
-from msgsvc_webhooks.forgetting import forget
 from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics
@@ -135,4 +135,4 @@ class WebhooksPlugin:
 
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        await forget(self._db, project_id, subscriber_id)
+        await erase(self._db, project_id, subscriber_id)

@@ -32,7 +32,7 @@ class Replays:
     def spec(self) -> JobSpec:
         return JobSpec(REPLAY, self.replay)
 
-    async def begin(
+    async def start(
         self, tx: Tx, project_id: str, webhook_id: str, body: ReplayBody
     ) -> ReplayAnswer:
         """Has the events since `body.since` looked at, in the background.
@@ -40,15 +40,17 @@ class Replays:
         Raises `NotFound`; `Conflict` for a disabled webhook, and while another replay of it runs;
         `ValidationFailed` for a time in the future, before the journal, or of too many events.
         """
-        webhook = await self._webhooks.find_active(tx, project_id, webhook_id)
+        webhook = await self._webhooks.get_active(tx, project_id, webhook_id)
         now_ms = self._clock.now_ms()
         self._check_since(body.since, now_ms)
         most = self._webhooks.settings.replay_events
         count = await self._events.count(
-            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, most=most + 1
+            tx, project_id, webhook.events, since_ms=body.since, until_ms=now_ms, limit=most + 1
         )
         if count > most:
-            raise ValidationFailed(f"since: more than {most} events happened since then")
+            raise ValidationFailed(
+                "more than {limit} events happened since then", field="since", limit=most
+            )
         await tx.lock(f"replay of {webhook_id}")
         if await self._jobs.has_open(tx, REPLAY, webhook_id):
             raise Conflict("a replay of this webhook is under way; wait until it has ended")
@@ -64,11 +66,11 @@ class Replays:
 
     def _check_since(self, since_ms: int, now_ms: int) -> None:
         if since_ms > now_ms:
-            raise ValidationFailed("since: must not be in the future")
+            raise ValidationFailed("must not be in the future", field="since")
         # Older deliveries may be forgotten, and what had arrived would be sent again.
         days = self._webhooks.settings.journal_days
         if since_ms < now_ms - days * DAY_MS:
-            raise ValidationFailed(f"since: must be within the last {days} days")
+            raise ValidationFailed("must be within the last {days} days", field="since", days=days)
 
     async def replay(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Goes through one chunk of events, and leaves the rest to the next job."""
@@ -122,7 +124,7 @@ class Replays:
             for delivery_id in _to_repeat(deliveries, include_delivered=include_delivered)
         ]
         if again:
-            begun = await journal.begin_again(tx, webhook.project_id, again, now_ms)
+            begun = await journal.restart(tx, webhook.project_id, again, now_ms)
             await self._webhooks.enqueue(
                 tx, webhook.project_id, webhook.webhook_id, begun, priority=BULK
             )
@@ -131,7 +133,7 @@ class Replays:
 def _to_repeat(
     deliveries: Sequence[tuple[str, DeliveryStatus]], *, include_delivered: bool
 ) -> list[str]:
-    """Which of one event's deliveries to a webhook begin again: one at most."""
+    """Which of an event's deliveries to a webhook is restarted: at most one."""
     by_status = {status: delivery_id for delivery_id, status in sorted(deliveries)}
     if "pending" in by_status:
         return []

@@ -1,7 +1,4 @@
-"""What an attempt means, and when the next one is due: a quick burst, then a slow ladder.
-
-Decision 0075 has both, and decision 0006 how they combine.
-"""
+"""Classifies attempts and plans retries: a quick burst, then growing intervals."""
 
 import random
 from dataclasses import dataclass
@@ -65,11 +62,11 @@ class NextAttempt:
 def next_attempt(
     step: int, elapsed_s: float, retry_after_s: float | None = None
 ) -> NextAttempt | None:
-    """The attempt that follows a failed one; None when the plan is at its end.
+    """The attempt after a failed one; None at the end of the plan.
 
-    `step` is the plan's step of the failed attempt (0 is the first attempt), `elapsed_s` are the
-    seconds since the first one began. `retry_after_s` puts the next attempt off, at most to the
-    ladder's end. Steps of the ladder that time has overtaken become one.
+    `step` is the plan's step of the failed attempt (0 is the first attempt), `elapsed_s` the seconds since
+    the start of the first one. `retry_after_s` delays the next attempt, at most to the end of the plan.
+    Steps that are overdue are merged into one.
     """
     step += 1
     if step > LAST_STEP:

@@ -28,7 +28,7 @@ router = Router(area="webhooks")
 async def create_webhook(
     ctx: Context, body: CreateWebhookBody, webhooks: Webhooks
 ) -> NewWebhookAnswer:
-    """Adds a webhook, and shows its signing secret this once."""
+    """Creates a webhook and returns its signing secret, once."""
     webhook, secret = await webhooks.create(ctx.tx, ctx.project_id, body)
     return NewWebhookAnswer.with_secret(webhook, secret)
 
@@ -36,7 +36,7 @@ async def create_webhook(
 @router.get("/v1/webhooks", errors=(BadRequest,))
 async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> WebhookList:
     """Lists the project's webhooks, newest first."""
-    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.most)
+    found = await webhooks.page(ctx.tx, ctx.project_id, query.after, query.fetch_limit)
     page, following = query.cut(found, lambda webhook: webhook.webhook_id)
     return WebhookList(
         data=[WebhookAnswer.of(webhook) for webhook in page],
@@ -47,21 +47,21 @@ async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> W
 @router.get("/v1/webhooks/{webhook_id}", errors=(NotFound,))
 async def get_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> WebhookAnswer:
     """Shows one webhook, without its secret."""
-    return WebhookAnswer.of(await webhooks.find(ctx.tx, ctx.project_id, webhook_id))
+    return WebhookAnswer.of(await webhooks.get(ctx.tx, ctx.project_id, webhook_id))
 
 
 @router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
 async def update_webhook(
     ctx: Context, webhook_id: str, body: UpdateWebhookBody, webhooks: Webhooks
 ) -> WebhookAnswer:
-    """Changes a webhook. A disabled one gets nothing: what is on its way to it is cancelled."""
+    """Changes a webhook. Disabling it cancels pending deliveries."""
     webhook = await webhooks.update(ctx.tx, ctx.project_id, webhook_id, body)
     return WebhookAnswer.of(webhook)
 
 
 @router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,), audited=True)
 async def delete_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> None:
-    """Removes a webhook and its secret; what is on its way to it is cancelled."""
+    """Deletes a webhook and its secret, and cancels pending deliveries."""
     await webhooks.delete(ctx.tx, ctx.project_id, webhook_id)
 
 
@@ -69,7 +69,7 @@ async def delete_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> N
 async def rotate_webhook_secret(
     ctx: Context, webhook_id: str, webhooks: Webhooks
 ) -> RotatedSecretAnswer:
-    """Makes a new signing secret, shown this once. For 24 hours the old one signs as well."""
+    """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours."""
     secret, until_ms = await webhooks.rotate_secret(ctx.tx, ctx.project_id, webhook_id)
     return RotatedSecretAnswer(
         webhook_id=webhook_id, secret=secret, old_secret_valid_until=to_rfc3339(until_ms)
@@ -83,7 +83,7 @@ async def rotate_webhook_secret(
     errors=(Conflict, NotFound),
 )
 async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> DeliveryAnswer:
-    """Sends a signed `webhook.test` to a webhook now, whatever events it names.
+    """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
     It is tried once; `GET /v1/webhooks/deliveries/{delivery_id}` shows what came of it.
     """
@@ -100,20 +100,20 @@ async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks
 async def replay_webhook(
     ctx: Context, webhook_id: str, body: ReplayBody, replays: Replays
 ) -> ReplayAnswer:
-    """Delivers events again that happened since a time and have not arrived.
+    """Redelivers events since a time that were not delivered.
 
     Of the events that the webhook wants now, those that were never on their way to it get a delivery,
     and deliveries that failed or were cancelled begin again under their id. It is done in the
     background, behind what happens meanwhile; `events` says how many are looked at.
     """
-    return await replays.begin(ctx.tx, ctx.project_id, webhook_id, body)
+    return await replays.start(ctx.tx, ctx.project_id, webhook_id, body)
 
 
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
 async def list_webhook_deliveries(
     ctx: Context, webhook_id: str, query: DeliveryQuery, webhooks: Webhooks
 ) -> DeliveryList:
-    """Lists what was sent to a webhook, newest first, with every attempt and its answer."""
+    """Lists the deliveries of a webhook, newest first, with every attempt and its response."""
     found = await webhooks.deliveries(ctx.tx, ctx.project_id, webhook_id, query)
     page, following = query.cut(found, lambda entry: entry[0].delivery_id)
     return DeliveryList(
@@ -126,7 +126,7 @@ async def list_webhook_deliveries(
 async def get_webhook_delivery(
     ctx: Context, delivery_id: str, webhooks: Webhooks
 ) -> DeliveryAnswer:
-    """Shows one delivery, with every attempt and its answer."""
+    """Shows one delivery, with every attempt and its response."""
     delivery, attempts = await webhooks.delivery(ctx.tx, ctx.project_id, delivery_id)
     return DeliveryAnswer.of(delivery, attempts)
 
@@ -140,7 +140,7 @@ async def get_webhook_delivery(
 async def redeliver_webhook_delivery(
     ctx: Context, delivery_id: str, webhooks: Webhooks
 ) -> DeliveryAnswer:
-    """Delivers once more what was delivered, failed or cancelled; or at once what waits to be retried.
+    """Redelivers a delivery; one that waits for a retry is attempted at once.
 
     It has the same delivery id and body, a fresh signature, and all of the retry plan before it.
     """

@@ -119,7 +119,7 @@ class Sender:
         self._check_url(url)
         body = delivery.body.encode()
         headers = self._headers(delivery, body, secrets)
-        with self._deadlines.within(self._settings.attempt_timeout_s):
+        with self._deadlines.timeout(self._settings.attempt_timeout_s):
             async with self._session.post(
                 url, data=body, headers=headers, allow_redirects=False
             ) as response:
@@ -160,8 +160,8 @@ def _status_error(status: int | None) -> str | None:
 
 
 def _refusal(failure: Exception) -> ForbiddenTarget | None:
-    """The guard's reason, if it was the guard that kept us from connecting. A name that leads to our own
-    network is told, and tried again, as one that nobody knows."""
+    """The guard's reason, if the guard refused the connection. A name that resolves to our own network is
+    reported, and retried, like an unknown one."""
     reason = failure.os_error if isinstance(failure, ClientConnectorError) else failure
     if isinstance(reason, NoPublicHost):
         return None

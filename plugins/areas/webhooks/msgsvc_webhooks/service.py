@@ -39,14 +39,15 @@ Logged = tuple[Delivery, list[Attempt]]
 #: Milliseconds for which a replaced secret still signs (decision 0075: 24 hours).
 OLD_SECRET_MS = 24 * 3600 * 1000
 
-#: Secrets that sign at once. Each adds a `v1=` to a header, and headers have limits everywhere.
+#: Maximum number of active signing secrets. Each adds a `v1=` to a header, and header size is limited
+#: everywhere.
 MAX_VALID_SECRETS = 5
 
 
 class Webhooks:
-    """What the plugin offers in process: `service.get(Webhooks)`.
+    """The plugin's in-process API: `service.get(Webhooks)`.
 
-    `header_prefix` is what the names of its headers begin with.
+    `header_prefix` is the prefix of its header names.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Webhooks:
         self._opening = asyncio.Lock()
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
-        """An attempt to deliver, as `Sender.send` makes it; with the first one begins its pool."""
+        """One delivery attempt, as `Sender.send` makes it; the first one opens its connection pool."""
         sender = self._sender or await self._open_sender()
         return await sender.send(url, delivery, secrets)
 
@@ -100,7 +101,7 @@ class Webhooks:
         await tx.lock(f"webhooks of {project_id}")
         limit = self.settings.endpoints_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict(f"a project has at most {limit} webhooks; delete one first")
+            raise Conflict("a project has at most {limit} webhooks; delete one first", limit=limit)
         now_ms = self._clock.now_ms()
         webhook = Webhook(
             project_id=project_id,
@@ -115,7 +116,7 @@ class Webhooks:
         await store.insert(tx, webhook)
         return webhook, await self._add_secret(tx, project_id, webhook.webhook_id)
 
-    async def find(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+    async def get(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
         """Raises `NotFound`, for another project's id as well."""
         webhook = await store.find(tx, project_id, webhook_id)
         if webhook is None:
@@ -136,12 +137,12 @@ class Webhooks:
         if "events" in changes:
             changes["events"] = self._known_events(changes["events"])
         if "url" in changes or "status" in changes:
-            # What was seen of it until now tells nothing of what it is from now on.
+            # Its record so far says nothing about the new receiver.
             changes |= {"failing_since_ms": None, "disabled_reason": None}
         now_ms = self._clock.now_ms()
         if not await store.update(tx, project_id, webhook_id, changes, now_ms):
             raise _not_found(webhook_id)
-        return await self.find(tx, project_id, webhook_id)
+        return await self.get(tx, project_id, webhook_id)
 
     async def delete(self, tx: Tx, project_id: str, webhook_id: str) -> None:
         """Removes a webhook; what is on its way to it is cancelled. Raises `NotFound`."""
@@ -160,7 +161,8 @@ class Webhooks:
         valid = await store.valid_secrets(tx, project_id, webhook_id, now_ms)
         if len(valid) >= MAX_VALID_SECRETS:
             raise Conflict(
-                f"the webhook has {len(valid)} valid secrets; wait until an old one has ended"
+                "the webhook has {count} valid secrets; wait until an old one has ended",
+                count=len(valid),
             )
         until_ms = now_ms + OLD_SECRET_MS
         await store.expire_secrets(tx, project_id, webhook_id, now_ms=now_ms, until_ms=until_ms)
@@ -177,7 +179,8 @@ class Webhooks:
             try:
                 renewed = self._secrets.renewed(sealed, _row(webhook_id))
             except DecryptionError:
-                # Every delivery that needs it tells; and it can be read again if the key comes back.
+                # Reported by every delivery that needs it; and it can be read again if the key is
+                # restored.
                 continue
             if renewed is not None:
                 await store.reseal(tx, project_id, secret_id, sealed, renewed)
@@ -189,14 +192,14 @@ class Webhooks:
 
         Raises `NotFound`.
         """
-        await self.find(tx, project_id, webhook_id)
+        await self.get(tx, project_id, webhook_id)
         return await self._logged(tx, await journal.list_page(tx, project_id, webhook_id, query))
 
     async def delivery(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
         """One delivery with its attempts. Raises `NotFound`."""
         delivery = await journal.find(tx, project_id, delivery_id)
         if delivery is None:
-            raise NotFound(f"there is no delivery {delivery_id!r}")
+            raise NotFound("there is no delivery {delivery_id!r}", delivery_id=delivery_id)
         [logged] = await self._logged(tx, [delivery])
         return logged
 
@@ -212,35 +215,34 @@ class Webhooks:
 
         Raises `NotFound`, and `Conflict` for a disabled webhook.
         """
-        webhook = await self.find_active(tx, project_id, webhook_id)
+        webhook = await self.get_active(tx, project_id, webhook_id)
         now_ms = self._clock.now_ms()
         fields = WebhookTest(webhook_id=webhook_id)
         data = {"occurred_at": to_rfc3339(now_ms), **fields.to_data()}
         event = Event(new_id("evt"), project_id, TEST, data, now_ms)
-        # Somebody waits for what comes of it; a retry tomorrow would help nobody.
+        # The user waits for the result; a retry tomorrow would not help.
         delivery = new_delivery(webhook, event, body_of(event), now_ms, step=LAST_STEP)
         await self.queue(tx, [delivery], priority=URGENT)
         return delivery
 
     async def redeliver(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
-        """The delivery, which begins its plan anew under the same id: also one that failed and waits for
-        its next attempt.
+        """Restarts a delivery's retry plan under the same id, also for one that waits for its next attempt.
 
-        Raises `NotFound`, and `Conflict` while it is tried, or if its webhook is disabled or deleted.
+        Raises `NotFound`, and `Conflict` during an attempt, or if its webhook is disabled or deleted.
         """
         delivery, attempts = await self.delivery(tx, project_id, delivery_id)
         await self._check_receiver(tx, delivery)
         now_ms = self._clock.now_ms()
         job = _job(project_id, delivery.webhook_id, delivery_id, NORMAL)
         if await self._jobs.bring_forward(tx, job):
-            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
-        elif await journal.begin_again(tx, project_id, [delivery_id], now_ms):
+            await journal.restart_plan(tx, project_id, delivery_id, now_ms)
+        elif await journal.restart(tx, project_id, [delivery_id], now_ms):
             await self._jobs.enqueue(tx, job)
         else:
             raise Conflict("the delivery is being tried, or about to be")
         return (await self.delivery(tx, project_id, delivery_id))[0], attempts
 
-    async def begin_again(self, tx: Tx, job: Job) -> None:
+    async def restart(self, tx: Tx, job: Job) -> None:
         """Puts the delivery of a job that has failed for good at the beginning of its plan.
 
         Raises `Conflict` if the delivery is not kept any more, has arrived or is tried by another job,
@@ -249,26 +251,26 @@ class Webhooks:
         project_id, delivery_id = job.project_id or "", job.payload["delivery_id"]
         delivery = await journal.find(tx, project_id, delivery_id)
         if delivery is None:
-            raise Conflict("its delivery is not kept any more; discard this job")
+            raise Conflict("its delivery is no longer kept; discard this job")
         if delivery.status == "delivered":
-            raise Conflict("its delivery has arrived meanwhile; discard this job")
+            raise Conflict("its delivery has succeeded in the meantime; discard this job")
         await self._check_receiver(tx, delivery)
         if delivery.status == "pending" and await inspection.has_open_twin(tx, job):
             # By the project's own redelivery.
             raise Conflict("the delivery is being tried, or about to be")
         now_ms = self._clock.now_ms()
-        if not await journal.begin_again(tx, project_id, [delivery_id], now_ms):
-            await journal.begin_plan(tx, project_id, delivery_id, now_ms)
+        if not await journal.restart(tx, project_id, [delivery_id], now_ms):
+            await journal.restart_plan(tx, project_id, delivery_id, now_ms)
 
     async def _check_receiver(self, tx: Tx, delivery: Delivery) -> None:
         """Raises `Conflict` for a webhook that is disabled or deleted."""
         if await store.find(tx, delivery.project_id, delivery.webhook_id) is None:
             raise Conflict("the webhook of this delivery was deleted")
-        await self.find_active(tx, delivery.project_id, delivery.webhook_id)
+        await self.get_active(tx, delivery.project_id, delivery.webhook_id)
 
-    async def find_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
+    async def get_active(self, tx: Tx, project_id: str, webhook_id: str) -> Webhook:
         """Raises `NotFound`, and `Conflict` for a disabled webhook."""
-        webhook = await self.find(tx, project_id, webhook_id)
+        webhook = await self.get(tx, project_id, webhook_id)
         if webhook.status != "active":
             raise Conflict("the webhook is disabled; set its status to active first")
         return webhook
@@ -332,22 +334,29 @@ class Webhooks:
         try:
             self._guard.check_url(url)
         except ForbiddenTarget as error:
-            how = error.allowed_by
-            hint = f" (the operator allows it by {how} in [webhooks])" if how else ""
-            raise InvalidUrl(f"url: {error.reason}{hint}") from None
+            if error.allowed_by is None:
+                raise InvalidUrl.because(error, field="url") from None
+            refusal = InvalidUrl.because(error).said_as(
+                "{reason} (the operator allows it by {setting} in [webhooks])",
+                field="url",
+                setting=error.allowed_by,
+            )
+            raise refusal from None
 
     def _known_events(self, names: Sequence[str]) -> tuple[str, ...]:
         """`names` without repetitions."""
         for number, name in enumerate(names):
             if name not in self._events.catalogue:
+                field, plugin = f"events[{number}]", self._events.unloaded.get(name)
+                if plugin is None:
+                    raise ValidationFailed("there is no event {name!r}", field=field, name=name)
                 raise ValidationFailed(
-                    f"events[{number}]: there is no event {name!r}{self._why(name)}"
+                    "there is no event {name!r}: its plugin {plugin!r} is installed, but not loaded",
+                    field=field,
+                    name=name,
+                    plugin=plugin,
                 )
         return tuple(dict.fromkeys(names))
-
-    def _why(self, name: str) -> str:
-        plugin = self._events.unloaded.get(name)
-        return f": its plugin {plugin!r} is installed, but not loaded" if plugin else ""
 
 
 def _row(webhook_id: str) -> tuple[str, str]:
@@ -367,7 +376,7 @@ def body_of(event: Event) -> str:
 def new_delivery(
     webhook: Webhook, event: Event, body: str, now_ms: int, *, step: int = 0
 ) -> Delivery:
-    """A delivery that is to be tried at once, as that step of the retry plan."""
+    """A delivery that is due now, at that step of the retry plan."""
     return Delivery(
         project_id=webhook.project_id,
         delivery_id=new_id("whd"),
@@ -396,4 +405,4 @@ def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> N
 
 
 def _not_found(webhook_id: str) -> NotFound:
-    return NotFound(f"there is no webhook {webhook_id!r}")
+    return NotFound("there is no webhook {webhook_id!r}", webhook_id=webhook_id)

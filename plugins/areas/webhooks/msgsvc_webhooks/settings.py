@@ -26,8 +26,8 @@ class WebhookSettings(Section):
     # Decision 0075.
     retry_timeouts_and_throttling: bool = Field(
         False,
-        description="Try again after 408, 425 and 429 too; otherwise they end a delivery, as any 4xx"
-        " does.",
+        description="Also retry after 408, 425 and 429; otherwise they end a delivery, as any 4xx "
+        "does.",
     )
     # Decision 0075.
     disable_failing: bool = Field(
@@ -36,7 +36,7 @@ class WebhookSettings(Section):
         " `disable_after_days`; otherwise only its project does.",
     )
     disable_after_days: float = Field(
-        5.0, gt=0, description="Days without a success after which a failing webhook is disabled."
+        5.0, gt=0, description="Days without a success before a failing webhook is disabled."
     )
     replay_events: int = Field(
         50_000, ge=1, description="Events that one replay goes through at most."

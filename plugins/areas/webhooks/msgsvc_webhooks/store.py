@@ -107,7 +107,7 @@ async def update(
     return bool(changed)
 
 
-async def note_success(tx: Tx, webhook: Webhook) -> None:
+async def record_success(tx: Tx, webhook: Webhook) -> None:
     """Ends a time of failures."""
     await tx.execute(
         f"UPDATE webhooks_endpoints SET failing_since_ms = NULL WHERE {_CALLED}",
@@ -115,8 +115,8 @@ async def note_success(tx: Tx, webhook: Webhook) -> None:
     )
 
 
-async def note_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
-    """Begins a time of failures, unless it has begun; no delivery has failed in it yet."""
+async def record_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
+    """Starts a failure period, unless one has started; no failed delivery is counted in it yet."""
     await tx.execute(
         "UPDATE webhooks_endpoints SET failing_since_ms = :now_ms, failed_deliveries = 0,"
         " failed_delivery_at_ms = NULL"

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from msgsvc_core.jobs import Job
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled, until
-from msgsvc_core.testing.runners import ServiceWithWorker
+from msgsvc_devkit import FakeClock, settled, until
+from msgsvc_devkit.runners import ServiceWithWorker
 from msgsvc_webhooks import delivering
 from msgsvc_webhooks.calls import CALLS, MOST_AHEAD, SLOW_PAUSE_S, Calls, CallsByLane
 from plugins.areas.webhooks.tests.conftest import PATIENT

@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_webhooks.service import DELIVER
 
 MakeService = Callable[..., Awaitable[Service]]
@@ -125,7 +125,7 @@ async def _redeliver(client: Any, _webhook: Any, delivery: Any) -> None:
     [
         (_disable, "set its status to active first"),
         (_delete, "the webhook of this delivery was deleted"),
-        (_redeliver, "its delivery has arrived meanwhile"),
+        (_redeliver, "its delivery has succeeded in the meantime"),
     ],
 )
 async def test_a_dead_job_that_would_send_nothing_new_is_not_retried(
@@ -179,7 +179,7 @@ async def test_a_dead_job_whose_delivery_is_forgotten_is_not_retried(
         await tx.execute("UPDATE core_jobs SET state = 'dead'")
         await tx.execute("DELETE FROM webhooks_deliveries")
 
-    with pytest.raises(ApiError, match="its delivery is not kept any more"):
+    with pytest.raises(ApiError, match="its delivery is no longer kept"):
         await retry(service)
 
 

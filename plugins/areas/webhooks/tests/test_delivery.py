@@ -9,7 +9,7 @@ import structlog
 
 from msgsvc_core.security.signing import verify
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
+from msgsvc_devkit import settled, until
 from plugins.areas.webhooks.tests.conftest import PATIENT
 
 

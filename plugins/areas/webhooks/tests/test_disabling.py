@@ -9,7 +9,7 @@ import structlog
 from aiohttp import web
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
+from msgsvc_devkit import settled, until
 
 DAY_S = 86400
 

@@ -6,7 +6,7 @@ import httpx2
 
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
 
 #: A name that stands in no text of ours.
 NAME = "Zephyrine"

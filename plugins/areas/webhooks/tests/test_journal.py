@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 
 async def test_journal_shows_a_delivery_and_its_attempt(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_webhooks.settings import WebhookSettings
 
 LETTER = {"retry_timeouts_and_throttling": False, "disable_failing": False}

@@ -3,7 +3,7 @@
 from typing import Any
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 
 
 def counted(service: Service) -> dict[str, float | None]:

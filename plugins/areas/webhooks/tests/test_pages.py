@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from msgsvc_core.testing import settled
-from msgsvc_dashboard.testing import visitor
+from msgsvc_devkit import settled
+from msgsvc_devkit.dashboard import visitor
 
 WITH_DASHBOARD = {"core": {"plugins": ("dashboard",)}}
 
@@ -68,8 +68,8 @@ async def test_what_waits_to_be_retried_is_tried_now(
     tried = await owner.post(f"{delivery}/redeliver")
     await settled(service)
 
-    assert "Try now" in waiting.text
-    assert "Try now" not in looked_at.text
+    assert "Retry now" in waiting.text
+    assert "Retry now" not in looked_at.text
     assert tried.status_code == 303
     assert "Delivered" in (await owner.get(delivery)).text
 
@@ -120,7 +120,7 @@ async def test_a_webhook_is_changed_switched_off_and_deleted(
         receiver.received[0].headers["X-Service-Delivery-Id"]
     )
     assert "whsec_" in rotated.text
-    assert "Switched off" in shown.text
+    assert "Disabled" in shown.text
     assert "subscription.created" in shown.text
     assert refused.status_code == 409
     assert deleted.headers["location"].endswith("/webhooks")

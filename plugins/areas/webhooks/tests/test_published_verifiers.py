@@ -14,9 +14,9 @@ import stripe
 
 from msgsvc_core.security.signing import InvalidWebhook, open_webhook, verify_standard
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.webhooks import ReceivedRequest, WebhookReceiver
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.webhooks import ReceivedRequest, WebhookReceiver
 
 #: Seconds for which a replaced secret still signs (decision 0075).
 DAY_S = 24 * 3600

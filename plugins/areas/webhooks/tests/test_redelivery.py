@@ -7,7 +7,7 @@ import pytest
 
 from msgsvc_core.security.signing import verify
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
 from msgsvc_webhooks import replays
 
 

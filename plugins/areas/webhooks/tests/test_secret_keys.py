@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from msgsvc_core.security import verify
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 from msgsvc_webhooks import plugin
 
 NEW_KEY = "another-key-for-tests-only-another-key"

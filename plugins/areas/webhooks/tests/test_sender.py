@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.security import lookups
+from msgsvc_core.security import dns
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.signing import new_secret, verify
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_webhooks.models import Attempt, Delivery
 from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings
@@ -257,10 +257,10 @@ async def test_address_that_is_not_public_is_never_connected_to(send: Sending, r
 async def test_name_that_leads_to_a_private_address_is_never_connected_to(
     send: Sending, receiver: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    def ask(_host: str, port: int, _family: socket.AddressFamily) -> lookups.Found:
+    def ask(_host: str, port: int, _family: socket.AddressFamily) -> dns.Found:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(lookups, "ask_system", ask)
+    monkeypatch.setattr(dns, "query_system", ask)
     url = receiver.url.replace("127.0.0.1", "hooks.example.com")
 
     attempt = await send(url, cidrs=())

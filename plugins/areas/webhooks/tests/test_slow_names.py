@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
 from plugins.areas.webhooks.tests.conftest import PATIENT
 
 #: Webhooks of the project whose names are slow: more than all threads for lookups.

@@ -157,7 +157,7 @@ class MaxChannel(Channel):
         await self._unsubscribe(keep=url)
 
     async def check_webhook(self, url: str) -> WebhookHealth:
-        # What became of its calls MAX tells nobody, but it gives up an address that takes none for hours.
+        # MAX does not report the outcome of its calls, but drops a webhook that fails for hours.
         found = await self._client.subscriptions()
         if url in found:
             return WebhookHealth(ok=True)
@@ -194,8 +194,8 @@ class MaxChannel(Channel):
         known = isinstance(marker, int) and not isinstance(marker, bool)
         return Polled(tuple(read_updates(found, self.key)), str(marker) if known else cursor)
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
-        await files.fetch(self._client, file_ref, into, most_bytes)
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        await files.fetch(self._client, file_ref, into, max_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return read_init_data(init_data, self._token.get_secret_value())

@@ -60,7 +60,7 @@ class MaxClient:
 
     async def send(self, chat_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The message as it was made (schema: SendMessageResult)."""
-        return await self._ask("POST", "/messages", {"chat_id": chat_id}, body)
+        return await self._request("POST", "/messages", {"chat_id": chat_id}, body)
 
     async def message(self, message_id: str) -> dict[str, Any]:
         """A message of the bot (schema: Message)."""
@@ -148,9 +148,9 @@ class MaxClient:
     ) -> dict[str, Any]:
         """Any call but `send`."""
         with _harmless_again():
-            return await self._ask(method, path, params, body, timeout_s)
+            return await self._request(method, path, params, body, timeout_s)
 
-    async def _ask(
+    async def _request(
         self,
         method: str,
         path: str,

@@ -1,7 +1,7 @@
-"""What the platform's answers mean: an object, or one of the seven reasons.
+"""Maps the platform's errors to the seven delivery reasons.
 
-The schema names the statuses and says that an error has a `code` and a `message`; it lists few codes.
-The others are those that bots meet (docs/decisions/0017).
+The schema lists the statuses and says that an error has a `code` and a `message`; it lists few codes. The
+others were observed in practice (docs/decisions/0017).
 """
 
 import json

@@ -1,8 +1,4 @@
-"""Who opened the bot's mini app, from the data that the platform signs with the bot's token.
-
-dev.max.ru, "Validating data" of mini apps: the fields without `hash`, as `key=value` lines in
-alphabetical order, under a key that is made of the token.
-"""
+"""Verifies mini app data, which the platform signs with the bot's token."""
 
 import hashlib
 import hmac

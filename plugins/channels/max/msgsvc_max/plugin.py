@@ -1,4 +1,4 @@
-"""The plugin's door: which hooks the MAX messenger implements."""
+"""Hook implementations of the MAX channel."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the configuration can say of a bot: `[channels.<name>]` with `plugin = "max"`."""
+"""Settings of a bot: `[channels.<name>]` with `plugin = "max"`."""
 
 import re
 from typing import Literal
@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, FilePath, SecretStr, field_validator
 
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: Where the Bot API is (the platform's schema of 2026-07-01, `servers`; `platform-api.max.ru` was its
 #: address until then).
@@ -27,7 +28,7 @@ class MaxSettings(Section):
     # A token that is refused would otherwise stand in the error's traceback.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    token: SecretStr = Field(description="The bot's token, as the platform for partners shows it.")
+    token: SecretStr = Field(description="The bot's token, from the partner platform.")
     receiving: Literal["poll", "webhook"] = Field(
         "poll",
         description="How updates come: `poll` asks the platform; `webhook` has it call"
@@ -48,10 +49,10 @@ class MaxSettings(Section):
         description="Whether the bot's menu of commands is filled; `false` leaves it as it is.",
     )
     per_bot_s: float | None = Field(
-        PER_BOT_S, gt=0, description="Messages a second of this bot; the platform takes 30."
+        PER_BOT_S, gt=0, description="Messages per second of this bot; the platform allows 30."
     )
     per_chat_s: float | None = Field(
-        PER_CHAT_S, gt=0, description="Messages a second in one chat; the platform takes 2."
+        PER_CHAT_S, gt=0, description="Messages per second per chat; the platform allows 2."
     )
 
     @field_validator("token")
@@ -59,7 +60,7 @@ class MaxSettings(Section):
     def _fits_a_header(cls, token: SecretStr) -> SecretStr:
         # Anything else would fail in every call, with the token in the error's text.
         if not re.fullmatch(r"[!-~]+", token.get_secret_value()):
-            raise ValueError("must be the token alone, without spaces")
+            raise InvalidValue("must be the token alone, without spaces")
         return token
 
     @field_validator("proxy")
@@ -68,5 +69,5 @@ class MaxSettings(Section):
         if proxy is not None and not re.fullmatch(
             r"https?://[^\s/?#]+/?", proxy.get_secret_value()
         ):
-            raise ValueError("must be http:// or https:// with a host")
+            raise InvalidValue("must be http:// or https:// with a host")
         return proxy

@@ -1,4 +1,4 @@
-"""Reads what the platform tells the bot (schema: Update)."""
+"""Parses the platform's updates (schema: Update)."""
 
 import hashlib
 import json
@@ -107,7 +107,7 @@ def _edited(fields: Mapping[str, Any]) -> Update | None:
 
 
 def _said(fields: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What messages and their changes have in common; None for those that nobody told the bot."""
+    """Common fields of messages and edits; None for messages that were not sent to the bot."""
     recipient = _object(message.get("recipient"), "message.recipient")
     sender = message.get("sender")
     # In a group or channel the bot is no partner in conversation, and its own messages are no news.

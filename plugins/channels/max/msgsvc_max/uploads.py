@@ -12,8 +12,8 @@ from msgsvc_max.client import MaxClient
 #: Our types of media in the platform's words (schema: UploadType).
 UPLOAD_TYPES = {"image": "image", "video": "video", "document": "file"}
 
-#: For how long a file is taken to be what it was, and for how many: a broadcast sends one to many,
-#: and a message that waits for a large video must not begin anew at every try.
+#: How long an uploaded file is reused, and how many are remembered: a broadcast sends one file to many,
+#: and a message waiting for a large video must not upload it again on every retry.
 KEPT_S, KEPT = 600, 200
 
 _Key = tuple[str, str, str | None]
@@ -26,7 +26,7 @@ class _Uploaded:
 
 
 class Uploads:
-    """Tokens of one bot's files. Those who ask for the same file at once share one upload."""
+    """Upload tokens of one bot's files. Concurrent requests for the same file share one upload."""
 
     def __init__(self, *, clock: Clock, media: MediaSource, client: MaxClient) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class Uploads:
             async with turn:
                 known = self._known.get(key)
                 if known is None or known.until_ms <= self._clock.monotonic_ms():
-                    known = self._keep(key, await self._upload(media))
+                    known = self._store(key, await self._upload(media))
                 return known.token
         finally:
             if not turn.locked():
@@ -53,7 +53,7 @@ class Uploads:
         async with self._media.fetch(media) as found:
             return await self._client.upload(UPLOAD_TYPES[media.type], found.file, found.filename)
 
-    def _keep(self, key: _Key, token: str) -> _Uploaded:
+    def _store(self, key: _Key, token: str) -> _Uploaded:
         self._known.pop(key, None)
         if len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]

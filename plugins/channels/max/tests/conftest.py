@@ -17,11 +17,11 @@ from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, until
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit import FakeClock, until
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.platforms.max import FakeMax, Person
 from msgsvc_max import plugin
 from msgsvc_max.channel import MaxChannel
-from msgsvc_max.testing import FakeMax, Person
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 MP4 = b"\0\0\0\x18ftypmp42" + b"\0" * 32

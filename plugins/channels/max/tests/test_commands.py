@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.testing import until
-from msgsvc_max.testing import FakeMax, Person
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.max import FakeMax, Person
 
 from .conftest import SETUPS, Shop
 
@@ -71,7 +71,7 @@ async def test_a_person_chooses_a_language_and_is_answered_in_it(shop: Shop, bor
     await boris.write("/lang")
     await boris.wait_for(button="English")
     await boris.press("English")
-    await boris.wait_for("From now on you are written to in English.")
+    await boris.wait_for("You will now get messages in English.")
 
     await boris.write("/stop")
 

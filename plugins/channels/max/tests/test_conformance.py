@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason
-from msgsvc_core.testing import (
+from msgsvc_devkit import (
     ChannelContract,
     Fault,
     Messenger,
@@ -14,10 +14,10 @@ from msgsvc_core.testing import (
     Shown,
     cannot,
 )
+from msgsvc_devkit.platforms.max import FakeMax, Refused
+from msgsvc_devkit.platforms.max.faults import Break
+from msgsvc_devkit.platforms.max.people import Kind
 from msgsvc_max import plugin
-from msgsvc_max.testing import FakeMax, Refused
-from msgsvc_max.testing.faults import Break
-from msgsvc_max.testing.people import Kind
 
 #: The refusals in the platform's words.
 REFUSALS = {

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from msgsvc_max.testing.api import application
+from msgsvc_devkit.platforms.max.api import application
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing import until
-from msgsvc_max.testing import FakeMax, Person
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.max import FakeMax, Person
 
 from .conftest import SETUPS, MediaHost, Shop
 

@@ -8,9 +8,9 @@ import pytest
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.channels.http import PlatformAnswer
 from msgsvc_core.kernel.json import to_json
+from msgsvc_devkit.platforms.max import Refused
 from msgsvc_max import channel as channel_module
 from msgsvc_max.failures import MaxRefusal, read_answer, to_refusal
-from msgsvc_max.testing import Refused
 
 from .conftest import failure_of, send_to
 

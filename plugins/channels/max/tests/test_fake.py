@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from msgsvc_max.testing import FakeMax, Faults, Person, Refused
+from msgsvc_devkit.platforms.max import FakeMax, Faults, Person, Refused
 
 TEXT = {"text": "Hello"}
 
@@ -237,7 +237,7 @@ def test_it_runs_by_hand() -> None:
     commands = "start auth_1\nwrite Hello\npress Yes\nopen nowhere\nblock\nwhat?\nquit\n"
 
     ended = subprocess.run(
-        [sys.executable, "-m", "msgsvc_max.testing", "--port", "0"],
+        [sys.executable, "-m", "msgsvc_devkit.platforms.max", "--port", "0"],
         input=commands,
         capture_output=True,
         text=True,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from msgsvc_core.channels import Button, Media, Reason
-from msgsvc_max.testing import Refused
+from msgsvc_devkit.platforms.max import Refused
 from msgsvc_max.uploads import KEPT_S
 
 from .conftest import MP4, PDF, PNG, failure_of, send_to

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from msgsvc_core.channels import Button, Format, Media, OutgoingMessage
 from msgsvc_core.content.markup import to_spans, utf16_length
+from msgsvc_devkit.platforms.max.markup import read_text
 from msgsvc_max.formatting import problem_of, text_fields
-from msgsvc_max.testing.markup import read_text
 
 from .conftest import send_to
 

@@ -10,7 +10,7 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
-from msgsvc_max.testing import Refused
+from msgsvc_devkit.platforms.max import Refused
 
 from .conftest import failure_of, send_to
 

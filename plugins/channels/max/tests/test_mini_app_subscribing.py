@@ -5,10 +5,10 @@ import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled, until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.max import FakeMax, Person
 from msgsvc_max import plugin
-from msgsvc_max.testing import FakeMax, Person
 
 from .conftest import MEDIA
 

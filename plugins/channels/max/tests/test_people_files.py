@@ -16,12 +16,12 @@ from msgsvc_core.channels import (
     Started,
 )
 from msgsvc_core.security import OutboundGuard
+from msgsvc_devkit.platforms.max import FakeMax
+from msgsvc_devkit.platforms.max.people import Person
 from msgsvc_max.channel import MaxChannel
 from msgsvc_max.client import MaxClient
 from msgsvc_max.files import files_of
 from msgsvc_max.settings import MaxSettings
-from msgsvc_max.testing import FakeMax
-from msgsvc_max.testing.people import Person
 from plugins.channels.max.tests.conftest import PNG, MediaHost
 
 

@@ -13,9 +13,9 @@ from msgsvc_core.channels import (
     WebhookCall,
 )
 from msgsvc_core.kernel.json import to_json
-from msgsvc_core.testing import until
-from msgsvc_max.testing import Refused
-from msgsvc_max.testing.updates import Subscription
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.max import Refused
+from msgsvc_devkit.platforms.max.updates import Subscription
 
 from .conftest import failure_of, send_to
 

@@ -7,11 +7,11 @@ import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.max import FakeMax, Refused
+from msgsvc_devkit.platforms.max.updates import Subscription
 from msgsvc_max import plugin
-from msgsvc_max.testing import FakeMax, Refused
-from msgsvc_max.testing.updates import Subscription
 
 #: So that a test need not wait for what operators see after half a minute.
 SOON: dict[str, Any] = {"reception_failing_s": 0.5, "webhook_check_s": 0.1}

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from msgsvc_core.channels import DeliveryError, InvalidMiniApp, Media, OutgoingMessage
 from msgsvc_core.config.settings import SettingsError
+from msgsvc_devkit.platforms.max import Refused
 from msgsvc_max.plugin import register_channel_kinds
 from msgsvc_max.settings import MaxSettings
-from msgsvc_max.testing import Refused
 
 TOKEN = "f9LHodD0cOI-fake-token"
 

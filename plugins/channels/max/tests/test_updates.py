@@ -18,7 +18,7 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.kernel.json import to_json
-from msgsvc_max.testing.checks import UPDATE_TYPES as EVERY_TYPE
+from msgsvc_devkit.platforms.max.checks import UPDATE_TYPES as EVERY_TYPE
 from msgsvc_max.updates import UPDATE_TYPES, Unreadable, read_call, read_update
 
 #: As the platform's own client has them for its tests (max-bot-api-client-go, stabs/), with our names.

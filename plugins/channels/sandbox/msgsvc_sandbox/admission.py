@@ -1,4 +1,4 @@
-"""Who is let in. The messenger has no passwords: whoever reaches it can act as anybody in it."""
+"""Access rules. The messenger has no passwords: anyone who can reach it can act as any person."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Admission:
-    """The rules of one messenger: those of `sandbox.pages`, and those against other sites.
+    """Access rules of one messenger: `sandbox.pages`, and protection from other sites.
 
-    A page of another site runs in the browser of somebody who is let in, so an address is not enough.
+    A page of another site runs in an allowed user's browser, so checking the address is not enough.
     """
 
     def __init__(self, who: Who, base_url: str) -> None:
@@ -25,9 +25,9 @@ class Admission:
         self._base = urlsplit(base_url)
 
     def check(self, method: str, client_ip: str, headers: Mapping[str, str]) -> None:
-        """Raises `Forbidden` for a caller who may not use the messenger.
+        """Raises `Forbidden` for a caller without access.
 
-        `headers` is asked by lower-case names.
+        `headers` is read by lower-case names.
         """
         if self._who == "local":
             _check_local(client_ip, headers)

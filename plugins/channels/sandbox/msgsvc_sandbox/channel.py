@@ -22,7 +22,7 @@ from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.mini_app import read
 from msgsvc_sandbox.settings import SandboxChannelSettings
 
-#: The faults that concern the whole bot, and so also show when it is only checked.
+#: Faults of the whole bot, which `check` reports too.
 BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 
 
@@ -55,7 +55,7 @@ class SandboxChannel(Channel):
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         await self._faults.suffer(self.key)
-        return await self._mailbox.put(self.key, chat_id, message)
+        return await self._mailbox.add(self.key, chat_id, message)
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         await self._faults.suffer(self.key)
@@ -79,7 +79,7 @@ class SandboxChannel(Channel):
         return start_link(self._context.base_url, self.key, payload)
 
     async def check(self) -> ChannelHealth:
-        fault = await self._faults.of(self.key)
+        fault = await self._faults.get(self.key)
         if fault.reason is not None and Reason(fault.reason) in BOT_FAULTS:
             return ChannelHealth(
                 ok=False,
@@ -89,9 +89,9 @@ class SandboxChannel(Channel):
             )
         return ChannelHealth(ok=True, detail=self.title, profile=BotProfile(self.title))
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
         await self._faults.suffer(self.key)
-        await files.fetch(self._context.db, self.key, file_ref, into, most_bytes)
+        await files.fetch(self._context.db, self.key, file_ref, into, max_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return read(self._context.secrets, self.key, init_data)

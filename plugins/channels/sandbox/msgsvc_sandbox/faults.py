@@ -9,7 +9,7 @@ from msgsvc_sandbox import store
 from msgsvc_sandbox.models import Fault
 from msgsvc_sandbox.wakeups import Wakeups
 
-#: What the messenger says when it is told to fail, in the words of decision 0075.
+#: Errors that the messenger can be configured to return, with the reasons of decision 0075.
 REFUSALS = {
     Reason.USER_BLOCKED_BOT: "the user has blocked the bot",
     Reason.CHAT_NOT_FOUND: "the chat is missing or the account is deleted",
@@ -31,13 +31,13 @@ class Faults:
         self._wakeups = wakeups
         self._sleep = sleep
 
-    async def of(self, channel: str) -> Fault:
+    async def get(self, channel: str) -> Fault:
         """How the channel misbehaves; a default `Fault` is one in good health."""
         async with self._db.read() as tx:
             return await _read(tx, channel)
 
     async def set(self, channel: str, fault: Fault) -> None:
-        """Replaces the channel's switches. Every open page is told."""
+        """Replaces the channel's switches, and notifies open pages."""
         async with self._db.transaction() as tx:
             await _write(tx, channel, fault)
             await store.raise_every_revision(tx)
@@ -45,7 +45,7 @@ class Faults:
 
     async def suffer(self, channel: str) -> None:
         """Takes as long as the switches say, and raises `DeliveryError` if they say so."""
-        fault = await self._take(channel)
+        fault = await self._pop(channel)
         if fault.delay_s:
             await self._sleep(fault.delay_s)
         if fault.reason is not None:
@@ -53,8 +53,8 @@ class Faults:
             retry_after_s = fault.retry_after_s if reason is Reason.RATE_LIMITED else None
             raise DeliveryError(reason, REFUSALS[reason], retry_after_s)
 
-    async def _take(self, channel: str) -> Fault:
-        fault = await self.of(channel)
+    async def _pop(self, channel: str) -> Fault:
+        fault = await self.get(channel)
         if fault.remaining is None:
             return fault
         async with self._db.transaction() as tx:

@@ -39,7 +39,7 @@ async def attach(
     try:
         kind, mime_type = recognise(settings, name, content.read(HEAD_BYTES), size)
     except Unfit as error:
-        raise ValidationFailed(f"file: {error}") from None
+        raise ValidationFailed.because(error, field="file") from None
     file = AttachedFile(new_id("fil"), person_id, channel, name, mime_type, size)
     names = ("file_id", "person_id", "channel", "filename", "mime_type", "size")
     await tx.insert("sandbox_files", {name: getattr(file, name) for name in names})
@@ -54,11 +54,11 @@ async def attach(
 
 
 def received(kind: MediaType, file: AttachedFile) -> ReceivedFile:
-    """The file as the bot is told of it."""
+    """The file as updates describe it."""
     return ReceivedFile(kind, file.file_id, file.filename, file.mime_type, file.size)
 
 
-async def find(db: Database, person_id: str, file_id: str) -> AttachedFile:
+async def get(db: Database, person_id: str, file_id: str) -> AttachedFile:
     """A file of a person. Raises `NotFound`."""
     file = await _find(db, file_id)
     if file is None or file.person_id != person_id:

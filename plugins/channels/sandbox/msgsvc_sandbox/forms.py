@@ -1,4 +1,4 @@
-"""The one HTML form of the pages: who is meant, somebody known or somebody new."""
+"""The form of the pages that selects an existing or a new person."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

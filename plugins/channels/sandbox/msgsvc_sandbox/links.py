@@ -11,7 +11,7 @@ _OPEN_PATH = re.compile(r"/sandbox/open/([A-Za-z0-9_.-]+)/?$")
 
 @dataclass(frozen=True)
 class StartLink:
-    """The bot a link leads to, and what the bot is told when the person presses Start."""
+    """The bot of a start link, and the payload that it gets when the person presses Start."""
 
     channel: str
     payload: str
@@ -24,7 +24,7 @@ def start_link(base_url: str, channel: str, payload: str) -> str:
 
 
 def valid_payload(payload: str) -> bool:
-    """Whether a messenger would pass this on: at most 64 of A-Z a-z 0-9 _ and -."""
+    """Whether a messenger would accept this payload: at most 64 of A-Z a-z 0-9 _ and -."""
     return re.fullmatch(START_PAYLOAD, payload) is not None
 
 

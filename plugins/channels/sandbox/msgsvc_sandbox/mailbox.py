@@ -18,7 +18,7 @@ class Mailbox:
         self._clock = clock
         self._wakeups = wakeups
 
-    async def put(self, channel: str, chat_id: str, outgoing: OutgoingMessage) -> str:
+    async def add(self, channel: str, chat_id: str, outgoing: OutgoingMessage) -> str:
         """Shows a message; returns its `ref`. One that was sent with this key before is not shown again.
         Raises `DeliveryError` as a platform would."""
         body = _read(outgoing)
@@ -42,7 +42,7 @@ class Mailbox:
         return message.ref
 
     async def replace(self, channel: str, chat_id: str, ref: str, new: OutgoingMessage) -> None:
-        """Edits a message. One that is gone is an `invalid_message`."""
+        """Edits a message. A deleted one is `invalid_message`."""
         body = _read(new)
         async with self._db.transaction() as tx:
             revision = await self._raise(tx, channel, chat_id)
@@ -55,7 +55,7 @@ class Mailbox:
             await store.change_message(tx, chat_id, message.model_copy(update=changes))
 
     async def remove(self, channel: str, chat_id: str, ref: str) -> None:
-        """Deletes a message; one that is gone already is no error."""
+        """Deletes a message; deleting it again is not an error."""
         async with self._db.transaction() as tx:
             revision = await self._raise(tx, channel, chat_id)
             message = await store.message(tx, chat_id, channel, ref)

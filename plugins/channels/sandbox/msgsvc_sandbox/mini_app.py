@@ -1,4 +1,4 @@
-"""What the page of a bot's mini app is given: who opened it, signed with a key of that bot."""
+"""Signed mini app data: the user, signed with a key of the bot."""
 
 import hmac
 import json

@@ -1,7 +1,4 @@
-"""What a person sees in the sandbox messenger, as the JSON API and the test API show it.
-
-Times are epoch milliseconds in UTC, because the page formats them in the reader's own zone.
-"""
+"""Models of the messenger's JSON API and the test API."""
 
 from typing import Annotated, Literal
 
@@ -52,7 +49,7 @@ class Span(BaseModel):
 
 
 class Button(BaseModel):
-    """A button under a message: it opens `url`, or tells the bot `data`."""
+    """A button under a message: it opens `url`, or sends `data` to the bot."""
 
     text: str
     url: str | None = None
@@ -90,7 +87,7 @@ class Message(MessageBody):
     ref: str
     channel: str
     author: Literal["bot", "person"]
-    #: `start` is the message a messenger sends for the person who presses Start.
+    #: `start` is the message that a messenger sends when the person presses Start.
     kind: Literal["text", "start"] = "text"
     sent_at_ms: int
     edited_at_ms: int | None = None
@@ -100,7 +97,7 @@ class Message(MessageBody):
 
 
 class Person(BaseModel):
-    """Somebody who uses the messenger; one person may chat with every bot."""
+    """A user of the messenger; one person may chat with every bot."""
 
     person_id: str
     name: str
@@ -164,7 +161,7 @@ class PersonState(BaseModel):
     bots: list[Bot]
     chats: list[Chat]
     messages: list[Message]
-    #: More changes wait than one answer holds: ask again at once.
+    #: More changes than one response holds are waiting: poll again immediately.
     more: bool = False
 
 

@@ -111,7 +111,7 @@ class SandboxPages:
         )
 
     async def choose(self, request: Request) -> Response:
-        """What a start link leads to: who is it that opens it?"""
+        """The page of a start link: select who opens it."""
         payload = request.query_params.get("start", "")
         return await self._chooser(request, payload, PersonForm())
 
@@ -153,7 +153,7 @@ class SandboxPages:
         )
 
     def _admitting(self, admission: Admission, handler: Handler) -> Handler:
-        """`handler` for those who may use the messenger; a page that says no for the others."""
+        """Wraps `handler` with the access check; others get a refusal page."""
 
         async def admitted(request: Request) -> Response:
             try:

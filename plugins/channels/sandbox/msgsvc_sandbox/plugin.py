@@ -1,4 +1,4 @@
-"""The plugin's door: which hooks the sandbox messenger implements."""
+"""Hook implementations of the sandbox channel."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

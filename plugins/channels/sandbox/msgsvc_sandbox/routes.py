@@ -41,15 +41,15 @@ PERSON = "/sandbox/api/people/{person_id}"
 CHAT = PERSON + "/chats/{channel}"
 FAULT = "/sandbox/api/bots/{channel}/fault"
 
-# The messenger opens its own transactions: an update is stored before the core is told of it, as a
-# platform would, and the core then has one of its own.
+# The messenger opens its own transactions: an update is stored before the core gets it, as on a real
+# platform, and the core uses its own transaction.
 OPEN: dict[str, Any] = {"public": True, "holds_connection": False}
 
 router = Router(area="sandbox")
 
 
 def endpoints(admission: Admission) -> Sequence[Endpoint]:
-    """The API, for those who may use it."""
+    """The API, with the access check."""
     return [_admitting(admission, endpoint) for endpoint in router.endpoints]
 
 
@@ -66,7 +66,7 @@ def _admitting(admission: Admission, endpoint: Endpoint) -> Endpoint:
 
 @router.get("/sandbox/api/people", **OPEN)
 async def sandbox_people(ctx: Context, messenger: Messenger) -> People:
-    """Lists everybody in the sandbox messenger."""
+    """Lists the people of the sandbox messenger."""
     return People(data=await messenger.people())
 
 
@@ -86,7 +86,7 @@ async def sandbox_change_person(
 
 @router.delete(PERSON, errors=(NotFound,), **OPEN)
 async def sandbox_delete_person(ctx: Context, person_id: str, messenger: Messenger) -> None:
-    """Deletes a person's account; bots that write to it are told `chat_not_found`."""
+    """Deletes a person's account; bots that write to it get `chat_not_found`."""
     await messenger.delete_person(person_id)
 
 

@@ -47,10 +47,10 @@ from msgsvc_sandbox.wakeups import Wakeups
 #: Messages of each chat that a page gets when it opens.
 PER_CHAT = 50
 
-#: Changed messages in one answer; a page asks again at once for the rest.
+#: Changed messages per response; a page polls again immediately for the rest.
 PER_ANSWER = 200
 
-#: Seconds after which a waiting page looks at the database by itself, for other processes' changes.
+#: Seconds after which a waiting page polls the database, for changes by other processes.
 LOOK_EVERY_S = 1.0
 
 
@@ -110,7 +110,7 @@ class Messenger:
             return await _existing(tx, person_id)
 
     async def delete_person(self, person_id: str) -> None:
-        """Deletes the account; bots that write to it are told `chat_not_found`."""
+        """Deletes the account; bots that write to it get `chat_not_found`."""
         async with self._db.transaction() as tx:
             if not await store.delete_person(tx, person_id):
                 raise NotFound("there is no such person")
@@ -122,7 +122,7 @@ class Messenger:
             Bot(
                 channel=channel.key,
                 title=channel.title,
-                fault=await self._faults.of(channel.key),
+                fault=await self._faults.get(channel.key),
             )
             for channel in self._channels
             if isinstance(channel, SandboxChannel)
@@ -135,7 +135,7 @@ class Messenger:
 
     async def fault(self, channel: str) -> Fault:
         self._check_bot(channel)
-        return await self._faults.of(channel)
+        return await self._faults.get(channel)
 
     async def set_fault(self, channel: str, fault: Fault) -> Fault:
         """Makes a channel fail or be slow; a default `Fault` heals it."""
@@ -144,9 +144,9 @@ class Messenger:
         bot = self._channels[channel]
         health = await bot.check()
         if health.ok:
-            # Whoever heals a banned bot here need not wait until it is asked for the next time.
-            await self._channels.note_health(bot, health, asked_at_ms=self._clock.now_ms())
-        return await self._faults.of(channel)
+            # A bot that is unbanned here resumes without waiting for its next check.
+            await self._channels.apply_health(bot, health, asked_at_ms=self._clock.now_ms())
+        return await self._faults.get(channel)
 
     # ---- what a person sees
 
@@ -192,7 +192,9 @@ class Messenger:
         if link.link is not None:
             start = read_start_link(link.link)
             if start is None:
-                raise ValidationFailed("link: this is not a start link of the sandbox messenger")
+                raise ValidationFailed(
+                    "this is not a start link of the sandbox messenger", field="link"
+                )
             channel, payload = start.channel, start.payload
         assert channel is not None
         await self._start(person_id, channel, payload)
@@ -215,7 +217,7 @@ class Messenger:
             if reply_to and not await store.message(tx, person_id, channel, reply_to):
                 raise NotFound("there is no such message to answer")
             message = await self._add(tx, person, channel, text, "text", reply_to=reply_to)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageReceived(
                 **_who(person, message.revision),
@@ -236,7 +238,7 @@ class Messenger:
             kind, file = await files.attach(tx, self._media, person_id, channel, filename, content)
             media = Media(type=kind, filename=file.filename, file_id=file.file_id)
             message = await self._add(tx, person, channel, text, "text", media=media)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageReceived(
                 **_who(person, message.revision),
@@ -261,7 +263,7 @@ class Messenger:
             }
             message = message.model_copy(update=changes)
             await store.change_message(tx, person_id, message)
-        await self._tell(
+        await self._deliver(
             channel,
             MessageEdited(**_who(person, message.revision), message_ref=ref, text=text),
         )
@@ -269,7 +271,7 @@ class Messenger:
 
     async def file(self, person_id: str, file_id: str) -> files.AttachedFile:
         """Raises `NotFound`."""
-        return await files.find(self._db, person_id, file_id)
+        return await files.get(self._db, person_id, file_id)
 
     async def press(self, person_id: str, channel: str, ref: str, row: int, column: int) -> None:
         """Presses a button that carries data. Raises `NotFound` if it is not there (any more)."""
@@ -290,7 +292,7 @@ class Messenger:
             button_ref=f"{person_id}:{revision}",
             text=button.text,
         )
-        await self._tell(channel, update)
+        await self._deliver(channel, update)
 
     async def set_blocked(self, person_id: str, channel: str, blocked: bool) -> None:
         """Blocks or unblocks a bot that the person has started."""
@@ -304,17 +306,17 @@ class Messenger:
             revision = await self._raise(tx, person_id)
             await store.change_chat(tx, person_id, channel, blocked=int(blocked))
         kind = Blocked if blocked else Unblocked
-        await self._tell(channel, kind(**_who(person, revision)))
+        await self._deliver(channel, kind(**_who(person, revision)))
 
     async def _start(self, person_id: str, channel: str, payload: str) -> None:
         self._check_bot(channel)
         if not valid_payload(payload):
-            raise ValidationFailed("payload: at most 64 of A-Z a-z 0-9 _ and -")
+            raise ValidationFailed("at most 64 of A-Z a-z 0-9 _ and -", field="payload")
         async with self._db.transaction() as tx:
             person = await _existing(tx, person_id)
             await store.open_chat(tx, person_id, channel)
             message = await self._add(tx, person, channel, payload, "start")
-        await self._tell(channel, Started(**_who(person, message.revision), payload=payload))
+        await self._deliver(channel, Started(**_who(person, message.revision), payload=payload))
 
     async def _add(
         self, tx: Tx, person: Person, channel: str, text: str, kind: str, **content: object
@@ -352,7 +354,7 @@ class Messenger:
         tx.on_commit(lambda: self._wakeups.ring(person_id))
         return revision
 
-    async def _tell(self, channel: str, update: Update) -> None:
+    async def _deliver(self, channel: str, update: Update) -> None:
         await self._channels.receive(channel, update)
 
     async def _state(self, person_id: str, since: int) -> PersonState:
@@ -377,7 +379,7 @@ class Messenger:
 
     def _check_bot(self, channel: str) -> None:
         if not isinstance(self._channels.get(channel), SandboxChannel):
-            raise NotFound(f"there is no bot named {channel!r} here")
+            raise NotFound("there is no bot named {channel!r} here", channel=channel)
 
 
 async def _existing(tx: Tx, person_id: str) -> Person:

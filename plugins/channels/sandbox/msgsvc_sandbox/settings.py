@@ -1,4 +1,4 @@
-"""What the configuration can say: `[sandbox]`, and each `[channels.<name>]` of this kind."""
+"""Settings: `[sandbox]`, and `[channels.<name>]` of this kind."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from msgsvc_core.config.settings import Section
 
 
 class SandboxSettings(Section):
-    """Who may use the messenger. Whoever may is anybody in it: it has no passwords."""
+    """Access to the messenger. It has no passwords: anyone with access can act as any person."""
 
     pages: Literal["local", "everyone", "off"] = Field(
         "local",

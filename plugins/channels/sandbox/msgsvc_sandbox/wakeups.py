@@ -1,4 +1,4 @@
-"""Tells waiting pages at once that something changed for their person."""
+"""Notifies waiting pages of changes for their person."""
 
 import asyncio
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Wakeups:
                 del self._waiting[person_id]
 
     def ring(self, person_id: str) -> None:
-        """Wakes everybody who waits for this person. Call it after the commit."""
+        """Wakes all pages waiting for this person. Call it after the commit."""
         for event in self._waiting.get(person_id, ()):
             event.set()
 

@@ -9,9 +9,9 @@ import pytest
 from msgsvc_core.channels import Button, InboundContext, InboundRule, OutgoingMessage
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_sandbox import plugin
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 CHANNELS = {
     "messenger_a": {"plugin": "sandbox", "title": "Corner Coffee"},

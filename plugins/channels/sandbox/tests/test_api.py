@@ -4,11 +4,11 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.sandbox import SandboxPerson
 from msgsvc_sandbox import plugin
 from msgsvc_sandbox.service import Messenger
-from msgsvc_sandbox.testing import SandboxPerson
 
 
 async def test_people_are_made_listed_changed_and_deleted_without_a_key(
@@ -132,7 +132,7 @@ async def test_what_is_not_there_is_said_on_a_page(web: httpx2.AsyncClient, path
     answer = await web.get(path)
 
     assert answer.status_code == 404
-    assert "Nothing here" in answer.text
+    assert "Not found" in answer.text
 
 
 async def test_pages_run_no_script_but_their_own(

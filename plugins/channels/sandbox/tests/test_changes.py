@@ -3,10 +3,10 @@
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_sandbox import plugin
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from plugins.channels.sandbox.tests.conftest import CHANNELS
 
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ async def test_lang_is_followed_from_then_on(boris: SandboxPerson, tenant: Tenan
     await boris.wait_for(button="English")
 
     await boris.press("English")
-    await boris.wait_for(text="From now on you are written to in English.")
+    await boris.wait_for(text="You will now get messages in English.")
     await boris.say("/stop", channel="messenger_a")
 
     await boris.wait_for(text="You are unsubscribed from Shop.")

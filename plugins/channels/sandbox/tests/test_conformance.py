@@ -6,12 +6,12 @@ import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
 from msgsvc_core.service import Service
-from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
+from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_sandbox import plugin
 from msgsvc_sandbox.mini_app import sign
 from msgsvc_sandbox.models import Fault as Switches
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 NAME = "messenger_a"
 

@@ -4,11 +4,11 @@ import pytest
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.models import Fault
 from msgsvc_sandbox.service import Messenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 from msgsvc_sandbox.wakeups import Wakeups
 
 HELLO = OutgoingMessage("hello")

@@ -8,8 +8,8 @@ import pytest
 from msgsvc_core.channels import DeliveryError, Reason
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
+from msgsvc_devkit import settled
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 2000
 

@@ -7,10 +7,10 @@ import pytest
 from msgsvc_core.channels import Button, DeliveryError, Media, OutgoingMessage, Reason
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
+from msgsvc_devkit import settled
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_sandbox.models import NewPerson, PersonChange
 from msgsvc_sandbox.service import PER_ANSWER, PER_CHAT, Messenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.platforms.sandbox import Sandbox
 from msgsvc_sandbox import plugin
-from msgsvc_sandbox.testing import Sandbox
 
 PATH = "/v1/subscribers/mini-app"
 

@@ -9,8 +9,8 @@ import uvicorn
 
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_sandbox.testing import Sandbox
+from msgsvc_devkit import settled
+from msgsvc_devkit.platforms.sandbox import Sandbox
 
 
 @pytest.fixture

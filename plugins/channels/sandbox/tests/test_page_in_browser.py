@@ -12,11 +12,11 @@ from playwright.async_api import Page, async_playwright, expect
 
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.service import Service
-from msgsvc_core.testing import settled
-from msgsvc_core.testing.fixtures import chromium
-from msgsvc_core.testing.work import PATIENCE_S
+from msgsvc_devkit import settled
+from msgsvc_devkit.fixtures import chromium
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from msgsvc_devkit.work import PATIENCE_S
 from msgsvc_sandbox.service import Messenger
-from msgsvc_sandbox.testing import Sandbox, SandboxPerson
 
 pytestmark = pytest.mark.browser
 
@@ -207,7 +207,9 @@ async def test_a_command_is_sent_from_the_menu(page: Page, anna: SandboxPerson, 
     await page.get_by_role("button", name="/lang").click()
     await page.get_by_role("button", name="Русский", exact=True).click()
 
-    await expect(page.get_by_role("log")).to_contain_text("Теперь вам будут писать по-русски.")
+    await expect(page.get_by_role("log")).to_contain_text(
+        "Теперь сообщения будут приходить на русском."
+    )
     await expect(page.get_by_role("button", name="/lang")).to_be_hidden()
 
 
@@ -248,14 +250,14 @@ async def test_a_message_is_answered_and_what_was_written_is_changed(
 ) -> None:
     await anna.start("messenger_a", "echo_1")
     await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
-    await page.get_by_role("button", name="Answer this message").click()
+    await page.get_by_role("button", name="Reply to this message").click()
     await expect(page.locator("#about")).to_contain_text("You answer: Is it you?")
     await page.get_by_label("Message", exact=True).fill("yes it si")
     await page.keyboard.press("Enter")
     await expect(page.locator("#messages .quote:visible")).to_have_text("Is it you?")
 
     await page.set_viewport_size({"width": 1280, "height": 420})
-    await page.get_by_role("button", name="Change this message").click()
+    await page.get_by_role("button", name="Edit this message").click()
     await expect(page.get_by_label("Message", exact=True)).to_have_value("yes it si")
     # What is hidden in the log must not make the page longer than its window.
     assert await page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 0

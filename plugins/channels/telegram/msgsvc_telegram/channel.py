@@ -97,7 +97,7 @@ class TelegramChannel(Channel):
         return str(message_id)
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
-        # The text beside a file is another method's. Who edits need not know what was sent.
+        # A caption is edited by another method; the caller need not know what was sent.
         caption = message.media is not None
         try:
             await self._edit(chat_id, message_ref, message, caption=caption)
@@ -222,7 +222,7 @@ class TelegramChannel(Channel):
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
         # Telegram knows languages of two letters alone (setMyCommands, `language_code`).
         langs = {lang for command in commands for lang in command.about if len(lang) == 2}
-        # The list without a language is for everybody who reads none of these.
+        # The list without a language applies to everyone else.
         for lang in [None, *sorted(langs)]:
             shown = [
                 {"command": one.name, "description": one.about[lang or default_lang]}
@@ -253,7 +253,7 @@ class TelegramChannel(Channel):
                 " or another deployment of this one, uses the same bot; each needs a bot of its own",
             )
         failed_at = info.get("last_error_date")
-        # Telegram tells of its last failure for ever, also where all went well since.
+        # Telegram reports its last failure indefinitely, even if all calls succeeded since.
         is_old = isinstance(failed_at, int) and self._clock.time() - failed_at > WEBHOOK_ERROR_S
         trouble = None if is_old else _why_updates_wait(info)
         return WebhookHealth(ok=trouble is None, detail=trouble or "")
@@ -300,8 +300,8 @@ class TelegramChannel(Channel):
             raise DeliveryError(Reason.PLATFORM_UNAVAILABLE, "getUpdates: no list of updates")
         return found
 
-    async def fetch_file(self, file_ref: str, into: IO[bytes], most_bytes: int) -> None:
-        await files.fetch(self._api, file_ref, into, most_bytes)
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        await files.fetch(self._api, file_ref, into, max_bytes)
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         return verify_init_data(init_data, self._settings.token.get_secret_value())

@@ -1,8 +1,8 @@
-"""What the Bot API's refusals mean to us.
+"""Maps the Bot API's errors to delivery reasons.
 
-The API tells errors apart by a status and an English sentence. The sentences are those of Telegram's
-own Bot API server (tdlib/telegram-bot-api, `Client.cpp`), which also passes on names in capitals from
-the servers behind it. They are compared in lower case, by a part that has been stable for years.
+The API distinguishes errors by a status and an English sentence. The sentences are those of Telegram's own
+Bot API server (tdlib/telegram-bot-api, `Client.cpp`), which also passes on upper-case names from the
+servers behind it. They are compared in lower case, by a part that has been stable for years.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ _NOT_FETCHED = (
 #: Longest part of Telegram's sentence that is kept, in characters.
 MAX_DESCRIPTION = 300
 
-#: Most seconds that we believe an answer that asks us to wait (a day).
+#: Maximum retry_after that is accepted, in seconds (a day).
 MAX_RETRY_AFTER_S = 86_400.0
 
 
@@ -92,22 +92,22 @@ def refusal(
     )
 
 
-def _reason(status: int, said: str) -> Reason:
-    # 409: somebody else asks for this bot's updates; that may end at any time.
+def _reason(status: int, text: str) -> Reason:
+    # 409: another program polls this bot's updates, which may end at any time.
     if status >= 500 or status == 409:
         return Reason.PLATFORM_UNAVAILABLE
     # A server of one's own, or an older one, may not know a method; the bot is none the worse for it.
-    if status == 404 and "method not found" in said:
+    if status == 404 and "method not found" in text:
         return Reason.UNKNOWN
     # 404 is Telegram's answer to a token that no bot ever had. 421: a server of your own doesn't serve
     # this token.
-    if status in {401, 404, 421} or "logged out" in said:
+    if status in {401, 404, 421} or "logged out" in text:
         return Reason.BOT_BANNED
-    if any(part in said for part in _NO_CHAT):
+    if any(part in text for part in _NO_CHAT):
         return Reason.CHAT_NOT_FOUND
     if status == 403:
         # What we don't know takes nobody's subscription away.
-        known = any(part in said for part in _GONE_AWAY)
+        known = any(part in text for part in _GONE_AWAY)
         return Reason.USER_BLOCKED_BOT if known else Reason.UNKNOWN
     return Reason.INVALID_MESSAGE if status in {400, 413} else Reason.UNKNOWN
 

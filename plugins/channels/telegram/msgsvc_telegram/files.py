@@ -13,10 +13,10 @@ _MOST = "Telegram gives bots no file of more than 20 MB"
 
 
 def files_of(message: Message) -> tuple[ReceivedFile, ...]:
-    """The file of a message; there is one at most, as an album is several messages.
+    """The file of a message; at most one, because an album is several messages.
 
-    Voice and music are documents to us; a round video is a video, and so is an animation, which comes
-    with the same file as a document once more.
+    Voice and music become documents; a round video is a video, and so is an animation, whose file is
+    repeated as a document.
     """
     if message.photo:
         # Several sizes of one picture.

@@ -1,4 +1,4 @@
-"""What goes out: our messages as parameters of the Bot API's methods."""
+"""Converts outgoing messages to parameters of the Bot API's methods."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath

@@ -1,4 +1,4 @@
-"""Who opened a mini app: `initData`, signed by Telegram with a key made of the bot's token."""
+"""Verifies mini app data: `initData`, signed with a key derived from the bot's token."""
 
 import hashlib
 import hmac
@@ -33,7 +33,7 @@ def verify_init_data(init_data: str, token: str) -> MiniAppUser:
         opened,
         signed_at_s * 1000,
         fields.get("start_param", ""),
-        # The private chat with somebody has their id.
+        # The id of a private chat is the person's id.
         chat_id=opened.user_id,
     )
 

@@ -82,7 +82,7 @@ Photo = Annotated[list[Attachment] | None, WrapValidator(_if_readable)]
 File = Annotated[Attachment | None, WrapValidator(_if_readable)]
 
 
-class Answered(_Object):
+class RepliedMessage(_Object):
     """The message that another one answers."""
 
     message_id: Id
@@ -97,7 +97,7 @@ class Message(_Object):
     text: Text | None = None
     caption: Text | None = None
     reply_markup: Keyboard | None = None
-    reply_to_message: Answered | None = None
+    reply_to_message: RepliedMessage | None = None
     photo: Photo = None
     video: File = None
     animation: File = None

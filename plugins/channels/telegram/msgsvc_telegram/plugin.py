@@ -1,4 +1,4 @@
-"""The plugin's door: it brings the kind of messenger `telegram`."""
+"""Hook implementations: declares the channel kind `telegram`."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What stands beside `plugin = "telegram"` in `[channels.<name>]`."""
+"""Settings of a bot: `[channels.<name>]` with `plugin = "telegram"`."""
 
 import re
 from typing import Literal
@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, SecretStr, field_validator
 
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.errors import InvalidValue
 
 #: As BotFather gives it out: the bot's id, and a secret. It becomes part of URLs, so nothing that would
 #: lead elsewhere may be in it.
@@ -19,11 +20,11 @@ class TelegramSettings(Section):
     # What is refused may be nearly a token, or a proxy with its password.
     model_config = ConfigDict(hide_input_in_errors=True)
 
-    token: SecretStr = Field(description="What BotFather gave for the bot.")
+    token: SecretStr = Field(description="The bot's token from BotFather.")
     receiving: Literal["poll", "webhook"] = Field(
         "poll",
-        description="How updates come: we ask for them, or Telegram calls `base_url` of the service,"
-        " which it must reach over HTTPS.",
+        description="How updates are received: by polling, or by webhook at `base_url`, which "
+        "Telegram must reach over HTTPS.",
     )
     username: str | None = Field(
         None,
@@ -54,21 +55,23 @@ class TelegramSettings(Section):
     @classmethod
     def _like_a_token(cls, token: SecretStr) -> SecretStr:
         if not TOKEN.fullmatch(token.get_secret_value()):
-            raise ValueError("is no token of BotFather, which look like 123456:ABC-DEF...")
+            raise InvalidValue("is no token of BotFather, which look like 123456:ABC-DEF...")
         return token
 
     @field_validator("base_url")
     @classmethod
     def _leads_to_a_host(cls, url: str) -> str:
         if not _has_host(url) or urlsplit(url).query or urlsplit(url).fragment:
-            raise ValueError("must be http:// or https:// with a host, and maybe a port and a path")
+            raise InvalidValue(
+                "must be http:// or https:// with a host, and maybe a port and a path"
+            )
         return url
 
     @field_validator("proxy")
     @classmethod
     def _leads_to_a_proxy(cls, proxy: SecretStr | None) -> SecretStr | None:
         if proxy is not None and not _has_host(proxy.get_secret_value()):
-            raise ValueError("must be http:// or https:// with a host, and maybe a port")
+            raise InvalidValue("must be http:// or https:// with a host, and maybe a port")
         return proxy
 
 

@@ -1,4 +1,4 @@
-"""What comes in: Telegram's updates as ours."""
+"""Converts Telegram's updates."""
 
 import re
 from collections.abc import Iterable
@@ -23,9 +23,8 @@ from msgsvc_telegram.models import CallbackQuery, ChatMemberUpdated, Message, Ra
 #: The kinds that we ask for.
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
 
-#: What a person can send without words. It arrives as an empty text, with its file if it is one that bots
-#: can fetch, so that somebody can answer; what
-#: Telegram itself puts into a chat (a pinned message, say) does not.
+#: Messages without text. They arrive as an empty text, with their file if bots can download it, so that
+#: they can be answered; service messages of Telegram (a pinned message, say) do not.
 WORDLESS = frozenset(
     {
         "animation",
@@ -55,9 +54,9 @@ log = structlog.get_logger(__name__)
 
 
 def read_updates(found: Iterable[Any], channel: str) -> list[Update]:
-    """Those of `found` that mean something to us, in their order; never raises.
+    """The relevant ones of `found`, in order; never raises.
 
-    What can't be read is logged without its content, which is somebody's message.
+    Unreadable ones are logged without their content, which is private.
     """
     updates: list[Update] = []
     for raw in found:

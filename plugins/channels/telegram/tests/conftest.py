@@ -21,12 +21,12 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory, Tenant
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory, Tenant
+from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_telegram import plugin
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings
-from msgsvc_telegram.testing import FakeTelegram, Person
 
 #: Files of tests are on this machine.
 MEDIA = MediaSettings(allow_cidrs=("127.0.0.0/8",))

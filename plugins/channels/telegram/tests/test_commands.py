@@ -4,9 +4,9 @@ import pytest
 import structlog
 
 from msgsvc_core.channels import BotCommand, DeliveryError, Reason
-from msgsvc_core.testing import until
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_telegram.channel import TelegramChannel
-from msgsvc_telegram.testing import FakeTelegram, Person
 from plugins.channels.telegram.tests.conftest import Site, SiteFactory
 from plugins.channels.telegram.tests.test_service import every_way
 
@@ -64,7 +64,7 @@ async def test_a_person_chooses_a_language_and_is_answered_in_it(site: Site, ann
     question = await anna.wait_for(button="English")
     press = await anna.press("English", question)
     await press.answered()
-    await anna.wait_until(lambda: question.text == "From now on you are written to in English.")
+    await anna.wait_until(lambda: question.text == "You will now get messages in English.")
 
     await anna.write("/stop")
 
@@ -106,7 +106,7 @@ MENU = {
     "settings": "choose what you get",
     "lang": "language / язык",
     "stop": "unsubscribe",
-    "help": "what this bot understands",
+    "help": "list of commands",
 }
 
 

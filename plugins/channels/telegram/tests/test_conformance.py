@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason
-from msgsvc_core.testing import ChannelContract, Fault, Messenger, PluginContract, Shown
+from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown
+from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
+from msgsvc_devkit.platforms.telegram.people import FileKind
 from msgsvc_telegram import plugin
-from msgsvc_telegram.testing import FakeTelegram, Person
-from msgsvc_telegram.testing.people import FileKind
 
 MEDIA_TYPES = {"photo": "image", "video": "video", "document": "document"}
 

@@ -7,8 +7,8 @@ import sys
 import httpx2
 import pytest
 
-from msgsvc_core.testing import until
-from msgsvc_telegram.testing import STRICT, FakeTelegram, Limits, Refusal
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.telegram import STRICT, FakeTelegram, Limits, Refusal
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ async def test_a_bot_hears_of_a_block_and_can_not_write_then(telegram, call):
 
 async def test_it_can_be_run_by_hand():
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "msgsvc_telegram.testing", "--port", "0",
+        sys.executable, "-m", "msgsvc_devkit.platforms.telegram", "--port", "0",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip

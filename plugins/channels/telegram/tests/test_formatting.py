@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.content.markup import visible_length
+from msgsvc_devkit.platforms.telegram.looks import check_entities
 from msgsvc_telegram.formatting import formatted, too_many_entities
-from msgsvc_telegram.testing.looks import check_entities
 
 
 def entity(kind: str, offset: int, length: int, **more: str) -> dict[str, object]:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.testing import settled
-from msgsvc_telegram.testing import FakeTelegram
+from msgsvc_devkit import settled
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 from plugins.channels.telegram.tests.conftest import Site, SiteFactory
 from plugins.channels.telegram.tests.test_mini_app import signed
 

@@ -15,9 +15,9 @@ from msgsvc_core.channels import (
     ReceivedFile,
 )
 from msgsvc_core.plugins.hookspecs import hookimpl
-from msgsvc_core.testing import until
-from msgsvc_telegram.testing import FakeTelegram
-from msgsvc_telegram.testing.methods import MAX_DOWNLOAD_BYTES
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.telegram import FakeTelegram
+from msgsvc_devkit.platforms.telegram.methods import MAX_DOWNLOAD_BYTES
 from msgsvc_telegram.updates import read_updates
 from plugins.channels.telegram.tests.conftest import PNG, SiteFactory
 

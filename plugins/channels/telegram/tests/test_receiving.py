@@ -15,8 +15,8 @@ from msgsvc_core.channels import (
     Reason,
     WebhookCall,
 )
-from msgsvc_core.testing import until
-from msgsvc_telegram.testing import FakeTelegram
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 
 HEADER = "x-telegram-bot-api-secret-token"
 

@@ -11,10 +11,10 @@ import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import ServiceFactory
+from msgsvc_devkit.platforms.telegram import FakeTelegram
 from msgsvc_telegram import plugin
-from msgsvc_telegram.testing import FakeTelegram
 
 from .conftest import SiteFactory, listening
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from msgsvc_core.channels import DeliveryError, Media, OutgoingMessage
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.service import Service
-from msgsvc_core.testing import until
-from msgsvc_core.testing.fixtures import SECRET_KEY
+from msgsvc_devkit import until
+from msgsvc_devkit.fixtures import SECRET_KEY
 from msgsvc_telegram import plugin
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.settings import TelegramSettings

@@ -12,8 +12,8 @@ from msgsvc_core.channels import (
     OutgoingMessage,
     Reason,
 )
+from msgsvc_devkit.platforms.telegram import Limits
 from msgsvc_telegram.settings import TelegramSettings
-from msgsvc_telegram.testing import Limits
 from plugins.channels.telegram.tests.conftest import PNG
 
 PDF = b"%PDF-1.7 " + bytes(50)

@@ -6,8 +6,8 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from msgsvc_core.testing import settled, until
-from msgsvc_telegram.testing import FakeTelegram, Limits
+from msgsvc_devkit import settled, until
+from msgsvc_devkit.platforms.telegram import FakeTelegram, Limits
 from plugins.channels.telegram.tests.conftest import PNG, Site, SiteFactory
 
 #: How updates come, with which runner: both ways on both databases, and by dramatiq's workers.

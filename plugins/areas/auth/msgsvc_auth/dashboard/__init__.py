@@ -1,4 +1,4 @@
-"""Pages of signing in: links, a trial, and who has signed in."""
+"""Sign-in pages of the dashboard: links, a trial, and recent sign-ins."""
 
 from msgsvc_auth.dashboard.pages import pages
 

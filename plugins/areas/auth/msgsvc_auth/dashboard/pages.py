@@ -28,7 +28,9 @@ from msgsvc_core.subscribers.service import Subscribers
 pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
-@pages.get("/sign-in", access="look", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10))
+@pages.get(
+    "/sign-in", access="project:read", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10)
+)
 async def sign_in(
     page: PageContext,
     subscribers: Subscribers,
@@ -45,7 +47,7 @@ async def sign_in(
     query = validate(PageQuery, {"limit": 20, "cursor": page.query.get("cursor")})
     found = await sign_ins.page(page.tx, page.project_id, query)
     sessions, following = query.cut(found, lambda each: each.position)
-    people = await subscribers.find_many(
+    people = await subscribers.get_many(
         page.tx,
         [(page.project_id, each.subscriber_id) for each in sessions if each.subscriber_id],
     )
@@ -68,28 +70,30 @@ async def sign_in(
     return Render("sign_in.html", values)
 
 
-@pages.get("/sign-in/links/new", access="manage")
+@pages.get("/sign-in/links/new", access="project:write")
 async def new_link(page: PageContext) -> Render:
     return Render("link.html", {"link": None, "addresses": None})
 
 
-@pages.post("/sign-in/links/new", access="manage", again=new_link)
+@pages.post("/sign-in/links/new", access="project:write", form_page=new_link)
 async def create_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     typed = {**_typed(page), "slug": page.form.text("slug").strip()}
     link = await static_links.create(page.tx, page.project_id, validate(StaticLinkBody, typed))
     page.note(slug=link.slug)
-    return Redirect(page.url(f"/sign-in/links/{link.slug}"), page._("Made. Put it on your site."))
+    return Redirect(
+        page.url(f"/sign-in/links/{link.slug}"), page._("Created. Put it on your site.")
+    )
 
 
-@pages.get("/sign-in/links/{slug}", access="look")
+@pages.get("/sign-in/links/{slug}", access="project:read")
 async def link(
     page: PageContext, static_links: StaticLinks, channels: Channels, config: Settings
 ) -> Render:
-    found = await static_links.find(page.tx, page.project_id, page.params["slug"])
+    found = await static_links.get(page.tx, page.project_id, page.params["slug"])
     return Render("link.html", {"link": found, "addresses": _addresses(channels, config, found)})
 
 
-@pages.post("/sign-in/links/{slug}", access="manage", again=link)
+@pages.post("/sign-in/links/{slug}", access="project:write", form_page=link)
 async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     slug = page.params["slug"]
     body = validate(StaticLinkChange, _typed(page))
@@ -97,13 +101,13 @@ async def change_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     return Redirect(page.url(f"/sign-in/links/{slug}"), page._("Saved."))
 
 
-@pages.post("/sign-in/links/{slug}/delete", access="manage")
+@pages.post("/sign-in/links/{slug}/delete", access="project:write")
 async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
     await static_links.delete(page.tx, page.project_id, page.params["slug"])
     return Redirect(page.url("/sign-in"), page._("Deleted."))
 
 
-@pages.post("/sign-in/try", access="manage")
+@pages.post("/sign-in/try", access="project:write")
 async def begin_trial(
     page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
 ) -> Render:
@@ -123,22 +127,22 @@ async def begin_trial(
     return Render("trial.html", values)
 
 
-@pages.get("/sign-in/try/{session_id}", access="manage")
+@pages.get("/sign-in/try/{session_id}", access="project:write")
 async def trial(
     page: PageContext, subscribers: Subscribers, clock: Clock, sign_ins: SignIn
 ) -> Render:
-    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     values: dict[str, Any] = _state(page, session, clock.now_ms())
     if session.subscriber_id is not None and values["status"] in {"confirmed", "consumed"}:
-        values["person"] = await subscribers.find(page.tx, page.project_id, session.subscriber_id)
+        values["person"] = await subscribers.get(page.tx, page.project_id, session.subscriber_id)
     template = "trial_state.html" if page.fragment == "state" else "trial.html"
     return Render(template, {**values, "links": [], "qr": []})
 
 
-@pages.post("/sign-in/try/{session_id}", access="manage", again=trial)
+@pages.post("/sign-in/try/{session_id}", access="project:write", form_page=trial)
 async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
     """What the site's server would do with the code, and what it gets."""
-    session = await sign_ins.find_trial(page.tx, page.project_id, page.params["session_id"])
+    session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_ins.code_of(session, clock.now_ms()) or ""
     session, person = await sign_ins.verify(page.project_id, code, page.tx)
     answer = VerifyAnswer.of(session, person).model_dump_json(indent=2)

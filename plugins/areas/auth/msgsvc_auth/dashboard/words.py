@@ -1,4 +1,4 @@
-"""Where a sign-in stands, in words."""
+"""Labels of sign-in statuses."""
 
 from msgsvc_core.kernel.i18n import Translate
 
@@ -15,9 +15,9 @@ TONES = {
 def statuses(_: Translate) -> dict[str, str]:
     """The word for each state."""
     return {
-        "pending": _("Waiting for the Yes"),
-        "confirmed": _("Said Yes"),
+        "pending": _("Waiting for confirmation"),
+        "confirmed": _("Confirmed"),
         "consumed": _("Signed in"),
-        "denied": _("Said no"),
-        "expired": _("Ran out"),
+        "denied": _("Declined"),
+        "expired": _("Expired"),
     }

@@ -11,11 +11,11 @@ _KEY = re.compile(rf"[0-9a-f]{{{REF_LENGTH}}}")
 
 
 class Tickets:
-    """Reads and writes it: one cookie for each site and state, so that tabs don't mix.
+    """Reads and writes it: one cookie per site and state, so that tabs do not interfere.
 
-    Where the service is public over https the name begins with `__Host-`: such a cookie comes from
-    this host alone, over TLS, and no neighbour below the same domain can plant one (RFC 6265bis,
-    section 4.1.3.2). It is sent with links that lead here, and with forms of our own pages alone.
+    Where the service is public over https the name starts with `__Host-`: such a cookie can only be set by
+    this host over TLS, not by a sibling domain (RFC 6265bis, section 4.1.3.2). It is sent with links to
+    this host, and with forms of our own pages only.
     """
 
     def __init__(self, base_url: str) -> None:
@@ -41,7 +41,7 @@ class Tickets:
             self._name(key),
             str(ticket),
             max_age=max_age_s,
-            # The prefix asks for the whole host.
+            # Required by the prefix.
             path="/" if self._secure else f"{root}/login/{site.link.slug}",
             secure=self._secure,
             httponly=True,

@@ -1,4 +1,4 @@
-"""What the page is of, what its address asks for, and who may see how its sign-in goes on."""
+"""The hosted page's site, its query parameters, and the ticket of the browser's sign-in."""
 
 import re
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from msgsvc_core.security import digest
 #: Bits of the secret that a browser keeps, as many as a code has.
 SECRET_BITS = 256
 
-#: Hex digits of what names a cookie and a page. They tell apart, and guard nothing.
+#: Hex digits of identifiers for cookies and pages; they are no secrets.
 REF_LENGTH = 16
 
 _TICKET = re.compile(rf"([0-9A-Za-z]{{43}})\.([0-9A-Za-z]{{{ID_WIDTH}}})(\.done)?")
@@ -29,7 +29,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What somebody asks for by the page's address."""
+    """The query parameters of the page."""
 
     #: Goes to the callback along with the code.
     state: str
@@ -76,7 +76,7 @@ class Ticket:
         return digest(self.token)[:REF_LENGTH]
 
 
-class Held(NamedTuple):
+class BrowserSignIn(NamedTuple):
     """A sign-in, and the ticket of the browser that began it."""
 
     session: Session

@@ -9,16 +9,16 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from msgsvc_auth.hosted.cookies import Tickets
-from msgsvc_auth.hosted.models import Held, Site
+from msgsvc_auth.hosted.models import BrowserSignIn, Site
 from msgsvc_auth.hosted.rendering import HEADERS, PageTemplates, Shown
 from msgsvc_auth.hosted.requests import (
     RESUME,
     address,
-    asked,
     client_of,
     is_embedded,
     is_prefetch,
     language,
+    read_visit,
 )
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.models import MAX_WAIT_S
@@ -31,7 +31,7 @@ STATIC = Path(__file__).parent / "static"
 
 _SECONDS = re.compile(r"[0-9]{1,4}")
 
-#: What does not wait any more, and is told once: who comes anew begins anew.
+#: Final states, shown once: the next visit starts a new sign-in.
 ENDED = ("denied", "expired")
 
 
@@ -63,7 +63,7 @@ class HostedPages:
             if is_embedded(request):
                 raise Forbidden("this page is for a window of its own")
             if request.method == "POST":
-                return await self._begin_again(request, site)
+                return await self._restart(request, site)
             return await self._show(request, site)
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             refusal = api_error(error)
@@ -71,10 +71,10 @@ class HostedPages:
             return self._templates.problem(request, lang, refusal)
 
     async def status(self, request: Request) -> Response:
-        """Where this browser's sign-in stands, for the script of the sign-in page.
+        """Status of this browser's sign-in, for the script of the sign-in page.
 
         `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
-        page is out of date, `done` that another tab has gone on to the site. 404 without the cookie.
+        page is out of date, `done` that another tab has continued to the site. 404 without the cookie.
         """
         site = await self._hosted.site(request.path_params["slug"])
         key = request.query_params.get("key", "")
@@ -105,7 +105,7 @@ class HostedPages:
         return Response(self._templates.button(), media_type="text/javascript", headers=headers)
 
     async def _show(self, request: Request, site: Site) -> Response:
-        visit = asked(request, self._texts)
+        visit = read_visit(request, self._texts)
         key = visit.key(site)
         resumes = RESUME in request.query_params
         held = await self._hosted.find(site, self._tickets.read(request, key))
@@ -114,53 +114,55 @@ class HostedPages:
         begun = held is None or (self._hosted.status(held) in ENDED and not resumes)
         if held is None or begun:
             held = await self._hosted.open(site, visit, client_of(request))
-        held = await self._hosted.speak(held, visit)
+        held = await self._hosted.set_language(held, visit)
         location = self._hosted.location(site, held)
         if location is not None and not held.ticket.handed_over:
             response = _see_other(location)
             self._hand_over(response, request, site, key, held)
             return response
-        response = self._templates.sign_in(request, site, visit, self._shown(held, location))
+        response = self._templates.sign_in(request, site, visit, self._page_state(held, location))
         if begun:
-            self._keep(response, request, site, key, held)
+            self._set_ticket(response, request, site, key, held)
         return response
 
-    async def _begin_again(self, request: Request, site: Site) -> Response:
+    async def _restart(self, request: Request, site: Site) -> Response:
         """The button `Try again`. The cookie comes with forms of our own pages alone."""
-        visit = asked(request, self._texts)
+        visit = read_visit(request, self._texts)
         key = visit.key(site)
         held = await self._hosted.find(site, self._tickets.read(request, key))
         response = _see_other(address(request, site, visit))
         if held is not None and self._hosted.status(held) != "pending":
             new = await self._hosted.open(site, visit, client_of(request))
-            self._keep(response, request, site, key, new)
+            self._set_ticket(response, request, site, key, new)
         return response
 
-    def _shown(self, held: Held, location: str | None) -> Shown:
-        status = self._hosted.status(held)
+    def _page_state(self, sign_in: BrowserSignIn, location: str | None) -> Shown:
+        status = self._hosted.status(sign_in)
         if status != "pending":
             return Shown(
                 "consumed" if status == "confirmed" else status,
-                number=held.session.match_number,
+                number=sign_in.session.match_number,
                 location=location,
             )
         return Shown(
             status,
-            messengers=self._hosted.messengers(held),
-            number=held.session.match_number,
-            expires_in_s=self._hosted.expires_in_s(held),
-            page=held.ticket.page,
+            messengers=self._hosted.messengers(sign_in),
+            number=sign_in.session.match_number,
+            expires_in_s=self._hosted.expires_in_s(sign_in),
+            page=sign_in.ticket.page,
         )
 
-    def _keep(self, response: Response, request: Request, site: Site, key: str, held: Held) -> None:
-        self._tickets.write(response, request, site, key, held.ticket, self._hosted.pending_s)
+    def _set_ticket(
+        self, response: Response, request: Request, site: Site, key: str, sign_in: BrowserSignIn
+    ) -> None:
+        self._tickets.write(response, request, site, key, sign_in.ticket, self._hosted.pending_s)
 
     def _hand_over(
-        self, response: Response, request: Request, site: Site, key: str, held: Held
+        self, response: Response, request: Request, site: Site, key: str, sign_in: BrowserSignIn
     ) -> None:
         """Remembers that the browser goes on to the site, so that `back` does not send it there again."""
         self._tickets.write(
-            response, request, site, key, held.ticket.done(), self._hosted.handed_over_s
+            response, request, site, key, sign_in.ticket.done(), self._hosted.handed_over_s
         )
 
 
@@ -175,7 +177,7 @@ def _wait_s(request: Request) -> int:
     text = request.query_params.get("wait", "0")
     # Python refuses, with a ValueError, to read integers of thousands of digits.
     if not (_SECONDS.fullmatch(text) and int(text) <= MAX_WAIT_S):
-        raise BadRequest(f"wait: must be 0-{MAX_WAIT_S} seconds")
+        raise BadRequest("must be 0-{limit} seconds", field="wait", limit=MAX_WAIT_S)
     return int(text)
 
 

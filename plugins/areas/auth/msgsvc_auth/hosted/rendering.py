@@ -36,7 +36,7 @@ class Shown:
     number: int | None = None
     expires_in_s: int = 0
     page: str = ""
-    #: Where the code may still be taken, by who was sent there before.
+    #: States in which a redirected browser may still need the code.
     location: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""What a request for the hosted page says: the sign-in that is meant, and the browser that asks."""
+"""Parses requests for the hosted page: the sign-in's parameters and the client."""
 
 from urllib.parse import urlencode
 
@@ -11,18 +11,20 @@ from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import read_language
 
-#: Marks the address by which a page goes on with what it has shown: that of a reload by the page
-#: itself. Nothing is opened there, so a browser that keeps no cookies does not begin again and again.
+#: Marks a reload by the page itself. No sign-in is opened there, so a browser without cookies does not
+#: start one after another.
 RESUME = "resume"
 
 
-def asked(request: Request, texts: Texts) -> Visit:
+def read_visit(request: Request, texts: Texts) -> Visit:
     """Raises `BadRequest` for a state that no site could get back."""
     fields = request.query_params
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
     if len(state) > MAX_STATE_LENGTH or "\0" in state:
-        raise BadRequest(f"state: must be at most {MAX_STATE_LENGTH} characters")
+        raise BadRequest(
+            "must be at most {limit} characters", field="state", limit=MAX_STATE_LENGTH
+        )
     return Visit(state, language(request, texts), fields.get("channel") or None)
 
 
@@ -39,11 +41,11 @@ def language(request: Request, texts: Texts) -> Language:
 def client_of(request: Request) -> Client:
     """The browser, as it is shown in the bot's question."""
     address = request.client.host if request.client else ""
-    return Client.seen(address, request.headers.get("user-agent", ""))
+    return Client.from_request(address, request.headers.get("user-agent", ""))
 
 
 def is_prefetch(request: Request) -> bool:
-    """Whether the browser asks only in case somebody will."""
+    """Whether the browser only prefetches the page."""
     purposes = (request.headers.get(name, "") for name in ("sec-purpose", "purpose", "x-moz"))
     return any("prefetch" in purpose for purpose in purposes)
 

@@ -1,4 +1,4 @@
-"""The rules of the hosted page: whose sign-in it shows, and who is handed the code."""
+"""The rules of the hosted page: which browser sees a sign-in, and which gets the code."""
 
 import re
 from dataclasses import replace
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from msgsvc_auth.callbacks import with_code
 from msgsvc_auth.clients import Client
 from msgsvc_auth.hosted import store
-from msgsvc_auth.hosted.models import Held, Messenger, Site, Ticket, Visit
+from msgsvc_auth.hosted.models import BrowserSignIn, Messenger, Site, Ticket, Visit
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.models import Session, Status
@@ -69,12 +69,12 @@ class HostedSignIn:
             async with self._db.read() as tx:
                 link = await self._links.find_started(tx, slug)
                 if link is not None:
-                    project = await self._projects.find(tx, link.project_id)
+                    project = await self._projects.get(tx, link.project_id)
                     if project.status == "active":
                         return Site(link, project)
         raise NotFound("there is no sign-in page at this address")
 
-    async def open(self, site: Site, visit: Visit, client: Client) -> Held:
+    async def open(self, site: Site, visit: Visit, client: Client) -> BrowserSignIn:
         """A new sign-in for this browser.
 
         Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer,
@@ -83,7 +83,7 @@ class HostedSignIn:
         if visit.channel is not None:
             self._channels.check_name(site.project.project_id, visit.channel)
         self._channels.check_answers(site.project.project_id, visit.channel)
-        # Before it is counted: whoever finds no bot ready has had no sign-in.
+        # Before counting: without an available bot no sign-in takes place.
         self._channels.deep_links(
             site.project.project_id,
             session_payload(new_token()),
@@ -103,12 +103,12 @@ class HostedSignIn:
                 browser_digest=_browser_digest(site, secret),
                 match=site.link.number_matching,
             )
-            held = Held(new.session, Ticket(secret, new.token))
+            held = BrowserSignIn(new.session, Ticket(secret, new.token))
             # Before the commit: a sign-in that no bot can ask about is none.
             self.messengers(held)
         return held
 
-    async def find(self, site: Site, ticket: Ticket | None) -> Held | None:
+    async def find(self, site: Site, ticket: Ticket | None) -> BrowserSignIn | None:
         """The sign-in of the browser that has this ticket, for this site."""
         if ticket is None:
             return None
@@ -119,41 +119,45 @@ class HostedSignIn:
             )
             if session_id is None:
                 return None
-            return Held(await self._sign_in.find(project_id, session_id, tx), ticket)
+            return BrowserSignIn(await self._sign_in.get(project_id, session_id, tx), ticket)
 
-    async def wait(self, held: Held, timeout_s: float) -> Held:
+    async def wait(self, sign_in: BrowserSignIn, timeout_s: float) -> BrowserSignIn:
         """The same as soon as it is not pending any more, at the latest after `timeout_s`."""
-        session = held.session
+        session = sign_in.session
         now = await self._sign_in.wait(session.project_id, session.session_id, timeout_s)
-        return held._replace(session=now)
+        return sign_in._replace(session=now)
 
-    async def speak(self, held: Held, visit: Visit) -> Held:
+    async def set_language(self, sign_in: BrowserSignIn, visit: Visit) -> BrowserSignIn:
         """Has the bot ask in the language in which the page is read."""
-        session = held.session
-        if self.status(held) != "pending" or session.lang == visit.lang:
-            return held
+        session = sign_in.session
+        if self.status(sign_in) != "pending" or session.lang == visit.lang:
+            return sign_in
         async with self._db.transaction() as tx:
             await store.set_lang(tx, session.project_id, session.session_id, visit.lang)
-        return held._replace(session=replace(session, lang=visit.lang))
+        return sign_in._replace(session=replace(session, lang=visit.lang))
 
-    def status(self, held: Held) -> Status:
+    def status(self, sign_in: BrowserSignIn) -> Status:
         """Where the sign-in stands; one whose code can't be shown any more has run out."""
-        status = held.session.status(self._clock.now_ms())
-        return "expired" if status == "confirmed" and self._code(held.session) is None else status
+        status = sign_in.session.status(self._clock.now_ms())
+        return (
+            "expired" if status == "confirmed" and self._code(sign_in.session) is None else status
+        )
 
-    def expires_in_s(self, held: Held) -> int:
-        return held.session.expires_in_s(self._clock.now_ms())
+    def expires_in_s(self, sign_in: BrowserSignIn) -> int:
+        return sign_in.session.expires_in_s(self._clock.now_ms())
 
-    def location(self, site: Site, held: Held) -> str | None:
+    def location(self, site: Site, sign_in: BrowserSignIn) -> str | None:
         """Where the browser takes the code: the callback that is registered now, and no other."""
-        code = self._code(held.session)
-        return None if code is None else with_code(site.link.callback_url, code, held.session.state)
+        code = self._code(sign_in.session)
+        return (
+            None if code is None else with_code(site.link.callback_url, code, sign_in.session.state)
+        )
 
-    def messengers(self, held: Held) -> list[Messenger]:
+    def messengers(self, sign_in: BrowserSignIn) -> list[Messenger]:
         """How the person can answer. Raises `Unavailable` if no bot is ready."""
-        session = held.session
+        session = sign_in.session
         names = None if session.channel is None else [session.channel]
-        channels, payload = self._channels, session_payload(held.ticket.token)
+        channels, payload = self._channels, session_payload(sign_in.ticket.token)
         links = channels.deep_links(session.project_id, payload, names, asks=True)
         starts = channels.start_messages(session.project_id, payload, links)
 
@@ -176,7 +180,9 @@ class HostedSignIn:
         )
         if not window.allowed:
             raise RateLimitProject(
-                f"more than {limit} sign-ins from one address in {WINDOW_S} s",
+                "more than {limit} sign-ins from one address in {seconds} s",
+                limit=limit,
+                seconds=WINDOW_S,
                 retry_after_s=window.retry_after_s,
             )
 

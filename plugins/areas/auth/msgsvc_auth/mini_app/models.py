@@ -1,4 +1,4 @@
-"""What the page asks for, posts, and is answered."""
+"""Query, body and response of the mini app page."""
 
 from pydantic import ConfigDict, Field
 

@@ -1,4 +1,4 @@
-"""Which pages may post: our own, and programs, which have none."""
+"""Origin check for posts: our own pages, and programs, which send none."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit

@@ -22,7 +22,7 @@ class Page:
     def render(
         self, lang: str, texts: Mapping[str, str], links: Sequence[tuple[str, str]] | None
     ) -> str:
-        """`links` lead to the bots, each after its messenger's name; None if the sign-in is gone."""
+        """`links` lead to the bots, each with its messenger's name; None if the sign-in does not exist."""
         template = self._templates.get_template("page.html")
         return template.render(
             lang=lang, texts=texts, links=links, style=self._style, script=self._script

@@ -35,14 +35,14 @@ async def mini_app_page(
     channels: Channels,
     mini_apps: MiniAppSignIn,
 ) -> Response:
-    """The page of a bot's mini app, which asks whether to sign in.
+    """Serves the page of a bot's mini app, which asks whether to sign in.
 
     Made for people, inside a messenger. Set its address as the mini app of the bot.
     """
     page = page_for(settings.mini_app_frames)
     lang = texts.choose(query.lang or preferred(ctx.headers.get("accept-language", "")))
     try:
-        link, project = await mini_apps.find(ctx.tx, slug)
+        link, project = await mini_apps.get(ctx.tx, slug)
     except NotFound:
         html = page.render(lang, page_texts(texts.into(lang, __name__), "", ""), None)
         return Response(html, 404, page.headers, HTML)
@@ -60,7 +60,7 @@ async def mini_app_page(
 async def sign_in_by_mini_app(
     ctx: Context, slug: str, body: MiniAppSignInBody, config: Settings, mini_apps: MiniAppSignIn
 ) -> MiniAppSignInAnswer:
-    """Signs in who opened the mini app, by what its platform signed; only for the page above.
+    """Signs in the person who opened the mini app, by its signed data; for the page above only.
 
     The same data works once, and for `auth.mini_app_minutes`.
     """

@@ -1,7 +1,7 @@
-"""The rules of signing in on a mini app's page.
+"""The rules of sign-in in a mini app.
 
-The page runs inside the messenger, so there is no second device whose code could be shown to the wrong
-person, and no bot has to ask: the platform's signature says who pressed Yes.
+The page runs inside the messenger, so no second device is involved whose code could be phished, and no bot
+has to ask: the platform's signature identifies the person who pressed Yes.
 """
 
 from msgsvc_auth.callbacks import with_code
@@ -45,14 +45,14 @@ class MiniAppSignIn:
         self._links = links
         self._minutes = minutes
 
-    async def find(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
+    async def get(self, tx: Tx, slug: str) -> tuple[StaticLink, Project]:
         """The link, of whatever project. Raises `NotFound`, for a disabled project's as well."""
         link = await self._links.find_started(tx, slug)
         if link is not None:
-            project = await self._projects.find(tx, link.project_id)
+            project = await self._projects.get(tx, link.project_id)
             if project.status == "active":
                 return link, project
-        raise NotFound(f"there is no static link {slug!r}")
+        raise NotFound("there is no static link {slug!r}", slug=slug)
 
     async def sign_in(self, slug: str, body: MiniAppSignInBody) -> str:
         """Where to lead the person: the link's callback with a code.
@@ -62,7 +62,7 @@ class MiniAppSignIn:
         person.
         """
         async with self._db.read() as tx:
-            link, _ = await self.find(tx, slug)
+            link, _ = await self.get(tx, slug)
         channel = self._signer(link.project_id, body)
         opened = mini_app.verify(
             channel,
@@ -75,7 +75,7 @@ class MiniAppSignIn:
         async with self._db.transaction() as tx:
             if not await self._use(tx, channel, opened):
                 raise AuthMiniAppUsed(
-                    "init_data: has signed in before; have the mini app opened again"
+                    "has signed in before; have the mini app opened again", field="init_data"
                 )
             # The chat before the person: updates from the messenger lock them in this order too.
             chat_id = await mini_app.enter(
@@ -89,13 +89,13 @@ class MiniAppSignIn:
         return with_code(link.callback_url, confirmed.code, body.state)
 
     def _signer(self, project_id: str, body: MiniAppSignInBody) -> Channel:
-        """The channel whose bot signed. The signature tells, so that no page needs to."""
+        """The channel whose bot signed the data, found by the signature."""
         if body.channel is not None:
             self._channels.check_name(project_id, body.channel)
-        for channel in self._channels.all_of(project_id):
+        for channel in self._channels.list_for_project(project_id):
             if body.channel in {None, channel.name} and _has_signed(channel, body.init_data):
                 return channel
-        raise ValidationFailed("init_data: no bot of the project has signed this")
+        raise ValidationFailed("no bot of the project has signed this", field="init_data")
 
     async def _use(self, tx: Tx, channel: Channel, opened: MiniAppUser) -> bool:
         # Not the data itself: the same can be written in many ways that are all signed.
@@ -122,6 +122,7 @@ def _check_is_for(link: StaticLink, channel: Channel, opened: MiniAppUser) -> No
     shared = channel.identity.project_id is None
     if opened.start_payload != meant and (shared or opened.start_payload.startswith(PREFIX)):
         raise ValidationFailed(
-            f"init_data: the mini app was not opened to sign in here; its link ends with"
-            f" `startapp={meant}`"
+            "the mini app was not opened to sign in here; its link ends with `startapp={parameter}`",
+            field="init_data",
+            parameter=meant,
         )

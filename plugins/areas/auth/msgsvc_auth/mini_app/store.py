@@ -5,7 +5,7 @@ from msgsvc_core.db.sql import limited_delete
 
 
 async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
-    """False if this data has signed in before. Of many at once, one call succeeds."""
+    """False if this data was used before. One of several concurrent calls succeeds."""
     return bool(
         await tx.execute(
             "INSERT INTO auth_mini_app_uses (data_digest, expires_at_ms)"
@@ -15,8 +15,8 @@ async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
     )
 
 
-async def purge_uses(tx: Tx, expired_before_ms: int, most: int) -> int:
+async def purge_uses(tx: Tx, expired_before_ms: int, limit: int) -> int:
     """Forgets some data that has been refused for its age since then; returns how many."""
     old = limited_delete("auth_mini_app_uses", "expires_at_ms < :expired_before_ms", tx.dialect)
-    params = {"expired_before_ms": expired_before_ms, "most": most}
+    params = {"expired_before_ms": expired_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM auth_mini_app_uses WHERE {old}", params)

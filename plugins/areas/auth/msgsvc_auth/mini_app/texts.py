@@ -1,4 +1,4 @@
-"""What the page says."""
+"""Texts of the page."""
 
 from msgsvc_core.kernel.i18n import Translate
 
@@ -13,9 +13,11 @@ def page_texts(_: Translate, project: str, site: str) -> dict[str, str]:
         "denied": _("Cancelled. You are not signed in to {project}.", project=project),
         "outside": _("This page works inside the messenger. To sign in here, open the bot:"),
         "open": _("Open {messenger}"),
-        "stale": _("This page is out of date. Close it, and open it again by its link."),
-        "used": _("This page has signed you in before. To do so again, close it and open it anew."),
+        "stale": _("This page is out of date. Close it and open its link again."),
+        "used": _(
+            "This page has already signed you in. To sign in again, close it and open it again."
+        ),
         "unstarted": _("Start the bot first, then open this page again."),
-        "failed": _("This did not work. Please try again in a moment."),
-        "gone": _("This link is not valid any more. Please ask the site for a new one."),
+        "failed": _("Something went wrong. Please try again in a moment."),
+        "gone": _("This link is no longer valid. Please ask the site for a new one."),
     }

@@ -25,7 +25,7 @@ class Bar:
 
 @value_object
 class Chart:
-    """`most` is what the highest bar stands for."""
+    """`most` is the value of the highest bar."""
 
     bars: Sequence[Bar]
     most: int

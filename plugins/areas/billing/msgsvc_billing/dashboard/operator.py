@@ -1,4 +1,4 @@
-"""Pages of who runs the installation: accounts, what they have, and what they are given."""
+"""The operator's pages: accounts, their balances, and grants."""
 
 from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.models import LedgerFilter
@@ -13,7 +13,9 @@ from msgsvc_core.plugins.accounts import AccountDirectory
 LIMIT = 50
 
 
-@pages.get("/billing", access="operate", nav=Nav("Billing", icon="card", group="project"))
+@pages.get(
+    "/billing", access="installation:operate", nav=Nav("Billing", icon="card", group="project")
+)
 async def accounts(page: PageContext, billing: Billing) -> Render:
     search = page.query.get("email") or ""
     after = after_cursor(page.query.get("cursor") or None)
@@ -30,7 +32,7 @@ async def accounts(page: PageContext, billing: Billing) -> Render:
     )
 
 
-@pages.get("/billing/{account_id}", access="operate")
+@pages.get("/billing/{account_id}", access="installation:operate")
 async def account(
     page: PageContext, all_accounts: AccountDirectory, billing: Billing, statements: Statements
 ) -> Render:
@@ -64,25 +66,25 @@ async def account(
     )
 
 
-@pages.post("/billing/{account_id}/grant", access="operate", again=account)
+@pages.post("/billing/{account_id}/grant", access="installation:operate", form_page=account)
 async def grant(page: PageContext, billing: Billing) -> Redirect:
     given = page.form.text("credits").strip()
     try:
         count = int(given)
     except ValueError:
-        raise ValidationFailed("credits: must be a whole number") from None
+        raise ValidationFailed("must be a whole number", field="credits") from None
     account_id = page.params["account_id"]
     await billing.grant(page.tx, account_id, count, page.form.text("note").strip())
     page.note(account=account_id, credits=count)
-    return Redirect(_url(page), notice=page._("The credits are there."))
+    return Redirect(_url(page), notice=page._("Credits added."))
 
 
-@pages.post("/billing/{account_id}/plan", access="operate", again=account)
+@pages.post("/billing/{account_id}/plan", access="installation:operate", form_page=account)
 async def change_plan(page: PageContext, billing: Billing) -> Redirect:
     account_id, plan = page.params["account_id"], page.form.text("plan")
     await billing.change_plan(page.tx, account_id, plan)
     page.note(account=account_id, plan=plan)
-    return Redirect(_url(page), notice=page._("The plan is changed."))
+    return Redirect(_url(page), notice=page._("Plan changed."))
 
 
 def _url(page: PageContext) -> str:
@@ -92,6 +94,6 @@ def _url(page: PageContext) -> str:
 def _described(page: PageContext, name: str, monthly: int | None) -> str:
     """`basic: 700 credits a month`."""
     if monthly is None:
-        return page._("{plan}: without a limit", plan=name)
-    credits_text = page._.ngettext("{count} credit a month", "{count} credits a month", monthly)
+        return page._("{plan}: unlimited", plan=name)
+    credits_text = page._.ngettext("{count} credit per month", "{count} credits per month", monthly)
     return f"{name}: {credits_text}"

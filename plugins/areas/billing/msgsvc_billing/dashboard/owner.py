@@ -1,4 +1,4 @@
-"""Pages of who owns a project: what it has, what it used, and every line of its ledger."""
+"""A project owner's pages: balance, usage, and the ledger."""
 
 from datetime import date, datetime, time
 
@@ -17,7 +17,9 @@ from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 LIMIT = 50
 
 
-@pages.get("/billing", access="own", nav=Nav("Billing", icon="card", group="project", order=60))
+@pages.get(
+    "/billing", access="project:own", nav=Nav("Billing", icon="card", group="project", order=60)
+)
 async def credits_left(page: PageContext, billing: Billing, statements: Statements) -> Render:
     state = await billing.paying_for(page.tx, page.project_id)
     if state is None:
@@ -40,13 +42,13 @@ async def credits_left(page: PageContext, billing: Billing, statements: Statemen
     )
 
 
-@pages.get("/billing/ledger", access="own")
+@pages.get("/billing/ledger", access="project:own")
 async def ledger_lines(page: PageContext, statements: Statements) -> Render:
-    problem, wanted = "", None
+    problem, wanted = None, None
     try:
         wanted = await _wanted(page, page.tx, statements)
     except ValidationFailed as error:
-        problem = error.message
+        problem = error
     lines = []
     if wanted is not None:
         after = after_cursor(page.query.get("cursor") or None)
@@ -68,12 +70,12 @@ async def ledger_lines(page: PageContext, statements: Statements) -> Render:
     )
 
 
-@pages.get("/billing/ledger/export", access="own", holds_connection=False)
+@pages.get("/billing/ledger/export", access="project:own", holds_connection=False)
 async def export_ledger(
     page: PageContext, db: Database, clock: Clock, statements: Statements
 ) -> Download | Redirect:
     if page.plan is not None and not page.plan.csv_export:
-        said = page._("Your plan has no CSV export; a larger one has.")
+        said = page._("Your plan has no CSV export; a larger plan does.")
         return Redirect(page.url("/billing/ledger"), notice=said)
     async with db.read() as tx:
         wanted = await _wanted(page, tx, statements)
@@ -95,10 +97,10 @@ async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFi
             begun = datetime.combine(date.fromisoformat(since), time(), page.timezone)
             since_ms = int(begun.timestamp() * 1000)
         except (ValueError, OverflowError):
-            raise ValidationFailed(page._("From the day: must be one, as 2026-01-31")) from None
+            raise ValidationFailed(page._("Since: enter a date, e.g. 2026-01-31")) from None
     return LedgerFilter(account_id, _only(page, account_id), operation, since_ms)
 
 
 def _only(page: PageContext, account_id: str) -> str | None:
-    """Who pays sees all their projects, another owner this one alone."""
+    """The paying owner sees all their projects, another owner only this one."""
     return None if page.viewer.account_id == account_id else page.project_id

@@ -1,4 +1,4 @@
-"""How a broadcast is written: the form, how many get it, a last look, and off it goes."""
+"""Pages for composing a broadcast: form, audience size, review, start."""
 
 from datetime import datetime
 from hmac import compare_digest
@@ -24,18 +24,20 @@ _PURPOSE = "broadcast form"
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/broadcasts/new", access="manage")(compose)
-    pages.get("/broadcasts/reach", access="manage")(reach)
-    pages.post("/broadcasts/new", access="manage", asks=True)(change)
-    pages.post("/broadcasts/review", access="manage", again=compose, asks=True)(review)
-    pages.post("/broadcasts", access="manage", again=compose)(start)
+    pages.get("/broadcasts/new", access="project:write")(compose)
+    pages.get("/broadcasts/reach", access="project:write")(reach)
+    pages.post("/broadcasts/new", access="project:write", read_only=True)(change)
+    pages.post("/broadcasts/review", access="project:write", form_page=compose, read_only=True)(
+        review
+    )
+    pages.post("/broadcasts", access="project:write", form_page=compose)(start)
 
 
 async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
     """An empty form, one like another broadcast, or what was typed."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
-        mailing = await broadcasts.find(page.tx, page.project_id, job_id)
+        mailing = await broadcasts.get(page.tx, page.project_id, job_id)
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
@@ -60,7 +62,7 @@ async def reach(page: PageContext, mailings: Mailings) -> Render:
     except ApiError as error:
         if error.status >= 500:
             raise
-        problem = error.message
+        problem = error
     cost = await mailings.cost(page.tx, page.project_id, total or 0)
     return Render("reach.html", {"total": total, "credits": cost, "why": problem})
 
@@ -84,7 +86,7 @@ async def review(
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
             "credits": counted.credits,
-            "shown": await looks(
+            "shown": await previews(
                 page, mailings, messages, body.to_message(), body.audience.channels
             ),
             "job_id": _offered(page, secrets),
@@ -102,7 +104,11 @@ async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -
     taken = await broadcasts.start(page.tx, page.project_id, _body(page), job_id)
     page.note(broadcast=taken.job_id, total=taken.total)
     _ = page._
-    told = _("It is on its way.") if not page.form.text("send_at") else _("It waits for its time.")
+    told = (
+        _("The broadcast is being sent.")
+        if not page.form.text("send_at")
+        else _("The broadcast is scheduled.")
+    )
     return Redirect(here, notice=told)
 
 
@@ -121,7 +127,7 @@ def _chosen(page: PageContext, secrets: SecretBox) -> str:
     made = secrets.derive_all(_PURPOSE, page.project_id, job_id)
     fits = [compare_digest(seal.encode(), valid.hex().encode()) for valid in made]
     if not any(fits):
-        raise ValidationFailed("job_id: look at the broadcast once more before it is sent")
+        raise ValidationFailed("look at the broadcast once more before it is sent", field="job_id")
     return job_id
 
 
@@ -136,7 +142,7 @@ def _body(page: PageContext) -> BroadcastBody:
     return validate(BroadcastBody, given, languages=page.languages)
 
 
-async def looks(
+async def previews(
     page: PageContext,
     mailings: Mailings,
     messages: Messages,
@@ -155,11 +161,11 @@ async def looks(
 
 
 def _moment(page: PageContext) -> str:
-    """What the clock of who sends it showed, as the API has it."""
+    """A local time of the sender, in the API's format."""
     try:
         local = datetime.fromisoformat(page.form.text("send_at"))
     except ValueError:
-        raise ValidationFailed("send_at: give day and time") from None
+        raise ValidationFailed("give day and time", field="send_at") from None
     return to_rfc3339(ms_of(local.replace(tzinfo=None), page.timezone))
 
 

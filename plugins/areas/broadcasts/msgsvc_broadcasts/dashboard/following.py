@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgsvc_broadcasts.dashboard.composing import looks
+from msgsvc_broadcasts.dashboard.composing import previews
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.validation import validate
@@ -27,15 +27,15 @@ _MOST_REASONS = 500
 def declare(pages: Pages) -> None:
     """Adds these pages."""
     nav = Nav("Broadcasts", icon="megaphone", group="sending", order=10)
-    pages.get("/broadcasts", access="look", nav=nav)(listed)
-    pages.get("/broadcasts/{job_id}", access="look")(broadcast)
-    pages.get("/broadcasts/{job_id}/progress", access="look")(progress)
-    pages.get("/broadcasts/{job_id}/recipients", access="look")(recipients)
-    pages.post("/broadcasts/{job_id}/pause", access="manage", again=broadcast)(pause)
-    pages.post("/broadcasts/{job_id}/resume", access="manage", again=broadcast)(resume)
-    pages.post("/broadcasts/{job_id}/cancel", access="manage", again=broadcast)(cancel)
-    pages.post("/broadcasts/{job_id}/resend", access="manage", again=broadcast)(resend)
-    pages.card(access="look", order=40)(card)
+    pages.get("/broadcasts", access="project:read", nav=nav)(listed)
+    pages.get("/broadcasts/{job_id}", access="project:read")(broadcast)
+    pages.get("/broadcasts/{job_id}/progress", access="project:read")(progress)
+    pages.get("/broadcasts/{job_id}/recipients", access="project:read")(recipients)
+    pages.post("/broadcasts/{job_id}/pause", access="project:write", form_page=broadcast)(pause)
+    pages.post("/broadcasts/{job_id}/resume", access="project:write", form_page=broadcast)(resume)
+    pages.post("/broadcasts/{job_id}/cancel", access="project:write", form_page=broadcast)(cancel)
+    pages.post("/broadcasts/{job_id}/resend", access="project:write", form_page=broadcast)(resend)
+    pages.card(access="project:read", order=40)(card)
 
 
 async def listed(page: PageContext, mailings: Mailings) -> Render:
@@ -45,7 +45,7 @@ async def listed(page: PageContext, mailings: Mailings) -> Render:
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
     found = await mailings.page(
-        page.tx, page.project_id, SOURCE, query.status, query.after, query.most
+        page.tx, page.project_id, SOURCE, query.status, query.after, query.fetch_limit
     )
     rows, following = query.cut(found, lambda mailing: mailing.job_id)
     more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
@@ -93,16 +93,18 @@ async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> R
 async def recipients(
     page: PageContext, broadcasts: Broadcasts, mailings: Mailings, subscribers: Subscribers
 ) -> Render:
-    """Who is in the audience, and what became of it for each."""
+    """The recipients and their outcomes."""
     mailing = await _mailing(page, broadcasts)
     query = validate(
         RecipientQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
-    found = await mailings.recipients(page.tx, mailing, query.status, query.after, query.most)
+    found = await mailings.recipients(
+        page.tx, mailing, query.status, query.after, query.fetch_limit
+    )
     rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await subscribers.find_many(page.tx, keys)
+    people = await subscribers.get_many(page.tx, keys)
     here = f"/broadcasts/{mailing.job_id}/recipients"
     return Render(
         "recipients.html",
@@ -116,15 +118,15 @@ async def recipients(
 
 
 async def pause(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.pause, page._("It is paused."))
+    return await _change(page, mailings.pause, page._("Paused."))
 
 
 async def resume(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.resume, page._("It goes on."))
+    return await _change(page, mailings.resume, page._("Resumed."))
 
 
 async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
-    return await _change(page, mailings.cancel, page._("Nobody else gets it."))
+    return await _change(page, mailings.cancel, page._("The broadcast is cancelled."))
 
 
 async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
@@ -132,7 +134,9 @@ async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     job_id = page.params["job_id"]
     taken = await broadcasts.resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)
-    return Redirect(page.url(f"/broadcasts/{taken.job_id}"), notice=page._("It is on its way."))
+    return Redirect(
+        page.url(f"/broadcasts/{taken.job_id}"), notice=page._("The broadcast is being sent.")
+    )
 
 
 async def _shown(
@@ -141,7 +145,7 @@ async def _shown(
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
         message = validate(MailingMessage, mailing.to_message(), languages=None)
-        return await looks(page, mailings, messages, message, mailing.audience.get("channels"))
+        return await previews(page, mailings, messages, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:
             raise
@@ -158,7 +162,7 @@ async def _change(
 
 
 async def _mailing(page: PageContext, broadcasts: Broadcasts) -> Mailing:
-    return await broadcasts.find(page.tx, page.project_id, page.params["job_id"])
+    return await broadcasts.get(page.tx, page.project_id, page.params["job_id"])
 
 
 async def _progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> dict[str, Any]:

@@ -4,12 +4,12 @@ transaction of the change."""
 from collections.abc import Mapping
 from typing import Any
 
-from msgsvc_dashboard.accounts import audit_store as store
-from msgsvc_dashboard.accounts.models import AuditEntry
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.plugins.audit import AuditRecord
+from msgsvc_dashboard.accounts import audit_store as store
+from msgsvc_dashboard.accounts.models import AuditEntry
 
 
 class Audit:

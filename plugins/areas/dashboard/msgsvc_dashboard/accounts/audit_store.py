@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from msgsvc_dashboard.accounts.models import AuditEntry
 from msgsvc_core.db import Row, Tx
+from msgsvc_dashboard.accounts.models import AuditEntry
 
 _COLUMNS = (
     "e.entry_id, e.project_id, e.account_id, a.name AS account_name, e.at_ms, e.action, e.target,"

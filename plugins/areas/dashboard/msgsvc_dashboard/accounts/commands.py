@@ -11,6 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.projects import Json
+from msgsvc_core.cli.tables import show_table
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_dashboard.accounts import (
     Account,
     AccountLinks,
@@ -20,11 +25,6 @@ from msgsvc_dashboard.accounts import (
     SignIn,
 )
 from msgsvc_dashboard.accounts.models import LinkPurpose
-from msgsvc_core.cli.configuration import ConfigOption, opened
-from msgsvc_core.cli.projects import Json
-from msgsvc_core.cli.tables import show_table
-from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 
 #: Accounts that are read at once.
 PAGE = 100
@@ -144,9 +144,7 @@ class _Parts:
 
     async def note(self, tx: Tx, action: str, account: Account) -> None:
         """Whoever has the command line needs no account, and stands in no entry."""
-        await self.audit.write(
-            tx, action, account_id=account.account_id, detail={"by": "cli"}
-        )
+        await self.audit.write(tx, action, account_id=account.account_id, detail={"by": "cli"})
 
 
 @asynccontextmanager

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 
-from msgsvc_dashboard.accounts.models import Secrets
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import array_param, for_update, in_array
+from msgsvc_dashboard.accounts.models import Secrets
 
 
 async def find(tx: Tx, account_id: str) -> Secrets | None:
     return await _find(tx, account_id, "")
 
 
-async def hold(tx: Tx, account_id: str) -> Secrets | None:
+async def lock(tx: Tx, account_id: str) -> Secrets | None:
     """The same, and nobody else changes it until the transaction ends."""
     return await _find(tx, account_id, for_update(tx.dialect))
 
@@ -135,5 +135,6 @@ async def reseal_totp(tx: Tx, account_id: str, before: str, after: str) -> None:
 
 async def _drop_codes(tx: Tx, account_id: str) -> None:
     await tx.execute(
-        "DELETE FROM dashboard_account_codes WHERE account_id = :account_id", {"account_id": account_id}
+        "DELETE FROM dashboard_account_codes WHERE account_id = :account_id",
+        {"account_id": account_id},
     )

@@ -15,9 +15,7 @@ class PublishedAccounts:
     def __init__(self, *, accounts: Accounts) -> None:
         self._accounts = accounts
 
-    async def find_many(
-        self, tx: Tx, account_ids: Collection[str]
-    ) -> Mapping[str, AccountSummary]:
+    async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
         found = await self._accounts.find_many(tx, account_ids)
         return {account_id: _summary(account) for account_id, account in found.items()}
 

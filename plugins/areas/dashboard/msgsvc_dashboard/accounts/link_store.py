@@ -1,7 +1,7 @@
 """The SQL of one-time links."""
 
-from msgsvc_dashboard.accounts.models import OneTimeLink
 from msgsvc_core.db import Tx
+from msgsvc_dashboard.accounts.models import OneTimeLink
 
 
 async def insert(tx: Tx, link: OneTimeLink, digest: str) -> None:
@@ -50,7 +50,8 @@ async def end_of_member(tx: Tx, project_id: str, member_id: str) -> None:
 async def end_of_account(tx: Tx, account_id: str) -> None:
     """Ends the links that sign an account in, or set its password."""
     await tx.execute(
-        "DELETE FROM dashboard_account_links WHERE account_id = :account_id", {"account_id": account_id}
+        "DELETE FROM dashboard_account_links WHERE account_id = :account_id",
+        {"account_id": account_id},
     )
 
 

@@ -4,13 +4,13 @@ Looking at one uses nothing up, because whoever delivers a link looks at it too:
 scanners of mail. The page of the link has a button, and its POST uses the link.
 """
 
-from msgsvc_dashboard.accounts import link_store as store
-from msgsvc_dashboard.accounts.models import LinkPurpose, OneTimeLink
-from msgsvc_dashboard.accounts.service import Accounts, digest_of
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.ids import new_token
+from msgsvc_dashboard.accounts import link_store as store
+from msgsvc_dashboard.accounts.models import LinkPurpose, OneTimeLink
+from msgsvc_dashboard.accounts.service import Accounts, digest_of
 
 HOUR_MS = 3600 * 1000
 

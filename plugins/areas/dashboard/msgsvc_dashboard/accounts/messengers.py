@@ -8,6 +8,13 @@ page of the browser that waits (docs/decisions/0064-number-matching-in-the-dashb
 
 from collections.abc import Sequence
 
+from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.security import new_number
 from msgsvc_dashboard.accounts import request_store as store
 from msgsvc_dashboard.accounts.models import (
     BegunRequest,
@@ -19,13 +26,6 @@ from msgsvc_dashboard.accounts.models import (
 )
 from msgsvc_dashboard.accounts.questions import START_PREFIX
 from msgsvc_dashboard.accounts.service import AGENT_LENGTH, digest_of
-from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.registry import Channels
-from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import NotFound
-from msgsvc_core.kernel.ids import new_token
-from msgsvc_core.security import new_number
 from msgsvc_dashboard.settings import AccountSettings
 
 #: In place of a project's id: channels that serve the whole installation.

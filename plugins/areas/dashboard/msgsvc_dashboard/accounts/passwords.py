@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from msgsvc_dashboard.accounts.common_passwords import COMMON
 from msgsvc_core.kernel.errors import Unavailable, ValidationFailed
+from msgsvc_dashboard.accounts.common_passwords import COMMON
 from msgsvc_dashboard.settings import AccountSettings
 
 if TYPE_CHECKING:
@@ -34,14 +34,20 @@ def check_password(password: str, email: str) -> str:
     """The password as it is kept. Raises `ValidationFailed` for one that is soon guessed."""
     text = normal(password)
     if len(text) < SHORTEST:
-        raise ValidationFailed(f"password: must have at least {SHORTEST} characters")
+        raise ValidationFailed(
+            "must have at least {minimum} characters", field="password", minimum=SHORTEST
+        )
     if len(text) > LONGEST:
-        raise ValidationFailed(f"password: must have at most {LONGEST} characters")
+        raise ValidationFailed(
+            "must have at most {limit} characters", field="password", limit=LONGEST
+        )
     small = text.casefold()
     if small in COMMON or len(set(small)) < 4:
-        raise ValidationFailed("password: is one of those that are guessed first; take another")
+        raise ValidationFailed(
+            "is one of those that are guessed first; take another", field="password"
+        )
     if small in {email.casefold(), email.casefold().partition("@")[0]}:
-        raise ValidationFailed("password: must not be the e-mail")
+        raise ValidationFailed("must not be the e-mail", field="password")
     return text
 
 

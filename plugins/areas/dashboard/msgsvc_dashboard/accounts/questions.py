@@ -10,10 +10,6 @@ import hmac
 import re
 from urllib.parse import urlsplit
 
-from msgsvc_dashboard.accounts import request_store as store
-from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.models import LinkedMessenger, MessengerRequest
-from msgsvc_dashboard.accounts.service import Accounts, digest_of
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ButtonPressed, Started
@@ -23,6 +19,10 @@ from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
 from msgsvc_core.pages.user_agents import readable_agent
 from msgsvc_core.security import SecretBox, offered
+from msgsvc_dashboard.accounts import request_store as store
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.models import LinkedMessenger, MessengerRequest
+from msgsvc_dashboard.accounts.service import Accounts, digest_of
 
 START_PREFIX = "dsh_"
 BUTTON_PREFIX = "dsh:"
@@ -93,7 +93,7 @@ class Questions:
                 email=account.email,
             )
         pick = _("Press the number that the page shows.")
-        advice = f"{pick} {_('If you did not begin this yourself, press Cancel.')}"
+        advice = f"{pick} {_('If you did not start this yourself, press Cancel.')}"
         lines = _circumstances(_, request, self._clock.now_ms())
         return "\n\n".join([asked, "\n".join(lines), advice])
 
@@ -129,7 +129,7 @@ class Questions:
             return _too_late(_)
         if linking:
             return await self._link(ctx, account_id)
-        return _("You are signed in. Go back to the page where you began.")
+        return _("You are signed in. Go back to the page where you started.")
 
     async def _link(self, ctx: InboundContext, account_id: str) -> str:
         """What the person is told. A press that somebody was talked into moves no messenger that is
@@ -142,8 +142,8 @@ class Questions:
             ctx.tx, LinkedMessenger(ctx.channel, user.user_id, account_id, name, now_ms)
         ):
             return _(
-                "This messenger signs in to another account. Unlink it there, under Your account, before"
-                " you link it here."
+                "This messenger is linked to another account. Unlink it there, under Your "
+                "account, before you link it here."
             )
         await self._audit.write(
             ctx.tx,
@@ -201,14 +201,14 @@ def _circumstances(_: Translate, request: MessengerRequest, now_ms: int) -> list
 
 def _stranger(_: Translate) -> str:
     return _(
-        "This messenger signs nobody in yet. Sign in with your password once, and link it under Your"
-        " account."
+        "This messenger is not linked to an account yet. Sign in with your password once, and "
+        "link it under Your account."
     )
 
 
 def _wrong_number(_: Translate) -> str:
-    return _("That is not the number on the page. Please begin again in the dashboard.")
+    return _("That is not the number on the page. Please start again in the dashboard.")
 
 
 def _too_late(_: Translate) -> str:
-    return _("This is no longer valid. Please begin again in the dashboard.")
+    return _("This is no longer valid. Please start again in the dashboard.")

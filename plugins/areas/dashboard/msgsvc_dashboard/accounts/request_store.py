@@ -1,7 +1,7 @@
 """The SQL of browsers that wait for their number in a messenger, and of whose account a messenger is."""
 
-from msgsvc_dashboard.accounts.models import LinkedMessenger, MessengerRequest, RequestStatus
 from msgsvc_core.db import Tx
+from msgsvc_dashboard.accounts.models import LinkedMessenger, MessengerRequest, RequestStatus
 
 _COLUMNS = (
     "digest, purpose, account_id, status, ip, user_agent, created_at_ms, expires_at_ms, number"

@@ -6,15 +6,15 @@ import secrets
 
 import structlog
 
-from msgsvc_dashboard.accounts import credential_store as store
-from msgsvc_dashboard.accounts import totp
-from msgsvc_dashboard.accounts.models import Secrets
 from msgsvc_core.dashboard import Viewer
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.secret_box import DecryptionError
+from msgsvc_dashboard.accounts import credential_store as store
+from msgsvc_dashboard.accounts import totp
+from msgsvc_dashboard.accounts.models import Secrets
 
 #: Recovery codes that are given out at once.
 CODES = 10
@@ -55,13 +55,13 @@ class SecondFactor:
         """Has the second factor asked for from now on; returns the recovery codes, which can't be read
         again. Raises `Conflict` where none is offered, `ValidationFailed` for a wrong code."""
         # Held, so that no other secret takes the place of the one whose code this is.
-        secret = self._waiting(account_id, await store.hold(tx, account_id))
+        secret = self._waiting(account_id, await store.lock(tx, account_id))
         if secret is None:
             raise Conflict("there is no second factor to confirm; begin again")
         now_ms = self._clock.now_ms()
         step = totp.step_of(secret, code, now_ms)
         if step is None:
-            raise ValidationFailed("code: is not the one that the app shows now")
+            raise ValidationFailed("is not the one that the app shows now", field="code")
         if not await store.confirm_totp(tx, account_id, step, now_ms):
             raise Conflict("the second factor is confirmed already")
         return await self.renew_codes(tx, account_id)
@@ -70,7 +70,7 @@ class SecondFactor:
         """New recovery codes in place of those that there were. Raises `Conflict` where there is no second
         factor."""
         # Held, so that the codes are those of the secret that is there in the end.
-        kept = await store.hold(tx, account_id)
+        kept = await store.lock(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             raise Conflict("there is no second factor")
         secret = self._secrets.decrypt(kept.totp_secret, _row(account_id))

@@ -3,8 +3,6 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from msgsvc_dashboard.accounts import session_store, store
-from msgsvc_dashboard.accounts.models import NAME_LENGTH, Account, AccountSession
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Viewer
 from msgsvc_core.db import Database, Tx
@@ -16,6 +14,8 @@ from msgsvc_core.members.models import AddMemberBody, Membership
 from msgsvc_core.members.service import Members
 from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts import session_store, store
+from msgsvc_dashboard.accounts.models import NAME_LENGTH, Account, AccountSession
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -62,14 +62,16 @@ class Accounts:
             created_at_ms=self._clock.now_ms(),
         )
         if not await store.insert(tx, account):
-            raise Conflict(f"email: there is an account {account.email!r} already")
+            raise Conflict(
+                "there is an account {email!r} already", field="email", email=account.email
+            )
         return account
 
     async def find(self, tx: Tx, account_id: str) -> Account:
         """Raises `NotFound`."""
         account = await store.find(tx, account_id)
         if account is None:
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         return account
 
     async def find_many(self, tx: Tx, account_ids: Collection[str]) -> dict[str, Account]:
@@ -84,7 +86,7 @@ class Accounts:
         """Raises `NotFound`."""
         account = await store.find_by_email(tx, _address(email))
         if account is None:
-            raise NotFound(f"there is no account {email!r}")
+            raise NotFound("there is no account {email!r}", email=email)
         return account
 
     async def page(
@@ -99,13 +101,13 @@ class Accounts:
         if "name" in changes:
             changes["name"] = _name(str(changes["name"]))
         if not await store.update(tx, account_id, changes):
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
 
     async def set_active(self, tx: Tx, account_id: str, active: bool) -> None:
         """Lets somebody in or not; who is disabled is out everywhere at once. Raises `NotFound`."""
         status = "active" if active else "disabled"
         if not await store.update(tx, account_id, {"status": status}):
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         if not active:
             await session_store.end_all(tx, account_id)
             for end in self.on_disabled:
@@ -175,8 +177,10 @@ class Accounts:
         owned = await self._projects.count_owned(tx, account.account_id)
         if plan is not None and plan.max_projects is not None and owned >= plan.max_projects:
             raise Conflict(
-                f"your plan {plan.name!r} has {plan.max_projects} project(s); another plan has"
-                " more, and the operator of the service changes it"
+                "your plan {name!r} has {limit} project(s); another plan has more, and the"
+                " operator of the service changes it",
+                name=plan.name,
+                limit=plan.max_projects,
             )
         project = await self._projects.add(tx, name)
         await self.give_project(tx, project.project_id, account.account_id)
@@ -194,8 +198,7 @@ class Accounts:
         listed = await self._projects.list_newest(tx, after, most)
         owners = await store.find_many(tx, {owner for _, owner in listed if owner is not None})
         return [
-            (project, owners[owner].email if owner in owners else None)
-            for project, owner in listed
+            (project, owners[owner].email if owner in owners else None) for project, owner in listed
         ]
 
     async def give_project(self, tx: Tx, project_id: str, account_id: str | None) -> None:
@@ -214,11 +217,11 @@ def _address(email: str) -> str:
     try:
         return normalized(email)
     except ValueError as error:
-        raise ValidationFailed(f"email: {error}") from None
+        raise ValidationFailed.because(error, field="email") from None
 
 
 def _name(name: str) -> str:
     text = " ".join(name.split())
     if not 0 < len(text) <= NAME_LENGTH or not text.isprintable():
-        raise ValidationFailed(f"name: must have 1-{NAME_LENGTH} characters")
+        raise ValidationFailed("must have 1-{limit} characters", field="name", limit=NAME_LENGTH)
     return text

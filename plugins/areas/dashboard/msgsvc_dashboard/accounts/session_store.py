@@ -1,8 +1,8 @@
 """The SQL of sessions: the browsers in which somebody is signed in."""
 
+from msgsvc_core.db import Row, Tx
 from msgsvc_dashboard.accounts.models import AccountSession
 from msgsvc_dashboard.accounts.store import COLUMNS, account_of
-from msgsvc_core.db import Row, Tx
 
 _SESSION = (
     "s.session_id, s.created_at_ms AS begun_at_ms, s.seen_at_ms, s.expires_at_ms, s.ip,"

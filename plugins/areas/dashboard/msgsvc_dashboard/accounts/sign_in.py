@@ -4,6 +4,12 @@ one; then a session."""
 import json
 from typing import Any
 
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.email import normalized
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.security import SecretBox
+from msgsvc_core.security.secret_box import DecryptionError
 from msgsvc_dashboard.accounts import credential_store, store
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.links import AccountLinks
@@ -22,12 +28,6 @@ from msgsvc_dashboard.accounts.passwords import Passwords, check_password
 from msgsvc_dashboard.accounts.second_factor import SecondFactor
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.throttle import Throttle
-from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.email import normalized
-from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.security import SecretBox
-from msgsvc_core.security.secret_box import DecryptionError
 from msgsvc_dashboard.settings import AccountSettings
 
 #: Milliseconds between the password and the code.
@@ -84,7 +84,7 @@ class SignIn:
         await self._rehash(account.account_id, kept.password_hash or "", password)
         async with self._db.transaction() as tx:
             # Comparing took a while, in which the password may have been changed, and sessions ended.
-            now = await credential_store.hold(tx, account.account_id)
+            now = await credential_store.lock(tx, account.account_id)
             present = await store.find(tx, account.account_id)
             if now is None or present is None or now.password_set_at_ms != kept.password_set_at_ms:
                 return Refused()
@@ -113,7 +113,7 @@ class SignIn:
         if waits is not None:
             return waits
         async with self._db.transaction() as tx:
-            kept = await credential_store.hold(tx, account_id)
+            kept = await credential_store.lock(tx, account_id)
             account = await store.find(tx, account_id)
             # Who changes the password ends what was begun with the old one.
             if account is None or kept is None or kept.password_set_at_ms != set_at_ms:
@@ -144,7 +144,7 @@ class SignIn:
         if waits is not None:
             return waits
         async with self._db.transaction() as tx:
-            await credential_store.hold(tx, account_id)
+            await credential_store.lock(tx, account_id)
             return await self._second_factor.take(tx, account_id, code) is not None
 
     async def hashed(self, password: str, email: str) -> str:

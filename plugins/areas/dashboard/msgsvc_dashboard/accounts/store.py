@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from msgsvc_dashboard.accounts.models import Account
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
+from msgsvc_dashboard.accounts.models import Account
 
 #: Of `dashboard_accounts a`, for `account_of`.
 COLUMNS = (
@@ -63,9 +63,7 @@ async def find_by_email(tx: Tx, email: str) -> Account | None:
     return None if row is None else account_of(row)
 
 
-async def list_page(
-    tx: Tx, after: str | None, most: int, email_prefix: str = ""
-) -> list[Account]:
+async def list_page(tx: Tx, after: str | None, most: int, email_prefix: str = "") -> list[Account]:
     """The newest first, from before the account `after`."""
     conditions, params = ["1 = 1"], dict[str, Any](most=most)
     if email_prefix:

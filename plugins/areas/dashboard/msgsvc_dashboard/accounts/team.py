@@ -4,13 +4,13 @@ An invitation makes whoever accepts it a member, with an account of their own. I
 is there already: whoever invites an e-mail has the link too, and would get in as somebody else.
 """
 
-from msgsvc_dashboard.accounts import store
-from msgsvc_dashboard.accounts.links import AccountLinks
-from msgsvc_dashboard.accounts.models import Account, OneTimeLink
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, Role, UpdateMemberBody
 from msgsvc_core.members.service import Members
+from msgsvc_dashboard.accounts import store
+from msgsvc_dashboard.accounts.links import AccountLinks
+from msgsvc_dashboard.accounts.models import Account, OneTimeLink
 
 
 class Team:
@@ -35,17 +35,17 @@ class Team:
     async def invite_again(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> str:
         """A new link in place of the old one. Raises `Conflict` for who has joined, or was removed."""
         await self._lock(tx, project_id)
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         self._check(by, member.role)
         if member.status != "active" or await self.account_of(tx, project_id, member_id):
-            raise Conflict(f"{member.name} has joined, or was removed")
+            raise Conflict("{name} has joined, or was removed", name=member.name)
         return await self._account_links.for_member(tx, project_id, member_id)
 
     async def invitation(self, tx: Tx, link: OneTimeLink) -> tuple[Member, Account | None]:
         """Who is invited, and the account of their e-mail if there is one. Raises `NotFound`."""
         assert link.project_id is not None
         assert link.member_id is not None
-        member = await self._members.find(tx, link.project_id, link.member_id)
+        member = await self._members.get(tx, link.project_id, link.member_id)
         if member.status != "active":
             raise NotFound("this invitation was taken back")
         return member, await store.find_by_email(tx, member.email)
@@ -63,7 +63,7 @@ class Team:
             raise Forbidden(
                 "this invitation is for another e-mail; sign in with the account of that one"
             )
-        if await self._members.of_account(tx, member.project_id, account.account_id):
+        if await self._members.find_by_account(tx, member.project_id, account.account_id):
             raise Conflict("you are a member of this project already")
         await self._members.link_account(
             tx, member.project_id, member.member_id, account.account_id
@@ -73,7 +73,7 @@ class Team:
     async def manageable(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
         """A member whom somebody of that role may change: their e-mail, and who speaks as them in
         messengers. Raises `NotFound` and `Forbidden`."""
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         self._check(by, member.role)
         return member
 
@@ -82,7 +82,7 @@ class Team:
     ) -> Member:
         """Raises `Forbidden`, and `Conflict` where the project would have no owner any more."""
         await self._lock(tx, project_id)
-        before = await self._members.find(tx, project_id, member_id)
+        before = await self._members.get(tx, project_id, member_id)
         self._check(by, before.role, role)
         if before.role == "owner" and role != "owner":
             await self._keep_an_owner(tx, project_id, member_id)
@@ -91,7 +91,7 @@ class Team:
     async def remove(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
         """Ends what somebody may do here, in the dashboard from the next page on. Raises as above."""
         await self._lock(tx, project_id)
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         self._check(by, member.role)
         if member.role == "owner":
             await self._keep_an_owner(tx, project_id, member_id)
@@ -108,12 +108,12 @@ class Team:
         `Conflict` for an owner, and for another owner to be, who signs in or is invited to.
         """
         await self._lock(tx, project_id)
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         if member.role == role or "owner" not in {member.role, role}:
             return
         if await self._signs_in(tx, project_id, member_id):
             raise Conflict(
-                "role: whoever signs in becomes an owner, or ends as one, in the dashboard"
+                "whoever signs in becomes an owner, or ends as one, in the dashboard", field="role"
             )
 
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
@@ -122,7 +122,7 @@ class Team:
         By a key an admin could make an owner's e-mail and messenger their own. Raises `Conflict` for an
         owner who signs in, or is invited to.
         """
-        member = await self._members.find(tx, project_id, member_id)
+        member = await self._members.get(tx, project_id, member_id)
         if member.role == "owner" and await self._signs_in(tx, project_id, member_id):
             raise Conflict("an owner who signs in to the dashboard is changed, and linked, there")
 

@@ -7,11 +7,11 @@ strangers, not its owner: a browser in which they were signed in before carries 
 
 import hmac
 
-from msgsvc_dashboard.accounts.models import Browser, TooMany
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.limits import Limiter
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.networks import customer_network
+from msgsvc_dashboard.accounts.models import Browser, TooMany
 from msgsvc_dashboard.settings import AccountSettings
 
 #: Seconds in which tries are counted.

@@ -26,7 +26,9 @@ TONES = {
 
 
 @pages.get(
-    "/channels", access="look", nav=Nav("Channels", icon="plug", group="developers", order=30)
+    "/channels",
+    access="project:read",
+    nav=Nav("Channels", icon="plug", group="developers", order=30),
 )
 async def channels(
     page: PageContext,
@@ -34,8 +36,10 @@ async def channels(
     all_channels: Channels,
     reception_health: ReceptionHealth,
 ) -> Render:
-    found = await own_channels.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
-    usable = all_channels.all_of(page.project_id)
+    found = await own_channels.page(
+        page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
+    )
+    usable = all_channels.list_for_project(page.project_id)
     shared = [each for each in usable if each.identity.project_id is None]
     values = {
         "own": await own_channels.answers(page.tx, found),
@@ -47,7 +51,7 @@ async def channels(
     return Render("channels.html", values)
 
 
-@pages.get("/channels/new", access="manage")
+@pages.get("/channels/new", access="project:write")
 async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
@@ -55,7 +59,7 @@ async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     return Render("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
 
 
-@pages.post("/channels/new", access="manage", again=new_channel)
+@pages.post("/channels/new", access="project:write", form_page=new_channel)
 async def create_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
@@ -70,15 +74,15 @@ async def create_channel(
     )
     await own_channels.create(page.tx, page.project_id, body)
     page.note(channel=body.name)
-    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check whether it works."))
+    return Redirect(page.url(f"/channels/{body.name}"), page._("Added. Check that it works."))
 
 
-@pages.get("/channels/{name}", access="look")
+@pages.get("/channels/{name}", access="project:read")
 async def channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Render:
     name = page.params["name"]
-    found = await own_channels.find(page.tx, page.project_id, name)
+    found = await own_channels.get(page.tx, page.project_id, name)
     [answer] = await own_channels.answers(page.tx, [found])
     since = answer.reception and answer.reception.since
     values = {
@@ -92,12 +96,12 @@ async def channel(
     return Render("channel.html", values)
 
 
-@pages.post("/channels/{name}", access="manage", again=channel)
+@pages.post("/channels/{name}", access="project:write", form_page=channel)
 async def change_channel(
     page: PageContext, own_channels: ProjectChannels, all_channels: Channels
 ) -> Redirect:
     name = page.params["name"]
-    found = await own_channels.find(page.tx, page.project_id, name)
+    found = await own_channels.get(page.tx, page.project_id, name)
     fields = _fields(page, all_channels, found.plugin)
     given: dict[str, Any] = _typed(page, fields)
     # What was emptied goes back to its default; a secret that is left empty stays.
@@ -107,21 +111,21 @@ async def change_channel(
     return Redirect(page.url(f"/channels/{name}"), page._("Saved."))
 
 
-@pages.post("/channels/{name}/check", access="manage", holds_connection=False)
+@pages.post("/channels/{name}/check", access="project:write", holds_connection=False)
 async def check_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     health, reception = await own_channels.check(page.project_id, name)
     if health.ok and reception is not None and reception.state == "interrupted":
-        said = page._("It sends, but receives nothing: {why}", why=reception.detail or "")
+        said = page._("It sends, but does not receive: {why}", why=reception.detail or "")
     elif health.ok:
         who = health.profile.name if health.profile else name
-        said = page._("It works: the messenger knows it as {bot}.", bot=who)
+        said = page._("Connected as {bot}.", bot=who)
     else:
         said = page._("It does not work: {why}", why=health.detail)
     return Redirect(page.url(f"/channels/{name}"), said)
 
 
-@pages.post("/channels/{name}/delete", access="manage")
+@pages.post("/channels/{name}/delete", access="project:write")
 async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Redirect:
     name = page.params["name"]
     await own_channels.delete(page.tx, page.project_id, name)
@@ -131,7 +135,7 @@ async def delete_channel(page: PageContext, own_channels: ProjectChannels) -> Re
 def _fields(page: PageContext, all_channels: Channels, plugin: str) -> list[SettingField]:
     kind = all_channels.kinds.for_projects.get(plugin)
     if kind is None:
-        raise NotFound(page._("There is no such kind of messenger any more."))
+        raise NotFound(page._("This type of messenger is no longer available."))
     return fields_of(kind)
 
 
@@ -143,9 +147,9 @@ def _typed(page: PageContext, fields: list[SettingField]) -> dict[str, Any]:
 def _words(page: PageContext) -> dict[str, str]:
     return {
         "working": page._("Working"),
-        "stopped": page._("Stopped by the messenger"),
-        "unavailable": page._("The messenger does not answer"),
+        "stopped": page._("Blocked by the messenger"),
+        "unavailable": page._("The messenger is not responding"),
         "broken": page._("Can't start"),
-        "receiving": page._("Receives"),
-        "interrupted": page._("Receives nothing"),
+        "receiving": page._("Receiving"),
+        "interrupted": page._("Not receiving"),
     }

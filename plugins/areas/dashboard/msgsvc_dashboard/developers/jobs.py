@@ -17,32 +17,9 @@ MOST = 100
 TONES = {"ready": "info", "running": "good", "dead": "bad"}
 
 
-def _(text: str) -> str:
-    """Marks what is translated later."""
-    return text
-
-
-#: Why a job is not run again, or not discarded, as `interventions` and the kinds of jobs say it.
-REFUSALS = (
-    _("another job of its name and key is open, and does its work"),
-    _("it is running; wait until it has ended"),
-    _("its delivery has arrived meanwhile; discard this job"),
-    _("its delivery is not kept any more; discard this job"),
-    _("its message is not there any more; discard this job"),
-    _(
-        "its message has ended, and its project was told so; to reach the person, the project sends"
-        " a new one; discard this job"
-    ),
-    _("its plugin is not loaded; load it first"),
-    _(
-        "what waited for it was settled when it failed for good, so that running it again would do"
-        " nothing; docs/guides/scaling-out.md says what to do instead"
-    ),
-    _("what waits for it could not be settled; the log says why"),
+@pages.get(
+    "/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200)
 )
-
-
-@pages.get("/jobs", access="operate", nav=Nav("Jobs", icon="log", group="project", order=200))
 async def jobs(page: PageContext) -> Render:
     asked = page.query.get("state", "dead")
     states: dict[str, inspection.State] = {each: each for each in get_args(inspection.State)}
@@ -60,23 +37,23 @@ async def jobs(page: PageContext) -> Render:
     return Render("jobs.html", values)
 
 
-@pages.get("/jobs/{job_id}", access="operate")
+@pages.get("/jobs/{job_id}", access="installation:operate")
 async def job(page: PageContext) -> Render:
     found = await inspection.find(page.tx, page.params["job_id"])
     if found is None:
-        raise NotFound(page._("There is no such job: what is done is not kept."))
+        raise NotFound(page._("Job not found: completed jobs are not kept."))
     payload = json.dumps(found.payload, ensure_ascii=False, indent=2)
     values = {"job": found, "payload": payload, "words": _words(page), "tones": TONES}
     return Render("job.html", values)
 
 
-@pages.post("/jobs/{job_id}/retry", access="operate", again=job)
+@pages.post("/jobs/{job_id}/retry", access="installation:operate", form_page=job)
 async def retry_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.retry(page.tx, page.params["job_id"])
-    return Redirect(page.url("/operator/jobs"), page._("It runs within a second or two."))
+    return Redirect(page.url("/operator/jobs"), page._("It will run in a second or two."))
 
 
-@pages.post("/jobs/{job_id}/discard", access="operate", again=job)
+@pages.post("/jobs/{job_id}/discard", access="installation:operate", form_page=job)
 async def discard_job(page: PageContext, job_admin: JobAdmin) -> Redirect:
     await job_admin.discard(page.tx, page.params["job_id"])
     return Redirect(page.url("/operator/jobs"), page._("Removed."))

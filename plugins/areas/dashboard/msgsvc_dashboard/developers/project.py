@@ -11,9 +11,11 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
 
 
-@pages.get("/settings", access="look", nav=Nav("Settings", icon="gear", group="project", order=90))
+@pages.get(
+    "/settings", access="project:read", nav=Nav("Settings", icon="gear", group="project", order=90)
+)
 async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
-    found = await projects.find(page.tx, page.project_id)
+    found = await projects.get(page.tx, page.project_id)
     texts = await projects.texts(page.tx, page.project_id)
     limits = LimitsAnswer.of(settings.limits)
     values = {
@@ -26,7 +28,7 @@ async def project(page: PageContext, projects: Projects, settings: Settings) -> 
     return Render("project.html", values)
 
 
-@pages.post("/settings", access="manage", again=project)
+@pages.post("/settings", access="project:write", form_page=project)
 async def change_project(page: PageContext, projects: Projects) -> Redirect:
     body = validate(
         ProjectBody,

@@ -14,9 +14,9 @@ def path_of(page: Page) -> str:
 
 def beside(page: Page, path: str) -> str:
     """The same of another path, declared beside that page."""
-    if page.access == "operate":
+    if page.access == "installation:operate":
         return f"{ROOT}/operator{path}"
-    if page.access == "self":
+    if page.access == "account:self":
         return f"{ROOT}/account{path}"
     return f"{ROOT}/projects/{{project_id}}{path}"
 

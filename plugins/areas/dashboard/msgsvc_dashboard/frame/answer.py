@@ -7,9 +7,6 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
-from msgsvc_dashboard.accounts import AccountSession
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_core.api.envelope import shown_message
 from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
@@ -18,9 +15,11 @@ from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.members.models import Membership
 from msgsvc_core.pages import page_headers
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import AccountSession
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import asked_for, root_of
 from msgsvc_dashboard.frame.assets import Assets
-from msgsvc_dashboard.frame.gate import Gate
+from msgsvc_dashboard.frame.gate import Gate, RoleForbidden
 from msgsvc_dashboard.frame.looks import theme_of
 from msgsvc_dashboard.frame.navigation import Entry, EntryGroup, Navigation
 from msgsvc_dashboard.frame.notices import Notice, forget_notice, leave_notice, read_notice
@@ -139,7 +138,8 @@ class Answers:
                 "static": self._static(request),
                 "root": root_of(request),
                 "status": error.status,
-                "message": shown_message(error),
+                "error": error,
+                "is_of_role": isinstance(error, RoleForbidden),
             },
         )
         headers = _headers()

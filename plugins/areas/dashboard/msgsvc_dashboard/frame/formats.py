@@ -10,7 +10,7 @@ from babel.dates import format_date, format_datetime, format_timedelta
 from babel.numbers import format_decimal
 
 from msgsvc_core.dashboard import PageContext
-from msgsvc_core.kernel.clock import moment_of
+from msgsvc_core.kernel.clock import to_datetime
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def moment(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
     """`{{ at_ms | moment }}`: "22 Nov 2026, 14:05", "22 нояб. 2026, 14:05"."""
     reader = _reader(context, page)
-    local = moment_of(at_ms).astimezone(reader.timezone)
+    local = to_datetime(at_ms).astimezone(reader.timezone)
     return format_datetime(local, "d MMM y, HH:mm", locale=reader.lang)
 
 
@@ -27,14 +27,14 @@ def moment_in(
     context: "Context", at_ms: int, timezone: str, page: PageContext | None = None
 ) -> str:
     """`{{ at_ms | moment_in("Europe/Berlin") }}`: as `moment`, by the clock of that place."""
-    local = moment_of(at_ms).astimezone(ZoneInfo(timezone))
+    local = to_datetime(at_ms).astimezone(ZoneInfo(timezone))
     return format_datetime(local, "d MMM y, HH:mm", locale=_reader(context, page).lang)
 
 
 def day(context: "Context", value: int | date, page: PageContext | None = None) -> str:
     """`{{ at_ms | day }}`, also of a date: "22 Nov 2026"."""
     reader = _reader(context, page)
-    on = value if isinstance(value, date) else moment_of(value).astimezone(reader.timezone).date()
+    on = value if isinstance(value, date) else to_datetime(value).astimezone(reader.timezone).date()
     return format_date(on, "d MMM y", locale=reader.lang)
 
 

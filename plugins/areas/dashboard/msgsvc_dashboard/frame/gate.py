@@ -9,12 +9,9 @@ from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 
-from msgsvc_dashboard.accounts import Account, AccountSession
-from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_core.billing import BillingGate, Plan
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
-from msgsvc_dashboard.frame.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.http.json_input import is_storable
 from msgsvc_core.kernel.clock import Clock
@@ -26,8 +23,15 @@ from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import Account, AccountSession
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_dashboard.frame.reading import reading
+
+
+class RoleForbidden(Forbidden):
+    """The role in the project does not open the page."""
 
 
 class Place(NamedTuple):
@@ -53,9 +57,9 @@ class Places:
         if role is None:
             raise NotFound("there is no such page")
         return Place(
-            await self._projects.find(tx, project_id),
+            await self._projects.get(tx, project_id),
             role,
-            await self._members.of_account(tx, project_id, account_id),
+            await self._members.find_by_account(tx, project_id, account_id),
             await self._billing.plan_of(tx, project_id),
         )
 
@@ -135,7 +139,7 @@ class Gate:
             fragment=request.headers.get("hx-target", "") if asks_by_htmx else "",
         )
         if not context.may(page.access):
-            raise Forbidden("your role does not open this page")
+            raise RoleForbidden("your role does not open this page")
         return context
 
     @asynccontextmanager
@@ -152,7 +156,7 @@ class Gate:
             yield form
 
     async def _place(self, tx: Tx, page: Page, request: Request, session: AccountSession) -> Place:
-        if page.access in {"operate", "self"}:
+        if page.access in {"installation:operate", "account:self"}:
             return Place()
         project_id = request.path_params["project_id"]
         return await self._places.find(tx, project_id, session.account.account_id)
@@ -163,7 +167,7 @@ def check_address(request: Request) -> None:
     if not all(map(is_storable, request.path_params.values())):
         raise NotFound("there is no such page")
     if not all(is_storable(name + value) for name, value in request.query_params.multi_items()):
-        raise ValidationFailed("query: a text holds NUL or invalid UTF-8")
+        raise ValidationFailed("a text holds NUL or invalid UTF-8", field="query")
 
 
 def from_here(request: Request) -> bool:

@@ -57,14 +57,16 @@ class Navigation:
         else:
             found.append(EntryGroup("account", "", self.of_account(context, path)))
         if context.viewer.is_operator:
-            entries = self._entries(context, path, lambda page: page.access == "operate")
+            entries = self._entries(
+                context, path, lambda page: page.access == "installation:operate"
+            )
             if entries:
                 found.append(EntryGroup("operator", titles["operator"], entries))
         return found
 
     def of_account(self, context: PageContext, path: str) -> list[Entry]:
         """The pages of whoever is signed in."""
-        return self._entries(context, path, lambda page: page.access == "self")
+        return self._entries(context, path, lambda page: page.access == "account:self")
 
     def _entries(
         self, context: PageContext, path: str, wanted: Callable[[Page], bool]
@@ -87,7 +89,7 @@ class Navigation:
 
 def _of_group(name: Group) -> Callable[[Page], bool]:
     def wanted(page: Page) -> bool:
-        in_project = page.access not in {"operate", "self"}
+        in_project = page.access not in {"installation:operate", "account:self"}
         return in_project and page.nav is not None and page.nav.group == name
 
     return wanted
@@ -102,7 +104,7 @@ def _url(context: PageContext, page: Page, path: str) -> str:
 def _nearest(context: PageContext, page: Page, path: str) -> int:
     """How much of `path` is of an entry, whose pages are its own, those below it, and what it has `also`;
     0 for none of it. All of an account is below its page; the overview has nothing below it."""
-    has_below = page.path or page.access == "self"
+    has_below = page.path or page.access == "account:self"
     paths = (page.path, *(page.nav.also if page.nav else ()))
     urls = [_url(context, page, each) for each in paths]
     covering = [url for url in urls if url == path or (has_below and path.startswith(f"{url}/"))]

@@ -9,8 +9,8 @@ from hmac import compare_digest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_dashboard.accounts import AccountSession
 from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_dashboard.accounts import AccountSession
 from msgsvc_dashboard.frame.addresses import root_of
 
 COOKIE = "msgsvc_notice"

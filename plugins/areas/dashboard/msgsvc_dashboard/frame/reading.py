@@ -33,21 +33,23 @@ async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[P
     if kind == "multipart/form-data" and upload_bytes is not None:
         async with posted_parts(
             request,
-            most_bytes=upload_bytes,
-            most_files=MOST_FILES,
-            most_values=MOST_VALUES,
-            most_value_bytes=MOST_TEXT_BYTES,
+            max_bytes=upload_bytes,
+            max_files=MOST_FILES,
+            max_values=MOST_VALUES,
+            max_value_bytes=MOST_TEXT_BYTES,
         ) as parts:
             yield _posted(parts)
         return
     if kind not in {"application/x-www-form-urlencoded", ""}:
-        raise BadRequest("Content-Type: must be that of a form")
+        raise BadRequest("must be that of a form", field="Content-Type")
     declared = request.headers.get("content-length", "0")
     raw = await read_body(request.receive, declared, MOST_TEXT_BYTES)
     try:
         values = parse_qs(raw.decode(), keep_blank_values=True, max_num_fields=MOST_VALUES)
     except ValueError:
-        raise BadRequest(f"body: must be UTF-8, with at most {MOST_VALUES} values") from None
+        raise BadRequest(
+            "must be UTF-8, with at most {limit} values", field="body", limit=MOST_VALUES
+        ) from None
     for name, texts in values.items():
         _check([name, *texts])
     yield PostedForm(values)
@@ -75,4 +77,4 @@ def _check(texts: list[str]) -> None:
     for text in texts:
         check_text(text)
         if "\0" in text:
-            raise ValidationFailed("body: a text holds a NUL")
+            raise ValidationFailed("a text holds a NUL", field="body")

@@ -11,8 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from msgsvc_dashboard.accounts import Accounts, AccountSession
-from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Render
 from msgsvc_core.dashboard.answers import Result
@@ -21,6 +19,8 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError, NotFound, ProjectInactive
 from msgsvc_core.kernel.i18n import Texts, package_of
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import Accounts, AccountSession
+from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets
@@ -144,18 +144,18 @@ class Site:
 
     async def _result(self, page: Page, context: PageContext) -> Result:
         try:
-            if page.method == "GET" or page.asks:
+            if page.method == "GET" or page.read_only:
                 return await self._read(page, context)
             project = context.project
             if project is not None and project.status != "active":
-                raise ProjectInactive(f"the project {project.name!r} is disabled")
+                raise ProjectInactive("the project {name!r} is disabled", name=project.name)
             return await self._change(page, context)
         except ApiError as error:
-            if page.show_again is None or error.status >= 500:
+            if page.show_form is None or error.status >= 500:
                 raise
             context.error = error
             async with self._db.read() as tx:
-                shown = await page.show_again(replace(context, _tx=tx))
+                shown = await page.show_form(replace(context, _tx=tx))
             return replace(shown, status=error.status) if isinstance(shown, Render) else shown
 
     async def _read(self, page: Page, context: PageContext) -> Result:

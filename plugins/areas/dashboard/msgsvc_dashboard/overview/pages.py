@@ -1,10 +1,10 @@
 """The page itself."""
 
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
 from msgsvc_core.events import Events
 from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.charts import Chart, Series
 from msgsvc_dashboard.overview.counting import Counts, last_days
@@ -17,7 +17,9 @@ pages = Pages("dashboard", package="msgsvc_dashboard.overview")
 DAYS = 30
 
 
-@pages.get("", access="see", nav=Nav("Overview", icon="chart", group="overview", order=0))
+@pages.get(
+    "", access="customers:read", nav=Nav("Overview", icon="chart", group="overview", order=0)
+)
 async def overview(
     page: PageContext,
     site: Site,
@@ -34,7 +36,7 @@ async def overview(
             "cards": await site.cards(page),
             "charts": charts,
             "steps": await first_steps(page, counts, channels, projects, events, site)
-            if page.may("manage")
+            if page.may("project:write")
             else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),
             "days": DAYS,
@@ -49,11 +51,11 @@ async def _charts(page: PageContext, counts: Counts, events: Events) -> list[Cha
     wanted = [
         ("sends", _("Messages"), "delivery.success", _("Delivered"), "first"),
         ("sends", "", "delivery.failed", _("Failed"), "third"),
-        ("sends", "", "delivery.unknown", _("Uncertain"), "fourth"),
+        ("sends", "", "delivery.unknown", _("Unknown"), "fourth"),
         ("logins", _("Sign-ins"), "auth.completed", _("Signed in"), "first"),
         ("broadcasts", _("Broadcasts"), "broadcast.completed", _("Completed"), "second"),
         ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
-        ("people", "", "subscription.deleted", _("Ended"), "fourth"),
+        ("people", "", "subscription.deleted", _("Unsubscribes"), "fourth"),
     ]
     catalogue = {*events.catalogue, "delivery.unknown"}
     known = [one for one in wanted if one[2] in catalogue]

@@ -37,8 +37,8 @@ async def first_steps(
     steps = [
         Step(
             _("Connect a channel"),
-            _("The bot of a messenger, by which people sign in and get messages."),
-            bool(channels.all_of(page.project_id)),
+            _("The messenger bot through which people sign in and get messages."),
+            bool(channels.list_for_project(page.project_id)),
             _address(page, site, "/channels"),
             _("Channels"),
         ),
@@ -51,14 +51,14 @@ async def first_steps(
         ),
         Step(
             _("Send a message"),
-            _("Write to yourself, and see what arrives."),
+            _("Send yourself a message and see it arrive."),
             "delivery.success" in happened,
             _address(page, site, "/messages/new"),
             _("Write"),
         ),
         Step(
             _("Create an API key"),
-            _("With it your site or app sends messages and signs people in."),
+            _("Your site or app uses it to send messages and sign people in."),
             bool(await projects.list_keys(page.project_id)),
             _address(page, site, "/keys"),
             _("API keys"),
@@ -68,7 +68,7 @@ async def first_steps(
         steps.append(
             Step(
                 _("Try the sign-in"),
-                _("Sign in by the messenger as your users will."),
+                _("Sign in with a messenger as your users do."),
                 "auth.completed" in happened,
                 _address(page, site, "/sign-in"),
                 _("Try it"),

@@ -13,7 +13,7 @@ from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 Q = TypeVar("Q", bound=BaseModel)
 
 
-def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, str]:
+def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, ApiError | None]:
     """The query of a list with those of its fields that the address gives, and what is wrong with it.
 
     Then nothing is filtered, and the page says why.
@@ -24,9 +24,9 @@ def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, str]:
     try:
         if "created_after" in given:
             given["created_after"] = _begin_of_day(page, given["created_after"])
-        return validate(model, given, whole="query", languages=page.languages), ""
+        return validate(model, given, whole="query", languages=page.languages), None
     except ApiError as error:
-        return validate(model, {}), error.message
+        return validate(model, {}), error
 
 
 def older(page: PageContext, path: str, cursor: str | None, *names: str) -> str:
@@ -42,4 +42,4 @@ def _begin_of_day(page: PageContext, day: str) -> str:
         begun = datetime.combine(date.fromisoformat(day), time(), page.timezone)
         return to_rfc3339(int(begun.timestamp() * 1000))
     except (ValueError, OverflowError):
-        raise ValidationFailed("created_after: must be a day, as 2026-11-21") from None
+        raise ValidationFailed("must be a day, as 2026-11-21", field="created_after") from None

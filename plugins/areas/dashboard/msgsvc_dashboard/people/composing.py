@@ -47,7 +47,7 @@ class ComposeForm:
         self._default_lang = default_lang
 
     async def shown(
-        self, page: PageContext, previews: Sequence[Preview] = (), refused: str = ""
+        self, page: PageContext, previews: Sequence[Preview] = (), refused: ApiError | None = None
     ) -> Render:
         project_id = page.project_id
         to = page.form.text("to") or page.query.get("to", "")
@@ -64,7 +64,7 @@ class ComposeForm:
                 "who": page.query.get("who", ""),
                 "template": await self._template(page, key) if key else None,
                 "templates": kept,
-                "permissions": await self._permissions.all_of(page.tx, project_id),
+                "permissions": await self._permissions.list_all(page.tx, project_id),
                 "default_lang": self._default_lang,
                 "previews": previews,
                 "refused": refused,
@@ -110,33 +110,33 @@ class ComposeForm:
         return answer
 
 
-@pages.get("/messages/new", access="answer")
+@pages.get("/messages/new", access="customers:write")
 async def compose(page: PageContext, compose_form: ComposeForm) -> Render:
     return await compose_form.shown(page)
 
 
-@pages.get("/messages/new/people", access="answer")
+@pages.get("/messages/new/people", access="customers:write")
 async def people(page: PageContext, compose_form: ComposeForm) -> Render:
     """Whom a search finds, for the page to put below its field."""
     found = await compose_form.search(page)
     return Render("compose_people.html", {"found": found, "words": words})
 
 
-@pages.post("/messages/new/preview", access="answer", asks=True)
+@pages.post("/messages/new/preview", access="customers:write", read_only=True)
 async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     """How it would look: alone for htmx, and with the whole form for browsers without scripts."""
     shown: list[Preview] = []
-    refused = ""
+    refused: ApiError | None = None
     try:
         shown = await compose_form.previews(page)
     except ApiError as error:
-        refused = error.message
+        refused = error
     if page.fragment:
         return Render("compose_preview.html", {"previews": shown, "refused": refused})
     return await compose_form.shown(page, shown, refused)
 
 
-@pages.post("/messages/new", access="answer", again=compose)
+@pages.post("/messages/new", access="customers:write", form_page=compose)
 async def send(page: PageContext, billing: BillingGate, messages: Messages) -> Redirect:
     form = page.form
     given: dict[str, Any] = {
@@ -153,7 +153,7 @@ async def send(page: PageContext, billing: BillingGate, messages: Messages) -> R
     page.note(message=message.message_id, subscriber=message.subscriber_id)
     place = (
         f"/messages/{message.message_id}"
-        if page.may("look")
+        if page.may("project:read")
         else f"/subscribers/{message.subscriber_id}"
     )
-    return Redirect(page.url(place), notice=page._("The message is on its way."))
+    return Redirect(page.url(place), notice=page._("The message is being sent."))

@@ -12,7 +12,7 @@ from msgsvc_dashboard.people.declared import message_pages as pages
 from msgsvc_dashboard.people.messages import message
 
 
-@pages.get("/messages/{message_id}/edit", access="manage")
+@pages.get("/messages/{message_id}/edit", access="project:write")
 async def editor(page: PageContext, messages: Messages, channels: Channels) -> Render:
     found = await messages.find(page.tx, page.project_id, page.params["message_id"])
     channel = channels.get(found.bot)
@@ -28,19 +28,21 @@ async def editor(page: PageContext, messages: Messages, channels: Channels) -> R
     )
 
 
-@pages.post("/messages/{message_id}/edit", access="manage", again=editor)
+@pages.post("/messages/{message_id}/edit", access="project:write", form_page=editor)
 async def edit(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     content: dict[str, Any] = read_content(page.form)
     body = validate(EditBody, content)
     page.note(message=message_id)
     await messages.changes.edit(page.tx, page.project_id, message_id, body)
-    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The change is on its way."))
+    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("The edit is being sent."))
 
 
-@pages.post("/messages/{message_id}/delete", access="manage", again=message)
+@pages.post("/messages/{message_id}/delete", access="project:write", form_page=message)
 async def delete(page: PageContext, messages: Messages) -> Redirect:
     message_id = page.params["message_id"]
     page.note(message=message_id)
     await messages.changes.delete(page.tx, page.project_id, message_id)
-    return Redirect(page.url(f"/messages/{message_id}"), notice=page._("It is being taken back."))
+    return Redirect(
+        page.url(f"/messages/{message_id}"), notice=page._("The message is being deleted.")
+    )

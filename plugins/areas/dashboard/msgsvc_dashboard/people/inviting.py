@@ -13,7 +13,7 @@ from msgsvc_dashboard.people.declared import subscriber_pages as pages
 DAY_S = 24 * 3600
 
 
-@pages.get("/invite", access="manage")
+@pages.get("/invite", access="project:write")
 async def invite(
     page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
 ) -> Render:
@@ -22,7 +22,7 @@ async def invite(
     )
 
 
-@pages.post("/invite", access="manage", again=invite)
+@pages.post("/invite", access="project:write", form_page=invite)
 async def make_link(
     page: PageContext,
     all_links: SubscriptionLinks,
@@ -62,7 +62,7 @@ async def _choices(
     page: PageContext, tags: Tags, permissions: Permissions, settings: Settings
 ) -> dict[str, object]:
     return {
-        "tags": await tags.all_of(page.tx, page.project_id, 0),
-        "permissions": await permissions.all_of(page.tx, page.project_id),
+        "tags": await tags.list_all(page.tx, page.project_id, 0),
+        "permissions": await permissions.list_all(page.tx, page.project_id),
         "default_lang": settings.default_lang,
     }

@@ -19,7 +19,9 @@ FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "bat
 STATUSES = ("queued", "sending", "sent", "failed", "skipped", "unknown")
 
 
-@pages.get("/messages", access="look", nav=Nav("Messages", "message", group="sending", order=10))
+@pages.get(
+    "/messages", access="project:read", nav=Nav("Messages", "message", group="sending", order=10)
+)
 async def messages(
     page: PageContext, all_messages: Messages, subscribers: Subscribers, channels: Channels
 ) -> Render:
@@ -29,11 +31,11 @@ async def messages(
     try:
         found = await all_messages.page(page.tx, project_id, query)
     except ApiError as error:
-        refused = error.message
+        refused = error
     these, cursor = query.cut(found, lambda message: message.message_id)
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}
-    people = await subscribers.find_many(page.tx, sorted(keys))
+    people = await subscribers.get_many(page.tx, sorted(keys))
     return Render(
         "messages.html",
         {
@@ -46,12 +48,12 @@ async def messages(
             "words": words,
             "statuses": STATUSES,
             "reasons": [str(reason) for reason in Reason],
-            "channels": [channel.name for channel in channels.all_of(project_id)],
+            "channels": [channel.name for channel in channels.list_for_project(project_id)],
         },
     )
 
 
-@pages.get("/messages/{message_id}", access="look")
+@pages.get("/messages/{message_id}", access="project:read")
 async def message(
     page: PageContext, all_messages: Messages, channels: Channels, subscribers: Subscribers
 ) -> Render:
@@ -88,6 +90,6 @@ async def receiver(
 ) -> Subscriber | None:
     """None for who was erased meanwhile, or is not there at all."""
     try:
-        return await subscribers.find(page.tx, page.project_id, subscriber_id)
+        return await subscribers.get(page.tx, page.project_id, subscriber_id)
     except SubscriberNotFound:
         return None

@@ -13,13 +13,15 @@ from msgsvc_dashboard.people.declared import permission_pages as pages
 
 
 @pages.get(
-    "/permissions", access="look", nav=Nav("Permissions", "shield", group="people", order=40)
+    "/permissions",
+    access="project:read",
+    nav=Nav("Permissions", "shield", group="people", order=40),
 )
 async def permissions(
     page: PageContext, all_permissions: Permissions, settings: Settings
 ) -> Render:
     project_id = page.project_id
-    found = await all_permissions.all_of(page.tx, project_id)
+    found = await all_permissions.list_all(page.tx, project_id)
     counted = await all_permissions.count_active_roughly(
         page.tx, project_id, found, words.MOST_COUNTED + 1
     )
@@ -35,10 +37,10 @@ async def permissions(
     )
 
 
-@pages.get("/permissions/{permission_key}", access="look")
+@pages.get("/permissions/{permission_key}", access="project:read")
 async def permission(page: PageContext, all_permissions: Permissions, settings: Settings) -> Render:
     project_id = page.project_id
-    found = await all_permissions.find(page.tx, project_id, page.params["permission_key"])
+    found = await all_permissions.get(page.tx, project_id, page.params["permission_key"])
     counted = await all_permissions.count_active(page.tx, project_id, [found])
     return Render(
         "permission.html",
@@ -52,7 +54,7 @@ async def permission(page: PageContext, all_permissions: Permissions, settings: 
     )
 
 
-@pages.post("/permissions", access="manage", again=permissions)
+@pages.post("/permissions", access="project:write", form_page=permissions)
 async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     form = page.form
     body = validate(
@@ -67,10 +69,10 @@ async def create(page: PageContext, all_permissions: Permissions) -> Redirect:
     )
     page.note(permission=body.key)
     await all_permissions.create(page.tx, page.project_id, body)
-    return Redirect(page.url("/permissions"), notice=page._("The permission is there."))
+    return Redirect(page.url("/permissions"), notice=page._("Permission created."))
 
 
-@pages.post("/permissions/{permission_key}", access="manage", again=permission)
+@pages.post("/permissions/{permission_key}", access="project:write", form_page=permission)
 async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     form, key = page.form, page.params["permission_key"]
     body = validate(
@@ -87,12 +89,12 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
     return Redirect(page.url("/permissions"), notice=page._("Saved."))
 
 
-@pages.post("/permissions/{permission_key}/delete", access="manage", again=permission)
+@pages.post("/permissions/{permission_key}/delete", access="project:write", form_page=permission)
 async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
     confirmed = whole_number(page.form.text("confirmed").strip() or "0")
     if confirmed is None:
-        raise ValidationFailed("confirmed: type the number of subscribers who granted it")
+        raise ValidationFailed("type the number of subscribers who granted it", field="confirmed")
     removed = await all_permissions.delete_confirmed(page.tx, page.project_id, key, confirmed)
     page.note(permission=key, granted_by=removed)
     return Redirect(page.url("/permissions"), notice=page._("The permission is deleted."))

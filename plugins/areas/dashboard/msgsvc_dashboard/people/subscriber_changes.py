@@ -12,10 +12,10 @@ from msgsvc_dashboard.people.declared import subscriber_pages as pages
 from msgsvc_dashboard.people.subscribers import subscriber
 
 
-@pages.post("/subscribers/{subscriber_id}/edit", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/edit", access="project:write", form_page=subscriber)
 async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     form, subscriber_id = page.form, page.params["subscriber_id"]
-    person = await subscribers.find(page.tx, page.project_id, subscriber_id)
+    person = await subscribers.get(page.tx, page.project_id, subscriber_id)
     changes = {
         "external_id": form.text("external_id").strip() or None,
         "attributes": read_attributes(form.text("attributes")),
@@ -28,23 +28,25 @@ async def edit(page: PageContext, subscribers: Subscribers) -> Redirect:
     return _back(page, page._("Saved."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/add", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/tags/add", access="project:write", form_page=subscriber)
 async def add_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag").strip()
     page.note(tag=tag)
     await subscribers.add_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
-    return _back(page, page._("They carry the tag now."))
+    return _back(page, page._("Tag added."))
 
 
-@pages.post("/subscribers/{subscriber_id}/tags/remove", access="manage", again=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/tags/remove", access="project:write", form_page=subscriber
+)
 async def remove_tag(page: PageContext, subscribers: Subscribers) -> Redirect:
     tag = page.form.text("tag")
     page.note(tag=tag)
     await subscribers.remove_tag(page.tx, page.project_id, page.params["subscriber_id"], tag)
-    return _back(page, page._("The tag is gone from them."))
+    return _back(page, page._("Tag removed."))
 
 
-@pages.post("/subscribers/{subscriber_id}/permission", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/permission", access="project:write", form_page=subscriber)
 async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirect:
     key, granted = page.form.text("permission"), page.form.text("granted") == "yes"
     page.note(permission=key, granted=granted)
@@ -54,25 +56,29 @@ async def set_permission(page: PageContext, subscribers: Subscribers) -> Redirec
     return _back(page, said)
 
 
-@pages.post("/subscribers/{subscriber_id}/unsubscribe", access="manage", again=subscriber)
+@pages.post(
+    "/subscribers/{subscriber_id}/unsubscribe", access="project:write", form_page=subscriber
+)
 async def unsubscribe(page: PageContext, subscribers: Subscribers) -> Redirect:
-    await subscribers.leave(page.tx, page.project_id, page.params["subscriber_id"], reason="api")
-    return _back(page, page._("They get no more messages."))
+    await subscribers.unsubscribe(
+        page.tx, page.project_id, page.params["subscriber_id"], reason="api"
+    )
+    return _back(page, page._("Unsubscribed. No more messages are sent."))
 
 
-@pages.post("/subscribers/{subscriber_id}/subscribe", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/subscribe", access="project:write", form_page=subscriber)
 async def subscribe_again(page: PageContext, subscribers: Subscribers) -> Redirect:
-    await subscribers.come_back(page.tx, page.project_id, page.params["subscriber_id"])
-    return _back(page, page._("They are subscribed again."))
+    await subscribers.resubscribe(page.tx, page.project_id, page.params["subscriber_id"])
+    return _back(page, page._("Subscribed again."))
 
 
-@pages.post("/subscribers/{subscriber_id}/erase", access="manage", again=subscriber)
+@pages.post("/subscribers/{subscriber_id}/erase", access="project:write", form_page=subscriber)
 async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
     await subscribers.erase(page.tx, page.project_id, page.params["subscriber_id"])
     return Redirect(
         page.url("/subscribers"),
         notice=page._(
-            "The person is erased. What is left in messages and events follows in moments."
+            "Erased. The remaining data in messages and events is deleted within moments."
         ),
     )
 
@@ -84,9 +90,11 @@ def read_attributes(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValidationFailed('attributes: must be a JSON object, as {"city": "Riga"}') from None
+        raise ValidationFailed(
+            'must be a JSON object, as {"city": "Riga"}', field="attributes"
+        ) from None
     if not isinstance(value, dict):
-        raise ValidationFailed('attributes: must be a JSON object, as {"city": "Riga"}')
+        raise ValidationFailed('must be a JSON object, as {"city": "Riga"}', field="attributes")
     return value
 
 

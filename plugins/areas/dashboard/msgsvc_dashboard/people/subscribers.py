@@ -9,7 +9,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
@@ -33,7 +33,7 @@ FILTERS = (
 
 @pages.get(
     "/subscribers",
-    access="see",
+    access="customers:read",
     nav=Nav("Subscribers", "people", group="people", order=10, also=("/invite",)),
 )
 async def subscribers(
@@ -49,7 +49,7 @@ async def subscribers(
     try:
         found = await all_subscribers.page(page.tx, project_id, query)
     except ApiError as error:
-        refused = error.message
+        refused = error
     people, cursor = query.cut(found, query.place_of)
     given = {name: page.query.get(name, "") for name in FILTERS}
     return Render(
@@ -63,28 +63,28 @@ async def subscribers(
             "next": older(page, "/subscribers", cursor, *FILTERS),
             "export": page.url("/subscribers/export", **{**given, "query": ""}),
             "may_export": may_export(page),
-            "tags": await tags.all_of(page.tx, project_id, 0),
-            "permissions": await permissions.all_of(page.tx, project_id),
-            "channels": [channel.name for channel in channels.all_of(project_id)],
+            "tags": await tags.list_all(page.tx, project_id, 0),
+            "permissions": await permissions.list_all(page.tx, project_id),
+            "channels": [channel.name for channel in channels.list_for_project(project_id)],
         },
     )
 
 
-@pages.get("/subscribers/export", access="manage", holds_connection=False)
+@pages.get("/subscribers/export", access="project:write", holds_connection=False)
 async def export(
     page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
 ) -> Download | Redirect:
     if not may_export(page):
-        return Redirect(page.url("/subscribers"), notice=page._("A larger plan has CSV files."))
+        return Redirect(page.url("/subscribers"), notice=page._("CSV export needs a larger plan."))
     filters, refused = asked(page, SubscriberFilters, *FILTERS)
     if refused:
-        raise ValidationFailed(refused)
+        raise refused
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
     pieces = to_csv(db, all_subscribers, page.project_id, filters)
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
 
 
-@pages.get("/subscribers/{subscriber_id}", access="see")
+@pages.get("/subscribers/{subscriber_id}", access="customers:read")
 async def subscriber(
     page: PageContext,
     all_subscribers: Subscribers,
@@ -95,7 +95,7 @@ async def subscriber(
 ) -> Render:
     project_id = page.project_id
     subscriber_id = page.params["subscriber_id"]
-    person = await all_subscribers.find(page.tx, project_id, subscriber_id)
+    person = await all_subscribers.get(page.tx, project_id, subscriber_id)
     query, refused = asked(page, PageQuery)
     moments, cursor = await messages.history(page.tx, project_id, subscriber_id, query)
     attributes = person.attributes or {}
@@ -110,8 +110,8 @@ async def subscriber(
             "moments": moments,
             "is_first": query.cursor is None,
             "next": older(page, f"/subscribers/{subscriber_id}", cursor),
-            "tags": await tags.all_of(page.tx, project_id, 0),
-            "permissions": await permissions.all_of(page.tx, project_id),
+            "tags": await tags.list_all(page.tx, project_id, 0),
+            "permissions": await permissions.list_all(page.tx, project_id),
             "default_lang": settings.default_lang,
         },
     )

@@ -9,37 +9,37 @@ from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.declared import tag_pages as pages
 
 
-@pages.get("/tags", access="look", nav=Nav("Tags", "tag", group="people", order=30))
+@pages.get("/tags", access="project:read", nav=Nav("Tags", "tag", group="people", order=30))
 async def tags(page: PageContext, all_tags: Tags, settings: Settings) -> Render:
     most = words.MOST_COUNTED + 1
     return Render(
         "tags.html",
         {
-            "tags": await all_tags.all_of(page.tx, page.project_id, most),
+            "tags": await all_tags.list_all(page.tx, page.project_id, most),
             "most": settings.limits.tags,
             "words": words,
         },
     )
 
 
-@pages.post("/tags", access="manage", again=tags)
+@pages.post("/tags", access="project:write", form_page=tags)
 async def create(page: PageContext, all_tags: Tags) -> Redirect:
     body = validate(TagBody, {"name": page.form.text("name").strip()})
     page.note(tag=body.name)
     await all_tags.create(page.tx, page.project_id, body.name)
-    return Redirect(page.url("/tags"), notice=page._("The tag is there."))
+    return Redirect(page.url("/tags"), notice=page._("Tag created."))
 
 
-@pages.post("/tags/{tag}/rename", access="manage", again=tags)
+@pages.post("/tags/{tag}/rename", access="project:write", form_page=tags)
 async def rename(page: PageContext, all_tags: Tags) -> Redirect:
-    tag = await all_tags.find(page.tx, page.project_id, page.params["tag"])
+    tag = await all_tags.get(page.tx, page.project_id, page.params["tag"])
     body = validate(TagBody, {"name": page.form.text("name").strip()})
     page.note(tag=tag.name, name=body.name)
     await all_tags.rename(page.tx, page.project_id, page.params["tag"], body.name)
-    return Redirect(page.url("/tags"), notice=page._("The tag has its new name."))
+    return Redirect(page.url("/tags"), notice=page._("Tag renamed."))
 
 
-@pages.post("/tags/{tag}/delete", access="manage", again=tags)
+@pages.post("/tags/{tag}/delete", access="project:write", form_page=tags)
 async def delete(page: PageContext, all_tags: Tags) -> Redirect:
     page.note(tag=page.params["tag"])
     await all_tags.delete(page.tx, page.project_id, page.params["tag"])

@@ -24,24 +24,24 @@ from msgsvc_dashboard.people.declared import template_pages as pages
 Previews = list[tuple[str, list[Preview]]]
 
 #: The variables of a template, how it looks, and why it could not be shown.
-Tried = tuple[list[str], Previews, str]
+Tried = tuple[list[str], Previews, ApiError | None]
 
 
-@pages.get("/new-template", access="manage")
+@pages.get("/new-template", access="project:write")
 async def new(page: PageContext) -> Render:
-    return _form(page, "", {"format": "markdown"}, [], [], "")
+    return _form(page, "", {"format": "markdown"}, [], [], None)
 
 
-@pages.post("/new-template", access="manage", again=new)
+@pages.post("/new-template", access="project:write", form_page=new)
 async def create(page: PageContext, templates: Templates) -> Redirect:
     given = {"key": page.form.text("key").strip(), **read_content(page.form, page.languages)}
     body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
     await templates.create(page.tx, page.project_id, body)
-    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("The template is kept."))
+    return Redirect(page.url(f"/templates/{body.key}"), notice=page._("Template saved."))
 
 
-@pages.get("/templates/{template}", access="look")
+@pages.get("/templates/{template}", access="project:read")
 async def template(
     page: PageContext, templates: Templates, settings: Settings, messages: Messages
 ) -> Render:
@@ -51,7 +51,7 @@ async def template(
     return _form(page, key, given, *_tried(page, templates, messages, content))
 
 
-@pages.post("/templates/{template}", access="manage", again=template)
+@pages.post("/templates/{template}", access="project:write", form_page=template)
 async def edit(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     given = {"media": None, **read_content(page.form, page.languages)}
@@ -61,7 +61,7 @@ async def edit(page: PageContext, templates: Templates) -> Redirect:
     return Redirect(page.url(f"/templates/{key}"), notice=page._("Saved."))
 
 
-@pages.post("/templates/{template}/delete", access="manage", again=template)
+@pages.post("/templates/{template}/delete", access="project:write", form_page=template)
 async def delete(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
     page.note(template=key)
@@ -69,7 +69,7 @@ async def delete(page: PageContext, templates: Templates) -> Redirect:
     return Redirect(page.url("/templates"), notice=page._("The template is deleted."))
 
 
-@pages.post("/template-preview", access="look", asks=True)
+@pages.post("/template-preview", access="project:read", read_only=True)
 async def preview(page: PageContext, templates: Templates, messages: Messages) -> Render:
     """How what is in the form would look: alone for htmx, else with the form."""
     tried: Tried
@@ -78,7 +78,7 @@ async def preview(page: PageContext, templates: Templates, messages: Messages) -
         content = validate(TemplateContent, given, languages=page.languages)
         tried = _tried(page, templates, messages, content)
     except ApiError as error:
-        tried = [], [], error.message
+        tried = [], [], error
     if page.fragment:
         variables, shown, refused = tried
         values = {"shown": shown, "variables": variables, "refused": refused}
@@ -92,7 +92,7 @@ def _form(
     given: dict[str, str],
     variables: list[str],
     shown: Previews,
-    refused: str,
+    refused: ApiError | None,
 ) -> Render:
     values: dict[str, Any] = {
         "key": key,
@@ -110,9 +110,9 @@ def _tried(
     variables: list[str] = []
     try:
         variables = templates.variables_of(content)
-        return variables, _previews(page, messages, templates, content), ""
+        return variables, _previews(page, messages, templates, content), None
     except ApiError as error:
-        return variables, [], error.message
+        return variables, [], error
 
 
 def _previews(

@@ -11,12 +11,12 @@ from msgsvc_dashboard.people.declared import template_pages as pages
 
 @pages.get(
     "/templates",
-    access="look",
+    access="project:read",
     nav=Nav("Templates", "template", group="sending", order=30, also=("/new-template",)),
 )
 async def templates(page: PageContext, all_templates: Templates, settings: Settings) -> Render:
     query, refused = asked(page, PageQuery)
-    found = await all_templates.page(page.tx, page.project_id, query.after, query.most)
+    found = await all_templates.page(page.tx, page.project_id, query.after, query.fetch_limit)
     these, cursor = query.cut(found, lambda template: template.template_id)
     lang = settings.default_lang
     return Render(

@@ -23,10 +23,10 @@ def message_status(_: Translate, status: str) -> tuple[str, str]:
     return {
         "queued": (_("Waiting"), "info"),
         "sending": (_("Being sent"), "info"),
-        "sent": (_("Was sent"), "good"),
+        "sent": (_("Sent"), "good"),
         "failed": (_("Failed"), "bad"),
         "skipped": (_("Skipped"), "quiet"),
-        "unknown": (_("Not known"), "warn"),
+        "unknown": (_("Unknown"), "warn"),
     }.get(status, (status, "quiet"))
 
 
@@ -34,39 +34,37 @@ def reason(_: Translate, name: str) -> tuple[str, str]:
     """Why a message was not delivered, and what to do about it."""
     return {
         "user_blocked_bot": (
-            _("They blocked the bot"),
+            _("Blocked the bot"),
             _(
-                "They are unsubscribed now. Only they can let the bot write again, by starting it or"
-                " opening a subscription link."
+                "The subscriber is now unsubscribed. Only they can subscribe again, by starting "
+                "the bot or opening a subscription link."
             ),
         ),
         "chat_not_found": (
-            _("There is no such chat any more"),
-            _("The person is gone from this messenger. Write to them by another channel."),
+            _("Chat no longer exists"),
+            _("The person has left this messenger. Use another channel."),
         ),
         "bot_banned": (
-            _("The messenger refuses the bot"),
-            _("Look at the channel: its token was revoked, or the bot was banned."),
+            _("The messenger rejects the bot"),
+            _("Check the channel: the token was revoked or the bot was banned."),
         ),
         "invalid_message": (
-            _("The messenger refused the message"),
-            _(
-                "Look at what it says below, mend the text, the buttons or the file, and send it anew."
-            ),
+            _("The messenger rejected the message"),
+            _("See the messenger's answer below, fix the text, buttons or file, and send again."),
         ),
         "rate_limited": (
-            _("Too many messages at once"),
-            _("It was tried several times. Send it again later, and large numbers as a broadcast."),
+            _("Rate limited"),
+            _("All attempts failed. Send again later; use a broadcast for large numbers."),
         ),
         "platform_unavailable": (
-            _("The messenger did not answer"),
-            _("It was tried several times. Send it again when the messenger works."),
+            _("The messenger did not respond"),
+            _("All attempts failed. Send again when the messenger is back."),
         ),
         "unknown": (
-            _("Nobody knows whether it arrived"),
+            _("Delivery unknown"),
             _(
-                "The connection broke while it was being sent. It is not sent a second time by itself;"
-                " ask the person, or send it again if twice does no harm."
+                "The connection broke during sending. The service does not resend automatically; "
+                "ask the person, or resend if a duplicate does no harm."
             ),
         ),
     }.get(name, (name, ""))
@@ -80,24 +78,24 @@ def event_title(_: Translate, event: Event) -> str:
         return _("Granted a permission") if given else _("Revoked a permission")
     return {
         "subscription.created": _("Subscribed"),
-        "subscription.deleted": _("Left"),
-        "event.tracked": _("You told of an event"),
+        "subscription.deleted": _("Unsubscribed"),
+        "event.tracked": _("You reported an event"),
         "button.clicked": _("Pressed a button"),
         "auth.completed": _("Signed in"),
-        "otp.sent": _("Was sent a code"),
+        "otp.sent": _("Code sent"),
         "otp.verified": _("Entered the right code"),
         "otp.failed_attempt": _("Entered a wrong code"),
         "otp.max_attempts_reached": _("Entered too many wrong codes"),
         "form.submitted": _("Sent a form"),
         "ticket.created": _("Opened a ticket"),
-        "ticket.replied": _("Was answered in a ticket"),
-        "ticket.assigned": _("Their ticket was assigned"),
-        "ticket.status_changed": _("Their ticket changed"),
-        "ticket.closed": _("Their ticket was closed"),
+        "ticket.replied": _("Got an answer to a ticket"),
+        "ticket.assigned": _("Ticket assigned"),
+        "ticket.status_changed": _("Ticket changed"),
+        "ticket.closed": _("Ticket closed"),
         "ticket.csat_received": _("Rated a ticket"),
-        "ticket.unanswered_24h": _("Their ticket waits for a day"),
-        "drip.step_sent": _("Got a step of a chain"),
-        "drip.completed": _("Finished a chain"),
+        "ticket.unanswered_24h": _("Ticket unanswered for a day"),
+        "drip.step_sent": _("Got a campaign step"),
+        "drip.completed": _("Completed a campaign"),
         "scheduled.sent": _("Got a scheduled message"),
         "scheduled.skipped": _("A scheduled message was skipped"),
         "scheduled.failed": _("A scheduled message failed"),
@@ -153,11 +151,11 @@ def named(_: Translate, names: Iterable[str], kind: str) -> list[tuple[str, str]
 def source(_: Translate, name: str) -> str:
     """How somebody came to subscribe."""
     return {
-        "deep_link": _("By a subscription link"),
-        "mini_app": _("In a mini app"),
-        "auth": _("By signing in"),
-        "otp": _("By a code"),
-        "form": _("By a form"),
-        "helpdesk": _("By writing to the helpdesk"),
-        "api": _("By the API"),
+        "deep_link": _("Subscription link"),
+        "mini_app": _("Mini app"),
+        "auth": _("Sign-in"),
+        "otp": _("One-time code"),
+        "form": _("Form"),
+        "helpdesk": _("Helpdesk"),
+        "api": _("API"),
     }.get(name, name)

@@ -1,7 +1,7 @@
 """Whether somebody who is signed in could sign in again."""
 
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_core.dashboard import PageContext
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame.gate import account_of
 
 

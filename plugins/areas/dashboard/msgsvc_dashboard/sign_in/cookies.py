@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_dashboard.accounts.models import Browser, SignedIn
-from msgsvc_dashboard.frame.browser import session_cookie
 from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.browser import session_cookie
 
 #: That the account was signed in here before; forms are ours; what waits for a code, or for a Yes.
 DEVICE, FORM, TICKET, WAITING = (

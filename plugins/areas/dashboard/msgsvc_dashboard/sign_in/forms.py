@@ -8,9 +8,9 @@ from hmac import compare_digest
 from starlette.requests import Request
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_dashboard.frame.browser import CSRF_FIELD
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.frame.browser import CSRF_FIELD
 from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies

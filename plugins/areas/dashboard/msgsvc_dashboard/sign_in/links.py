@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
+from msgsvc_core.dashboard import PostedForm
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.kernel.errors import ApiError, NotFound
+from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.models import OneTimeLink, Refused
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.accounts.team import Team
-from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.errors import ApiError, NotFound
-from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.entering import see_other
@@ -78,7 +78,7 @@ class LinkPages:
     ) -> Response:
         form = form or PostedForm()
         shown = {
-            "error": worded(error.message, self._rendering.translate(request)) if error else "",
+            "error": worded(error, self._rendering.translate(request)) if error else "",
             "typed": form,
         }
         status = error.status if error else 200
@@ -90,7 +90,7 @@ class LinkPages:
             return self._rendering.page(request, template, status, account=account, **shown)
         async with self._db.read() as tx:
             member, known = await self._team.invitation(tx, link)
-            project = await self._projects.find(tx, member.project_id)
+            project = await self._projects.get(tx, member.project_id)
         session = await self._gate.session(request)
         return self._rendering.page(
             request,

@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
-from msgsvc_dashboard.accounts.models import Refused, TooMany
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database
 from msgsvc_core.pages import static_files
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Refused, TooMany
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.addresses import ROOT, root_of
 from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.cookies import TICKET
@@ -84,8 +84,8 @@ class SignInPages:
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             refusal = api_error(error)
             _ = self._rendering.translate(request)
-            title = _("This did not work")
-            return self._rendering.told(request, title, worded(refusal.message, _), refusal.status)
+            title = _("Something went wrong")
+            return self._rendering.told(request, title, worded(refusal, _), refusal.status)
 
     async def begin(self, request: Request) -> Response:
         """To the only project, or to the list of them; whoever is not signed in does that first."""
@@ -117,7 +117,7 @@ class SignInPages:
             )
         if isinstance(outcome, Refused):
             _ = self._rendering.translate(request)
-            return self._ask(request, to, email, _("E-mail or password is wrong."), status=403)
+            return self._ask(request, to, email, _("Wrong email or password."), status=403)
         return await self._entering.go_on(request, outcome, form, to)
 
     def _ask(
@@ -148,7 +148,7 @@ class SignInPages:
             return self._rendering.too_many(request, "code.html", outcome.retry_after_s, next=to)
         if isinstance(outcome, Refused):
             _ = self._rendering.translate(request)
-            error = _("That code is wrong, or was used before.")
+            error = _("The code is wrong or was already used.")
             return self._rendering.page(request, "code.html", 403, next=to, error=error)
         return await self._entering.go_on(request, outcome, form, to)
 

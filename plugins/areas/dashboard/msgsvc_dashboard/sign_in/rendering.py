@@ -75,8 +75,8 @@ class Rendering:
         _ = self.translate(request)
         minutes = math.ceil(retry_after_s / 60)
         waits = _.ngettext(
-            "Too many tries. Please wait {count} minute.",
-            "Too many tries. Please wait {count} minutes.",
+            "Too many attempts. Please wait {count} minute.",
+            "Too many attempts. Please wait {count} minutes.",
             minutes,
         )
         response = self.page(request, template, 429, error=waits, **values)

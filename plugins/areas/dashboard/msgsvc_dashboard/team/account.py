@@ -2,23 +2,25 @@
 
 from zoneinfo import available_timezones
 
-from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
-from msgsvc_dashboard.accounts.second_factor import SecondFactor
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.pages import known
 from msgsvc_core.pages.user_agents import readable_agent
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.second_factor import SecondFactor
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.gate import account_of
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
-@ACCOUNT.get("", access="self", nav=Nav("Your account", icon="person", group="overview", order=0))
+@ACCOUNT.get(
+    "", access="account:self", nav=Nav("Your account", icon="person", group="overview", order=0)
+)
 async def account(
     page: PageContext,
     accounts: Accounts,
@@ -43,12 +45,12 @@ async def account(
     )
 
 
-@ACCOUNT.post("/profile", access="self", again=account)
+@ACCOUNT.post("/profile", access="account:self", form_page=account)
 async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     form = page.form
     timezone = form.text("timezone")
     if timezone not in available_timezones():
-        raise ValidationFailed("timezone: is none that we know")
+        raise ValidationFailed("is none that we know", field="timezone")
     await accounts.change(
         page.tx,
         page.viewer.account_id,
@@ -59,7 +61,7 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
     return Redirect(page.url("/account"), page._("Saved."))
 
 
-@ACCOUNT.post("/password", access="self", again=account, holds_connection=False)
+@ACCOUNT.post("/password", access="account:self", form_page=account, holds_connection=False)
 async def change_password(
     page: PageContext, sign_in: SignIn, db: Database, audit: Audit, owner: Reauthentication
 ) -> Redirect:
@@ -68,7 +70,7 @@ async def change_password(
     await owner.check(page)
     new = form.text("new_password")
     if new != form.text("new_password_again"):
-        raise ValidationFailed(page._("The new passwords differ."))
+        raise ValidationFailed(page._("The new passwords don't match."))
     hashed = await sign_in.hashed(new, mine.email)
     async with db.transaction() as tx:
         ended = await sign_in.set_password(tx, mine.account_id, hashed, session_id=page.session_id)
@@ -87,17 +89,17 @@ async def change_password(
     return Redirect(page.url("/account"), done)
 
 
-@ACCOUNT.post("/sessions/{session_id}/end", access="self", again=account)
+@ACCOUNT.post("/sessions/{session_id}/end", access="account:self", form_page=account)
 async def end_session(page: PageContext, accounts: Accounts) -> Redirect:
     await accounts.end_session(page.tx, page.viewer.account_id, page.params["session_id"])
-    return Redirect(page.url("/account") + "#sessions", page._("That browser is signed out."))
+    return Redirect(page.url("/account") + "#sessions", page._("The session is signed out."))
 
 
-@ACCOUNT.post("/sessions/end", access="self", again=account)
+@ACCOUNT.post("/sessions/end", access="account:self", form_page=account)
 async def end_other_sessions(page: PageContext, accounts: Accounts) -> Redirect:
     ended = await accounts.end_others(page.tx, page.viewer.account_id, page.session_id)
     page.note(sessions_ended=ended)
     notice = page._.ngettext(
-        "{count} browser is signed out.", "{count} browsers are signed out.", ended
+        "{count} other session is signed out.", "{count} other sessions are signed out.", ended
     )
     return Redirect(page.url("/account") + "#sessions", notice)

@@ -1,32 +1,34 @@
 """For who runs the installation: all accounts, and whose projects are."""
 
+from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.validation import validate
+from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.errors import Conflict
 from msgsvc_dashboard.accounts import Account
 from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.models import LinkPurpose
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.sign_in import SignIn
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
-from msgsvc_core.kernel.errors import Conflict
 from msgsvc_dashboard.team.declared import OPERATOR
 
 ACCOUNTS = "/operator/accounts"
 
 
 @OPERATOR.get(
-    "/accounts", access="operate", nav=Nav("Accounts", icon="people", group="overview", order=10)
+    "/accounts",
+    access="installation:operate",
+    nav=Nav("Accounts", icon="people", group="overview", order=10),
 )
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     """The newest first."""
     query = _query(page)
-    found = await all_accounts.page(page.tx, query.after, query.most)
+    found = await all_accounts.page(page.tx, query.after, query.fetch_limit)
     listed, cursor = query.cut(found, lambda account: account.account_id)
     older = page.url(ACCOUNTS, cursor=cursor) if cursor else ""
     return Render("accounts.html", {"accounts": listed, "older": older})
 
 
-@OPERATOR.post("/accounts", access="operate", again=accounts)
+@OPERATOR.post("/accounts", access="installation:operate", form_page=accounts)
 async def create(page: PageContext, all_accounts: Accounts, account_links: AccountLinks) -> Render:
     """The link is shown this once."""
     form = page.form
@@ -40,7 +42,7 @@ async def create(page: PageContext, all_accounts: Accounts, account_links: Accou
     return await _link(page, account_links, account, "password")
 
 
-@OPERATOR.post("/accounts/{account_id}/link", access="operate")
+@OPERATOR.post("/accounts/{account_id}/link", access="installation:operate")
 async def make_link(
     page: PageContext, all_accounts: Accounts, sign_in: SignIn, account_links: AccountLinks
 ) -> Render:
@@ -53,20 +55,20 @@ async def make_link(
     return await _link(page, account_links, account, wanted)
 
 
-@OPERATOR.post("/accounts/{account_id}/disable", access="operate", again=accounts)
+@OPERATOR.post("/accounts/{account_id}/disable", access="installation:operate", form_page=accounts)
 async def disable(page: PageContext, all_accounts: Accounts) -> Redirect:
     account_id = _somebody_else(page)
     await all_accounts.set_active(page.tx, account_id, active=False)
-    return Redirect(page.url(ACCOUNTS), page._("They are signed out, and can't sign in."))
+    return Redirect(page.url(ACCOUNTS), page._("Disabled: signed out everywhere."))
 
 
-@OPERATOR.post("/accounts/{account_id}/enable", access="operate", again=accounts)
+@OPERATOR.post("/accounts/{account_id}/enable", access="installation:operate", form_page=accounts)
 async def enable(page: PageContext, all_accounts: Accounts) -> Redirect:
     await all_accounts.set_active(page.tx, page.params["account_id"], active=True)
-    return Redirect(page.url(ACCOUNTS), page._("They can sign in again."))
+    return Redirect(page.url(ACCOUNTS), page._("Enabled."))
 
 
-@OPERATOR.post("/accounts/{account_id}/operator", access="operate", again=accounts)
+@OPERATOR.post("/accounts/{account_id}/operator", access="installation:operate", form_page=accounts)
 async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
     """Runs the installation from now on, or no more."""
     account_id = _somebody_else(page)
@@ -78,12 +80,12 @@ async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
 
 @OPERATOR.get(
     "/projects",
-    access="operate",
+    access="installation:operate",
     nav=Nav("All projects", icon="database", group="overview", order=20),
 )
 async def projects(page: PageContext, all_accounts: Accounts) -> Render:
     query = _query(page)
-    found = await all_accounts.all_projects(page.tx, query.after, query.most)
+    found = await all_accounts.all_projects(page.tx, query.after, query.fetch_limit)
     listed, cursor = query.cut(found, lambda each: each[0].project_id)
     older = page.url("/operator/projects", cursor=cursor) if cursor else ""
     return Render("all_projects.html", {"projects": listed, "older": older})

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.models import AuditEntry
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.team import Team
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.models import AuditEntry
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
-@TEAM.get("/audit", access="manage", nav=Nav("Audit log", icon="log", group="project", order=90))
+@TEAM.get(
+    "/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90)
+)
 async def audit(
     page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, projects: Projects
 ) -> Render:
@@ -21,7 +23,7 @@ async def audit(
     query = _query(page)
     person = page.query.get("account_id") or None
     found = await all_audit.of_project(
-        page.tx, page.project_id, account_id=person, after=query.after, most=query.most
+        page.tx, page.project_id, account_id=person, after=query.after, most=query.fetch_limit
     )
     people = {
         account.account_id: account.name
@@ -33,16 +35,16 @@ async def audit(
     shown = _shown(query, found)
     cursor = shown.pop("cursor")
     older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
-    options = [("", page._("Everybody")), *sorted(people.items(), key=lambda each: each[1])]
+    options = [("", page._("Everyone")), *sorted(people.items(), key=lambda each: each[1])]
     return Render("audit.html", {**shown, "older": older, "people": options, "person": person})
 
 
-@ACCOUNT.get("/log", access="self")
+@ACCOUNT.get("/log", access="account:self")
 async def own(page: PageContext, all_audit: Audit) -> Render:
     """What somebody did everywhere, and who failed to sign in as them."""
     query = _query(page)
     found = await all_audit.of_account(
-        page.tx, page.viewer.account_id, after=query.after, most=query.most
+        page.tx, page.viewer.account_id, after=query.after, most=query.fetch_limit
     )
     shown = _shown(query, found)
     cursor = shown.pop("cursor")

@@ -3,9 +3,6 @@
 from functools import partial
 from typing import cast
 
-from msgsvc_dashboard.accounts.links import AccountLinks
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.team import Team
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
@@ -22,11 +19,16 @@ from msgsvc_core.members.service import Members
 from msgsvc_core.pages import qr_code
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_dashboard.accounts.links import AccountLinks
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
 
 
-@TEAM.get("/members", access="manage", nav=Nav("Team", icon="team", group="project", order=10))
+@TEAM.get(
+    "/members", access="project:write", nav=Nav("Team", icon="team", group="project", order=10)
+)
 async def members(
     page: PageContext,
     all_members: Members,
@@ -57,7 +59,7 @@ async def members(
     )
 
 
-@TEAM.post("/members", access="manage", again=members)
+@TEAM.post("/members", access="project:write", form_page=members)
 async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Render:
     """The link is shown this once."""
     form = page.form
@@ -69,7 +71,7 @@ async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> 
     return _invitation(page, account_links, member, token)
 
 
-@TEAM.get("/members/{member_id}", access="manage")
+@TEAM.get("/members/{member_id}", access="project:write")
 async def member(
     page: PageContext,
     all_members: Members,
@@ -79,8 +81,8 @@ async def member(
     channels: Channels,
 ) -> Render:
     project_id = page.project_id
-    found = await all_members.find(page.tx, project_id, page.params["member_id"])
-    people = await subscribers.find_many(
+    found = await all_members.get(page.tx, project_id, page.params["member_id"])
+    people = await subscribers.get_many(
         page.tx, [(project_id, each) for each in found.subscriber_ids]
     )
     return Render(
@@ -96,7 +98,7 @@ async def member(
     )
 
 
-@TEAM.post("/members/{member_id}", access="manage", again=member)
+@TEAM.post("/members/{member_id}", access="project:write", form_page=member)
 async def change(page: PageContext, team: Team, all_members: Members) -> Redirect:
     """Name, e-mail and role."""
     project_id = page.project_id
@@ -112,25 +114,25 @@ async def change(page: PageContext, team: Team, all_members: Members) -> Redirec
     return Redirect(page.url(f"/members/{before.member_id}"), page._("Saved."))
 
 
-@TEAM.post("/members/{member_id}/invitation", access="manage", again=member)
+@TEAM.post("/members/{member_id}/invitation", access="project:write", form_page=member)
 async def invite_again(
     page: PageContext, team: Team, all_members: Members, account_links: AccountLinks
 ) -> Render:
     member_id = page.params["member_id"]
     token = await team.invite_again(page.tx, page.project_id, member_id, by=_role(page))
-    found = await all_members.find(page.tx, page.project_id, member_id)
+    found = await all_members.get(page.tx, page.project_id, member_id)
     return _invitation(page, account_links, found, token)
 
 
-@TEAM.post("/members/{member_id}/remove", access="manage", again=member)
+@TEAM.post("/members/{member_id}/remove", access="project:write", form_page=member)
 async def remove(page: PageContext, team: Team) -> Redirect:
     removed = await team.remove(page.tx, page.project_id, page.params["member_id"], by=_role(page))
     page.note(role=removed.role)
-    notice = page._("{name} works here no more.", name=removed.name)
+    notice = page._("{name} was removed from the team.", name=removed.name)
     return Redirect(page.url("/members"), notice)
 
 
-@TEAM.post("/members/{member_id}/messenger", access="manage", again=member)
+@TEAM.post("/members/{member_id}/messenger", access="project:write", form_page=member)
 async def link_messenger(
     page: PageContext, team: Team, member_links: MemberLinks, all_channels: Channels
 ) -> Render:
@@ -155,7 +157,11 @@ async def link_messenger(
     )
 
 
-@TEAM.post("/members/{member_id}/messengers/{subscriber_id}/unlink", access="manage", again=member)
+@TEAM.post(
+    "/members/{member_id}/messengers/{subscriber_id}/unlink",
+    access="project:write",
+    form_page=member,
+)
 async def unlink_messenger(page: PageContext, team: Team, all_members: Members) -> Redirect:
     member_id = page.params["member_id"]
     await team.manageable(page.tx, page.project_id, member_id, by=_role(page))

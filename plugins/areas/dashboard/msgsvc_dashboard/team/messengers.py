@@ -1,19 +1,19 @@
 """The messengers that sign somebody in."""
 
-from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
-from msgsvc_dashboard.accounts.models import Browser
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Browser
 from msgsvc_dashboard.team.account import account
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 
-@ACCOUNT.post("/messengers", access="self", again=account, holds_connection=False)
+@ACCOUNT.post("/messengers", access="account:self", form_page=account, holds_connection=False)
 async def link(
     page: PageContext,
     messenger_sign_in: MessengerSignIn,
@@ -42,7 +42,7 @@ async def link(
     )
 
 
-@ACCOUNT.post("/messengers/unlink", access="self", again=account)
+@ACCOUNT.post("/messengers/unlink", access="account:self", form_page=account)
 async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")

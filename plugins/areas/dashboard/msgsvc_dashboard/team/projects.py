@@ -1,16 +1,16 @@
 """The projects of whoever is signed in."""
 
-from msgsvc_dashboard.accounts.messengers import MessengerSignIn
-from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.words import roles
 
 
 @ACCOUNT.get(
-    "/projects", access="self", nav=Nav("Projects", icon="list", group="overview", order=1)
+    "/projects", access="account:self", nav=Nav("Projects", icon="list", group="overview", order=1)
 )
 async def projects(
     page: PageContext,
@@ -30,9 +30,9 @@ async def projects(
     )
 
 
-@ACCOUNT.post("/projects", access="self", again=projects)
+@ACCOUNT.post("/projects", access="account:self", form_page=projects)
 async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
     made = await accounts.create_project(page.tx, page.viewer, name)
     page.note(project_id=made.project_id)
-    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Your project is there."))
+    return Redirect(f"{page.root}/projects/{made.project_id}", page._("Project created."))

@@ -1,12 +1,12 @@
 """Whether it is the owner of the account who sits at the browser: asked before what they could lose it by."""
 
-from msgsvc_dashboard.accounts.models import Browser, TooMany
-from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
+from msgsvc_dashboard.accounts.models import Browser, TooMany
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.gate import account_of
 
 #: Milliseconds after signing in during which who has no password yet may set one, or another way in.
@@ -41,7 +41,7 @@ class Reauthentication:
             for each in sessions
         ):
             raise ValidationFailed(
-                page._("Sign in again first: you have no password that could be asked for.")
+                page._("Sign in again first: you have no password to confirm this with.")
             )
 
     async def _check_password(self, page: PageContext) -> None:
@@ -56,11 +56,11 @@ class Reauthentication:
         fits = await self._sign_in.check_own_code(
             page.viewer.account_id, page.form.text("code"), Browser(page.ip, "")
         )
-        _refuse_unless(page, fits, page._("The code is wrong, or was used."))
+        _refuse_unless(page, fits, page._("The code is wrong or was already used."))
 
 
 def _refuse_unless(page: PageContext, fits: TooMany | bool, refusal: str) -> None:
     if isinstance(fits, TooMany):
-        raise RateLimitProject(page._("Too many tries."), retry_after_s=fits.retry_after_s)
+        raise RateLimitProject(page._("Too many attempts."), retry_after_s=fits.retry_after_s)
     if not fits:
         raise ValidationFailed(refusal)

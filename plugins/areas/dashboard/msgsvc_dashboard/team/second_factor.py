@@ -2,28 +2,28 @@
 
 from urllib.parse import urlsplit
 
-from msgsvc_dashboard.accounts import totp
-from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.second_factor import SecondFactor
-from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
+from msgsvc_dashboard.accounts import totp
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.second_factor import SecondFactor
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 PATH = "/account/second-factor"
 
 
-@ACCOUNT.get("/second-factor", access="self")
+@ACCOUNT.get("/second-factor", access="account:self")
 async def second_factor(
     page: PageContext, accounts: Accounts, settings: Settings, all_second_factor: SecondFactor
 ) -> Render:
     return await _shown(page, accounts, settings, all_second_factor)
 
 
-@ACCOUNT.post("/second-factor", access="self", again=second_factor)
+@ACCOUNT.post("/second-factor", access="account:self", form_page=second_factor)
 async def offer(
     page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
 ) -> Render:
@@ -40,7 +40,9 @@ async def offer(
     )
 
 
-@ACCOUNT.post("/second-factor/confirm", access="self", again=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/confirm", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def confirm(
     page: PageContext,
     db: Database,
@@ -58,7 +60,9 @@ async def confirm(
     return Render("recovery_codes.html", {"codes": codes})
 
 
-@ACCOUNT.post("/second-factor/codes", access="self", again=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/codes", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def renew_codes(
     page: PageContext,
     db: Database,
@@ -75,7 +79,9 @@ async def renew_codes(
     return Render("recovery_codes.html", {"codes": codes})
 
 
-@ACCOUNT.post("/second-factor/remove", access="self", again=second_factor, holds_connection=False)
+@ACCOUNT.post(
+    "/second-factor/remove", access="account:self", form_page=second_factor, holds_connection=False
+)
 async def remove(
     page: PageContext,
     db: Database,
@@ -88,7 +94,7 @@ async def remove(
     async with db.transaction() as tx:
         await all_second_factor.remove(tx, account_id)
         await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
-    return Redirect(page.url("/account"), page._("The second factor is removed."))
+    return Redirect(page.url("/account"), page._("Two-factor authentication is off."))
 
 
 async def _shown(

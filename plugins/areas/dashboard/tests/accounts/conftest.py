@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 @pytest.fixture

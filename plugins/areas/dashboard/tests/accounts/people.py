@@ -1,8 +1,8 @@
 """Accounts for tests, and browsers that ask to be signed in."""
 
+from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Account, Accounts, SignIn
 from msgsvc_dashboard.accounts.models import Browser
-from msgsvc_core.service import Service
 
 PASSWORD = "a winter evening by the sea"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

@@ -1,10 +1,10 @@
 """The audit log: kept as long as the setting says, and what else ends by itself."""
 
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import Tenant
-from msgsvc_core.testing.work import until
 from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, MessengerSignIn, SignIn
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.work import until
 from plugins.areas.dashboard.tests.accounts.people import browser, new_account
 
 
@@ -94,7 +94,9 @@ async def test_a_project_shows_its_own_entries_and_those_of_one_person(service: 
 
 async def is_noted(service: Service) -> bool:
     async with service.db.read() as tx:
-        return bool(await tx.fetch_val("SELECT COUNT(*) FROM core_jobs WHERE name = 'dashboard.purge'"))
+        return bool(
+            await tx.fetch_val("SELECT COUNT(*) FROM core_jobs WHERE name = 'dashboard.purge'")
+        )
 
 
 async def rows(service: Service) -> dict[str, int]:

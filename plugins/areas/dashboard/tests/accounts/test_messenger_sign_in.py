@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from msgsvc_dashboard.accounts.models import RequestPurpose
 from msgsvc_core.channels import (
     ButtonPressed,
     Capabilities,
@@ -15,8 +14,9 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, RecordingChannel, settled
 from msgsvc_dashboard.accounts import Accounts, MessengerSignIn, SignIn
+from msgsvc_dashboard.accounts.models import RequestPurpose
+from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from plugins.areas.dashboard.tests.accounts.people import browser, new_account
 
 ANN = ChannelUser("1001", "Ann", "ann_k", "en")
@@ -196,10 +196,10 @@ async def test_cancel_strangers_late_answers_and_foreign_presses_sign_nobody_in(
         await service.get(MessengerSignIn).unlink(tx, ann.account_id, "messenger_a", ANN.user_id)
     after = await phone.press(number)
 
-    assert "ни к чему не привязан" in stranger
+    assert "ещё не привязан" in stranger
     assert (cancelled, len(phone.channel.edited) - edits) == ("Cancelled.", 3)
     assert "no longer valid" in said
-    assert "signs nobody in" in after
+    assert "is not linked to an account" in after
     for secret in (waiting, late, unlinked):
         assert await claim(service, secret) is None
 
@@ -219,7 +219,7 @@ async def test_no_press_moves_a_messenger_to_another_account_before_it_is_unlink
         await service.get(MessengerSignIn).unlink(tx, ann.account_id, "messenger_a", ANN.user_id)
     taken = await linked(service, phone, eve.account_id)
 
-    assert "signs in to another account" in refused
+    assert "is linked to another account" in refused
     assert still == ann.account_id
     assert "From now on" in taken
 
@@ -264,7 +264,9 @@ async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
     async with service.db.transaction() as tx:
         body = AddMemberBody(name="Ann", email=ann.email, role="agent")
         member = await service.members.add(tx, project.project_id, body)
-        await service.get(Accounts).make_member(tx, project.project_id, member.member_id, ann.account_id)
+        await service.get(Accounts).make_member(
+            tx, project.project_id, member.member_id, ann.account_id
+        )
         payload, _ = await service.member_links.create(
             tx, project.project_id, member.member_id, 600
         )
@@ -273,5 +275,5 @@ async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
     link, waiting, _ = await begin(service)
     said = await phone.open(link)
 
-    assert "ни к чему не привязан" in said
+    assert "ещё не привязан" in said
     assert await claim(service, waiting) is None

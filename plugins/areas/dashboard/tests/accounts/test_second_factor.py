@@ -4,14 +4,14 @@ import base64
 
 import pytest
 
-from msgsvc_dashboard.accounts import SecondFactor, SignIn, totp
-from msgsvc_dashboard.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock, settled
-from msgsvc_core.testing.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_dashboard.accounts import SecondFactor, SignIn, totp
+from msgsvc_dashboard.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 from plugins.areas.dashboard.tests.accounts.people import PASSWORD, browser, new_account
 
 NEW_KEY = "another-key-for-tests-only-another-key"
@@ -59,7 +59,9 @@ async def enrol(service: Service, clock: FakeClock) -> tuple[str, str, list[str]
     early = await service.get(SignIn).by_password(account.email, PASSWORD, browser())
     assert isinstance(early, SignedIn)
     async with service.db.transaction() as tx:
-        codes = await service.get(SecondFactor).confirm(tx, account.account_id, current(secret, clock))
+        codes = await service.get(SecondFactor).confirm(
+            tx, account.account_id, current(secret, clock)
+        )
         with pytest.raises(Conflict):
             await service.get(SecondFactor).offer(tx, account)
     return account.account_id, secret, codes

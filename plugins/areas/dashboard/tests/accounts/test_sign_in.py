@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, SignIn, credential_store
-from msgsvc_dashboard.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_core.testing import FakeClock
-from msgsvc_core.testing.fixtures import ServiceFactory
+from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, SignIn, credential_store
+from msgsvc_dashboard.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.accounts.people import PASSWORD, browser, new_account
 
 #: What a link may open an account for.

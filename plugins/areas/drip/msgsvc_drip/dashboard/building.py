@@ -1,4 +1,4 @@
-"""How a chain is built: steps added, changed, moved and removed, one at a time."""
+"""Pages for editing a campaign's steps: add, change, move and remove."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Rend
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.values import whole_number
-from msgsvc_drip.dashboard.chains import chain, drawn, find
+from msgsvc_drip.dashboard.chains import chain, drawn, get
 from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
-from msgsvc_drip.models import Chain, UpdateDripBody
+from msgsvc_drip.models import Drip, UpdateDripBody
 from msgsvc_drip.service import Drips
 
 Steps = list[dict[str, Any]]
@@ -17,42 +17,48 @@ Steps = list[dict[str, Any]]
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/drips/{drip_id}/steps/new", access="manage")(new_step)
-    pages.post("/drips/{drip_id}/steps/new", access="manage", again=new_step)(add_step)
-    pages.get("/drips/{drip_id}/steps/{number}", access="manage")(step)
-    pages.post("/drips/{drip_id}/steps/{number}", access="manage", again=step)(change_step)
-    pages.post("/drips/{drip_id}/steps/{number}/move", access="manage", again=chain)(move_step)
-    pages.post("/drips/{drip_id}/steps/{number}/remove", access="manage", again=chain)(remove_step)
+    pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
+    pages.post("/drips/{drip_id}/steps/new", access="project:write", form_page=new_step)(add_step)
+    pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
+    pages.post("/drips/{drip_id}/steps/{number}", access="project:write", form_page=step)(
+        change_step
+    )
+    pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", form_page=chain)(
+        move_step
+    )
+    pages.post("/drips/{drip_id}/steps/{number}/remove", access="project:write", form_page=chain)(
+        remove_step
+    )
 
 
 async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """An empty step, after another or before them all."""
-    found = await find(page, drips)
-    place = page.form.text("place") or page.query.get("place") or str(len(found.course.steps))
+    found = await get(page, drips)
+    place = page.form.text("place") or page.query.get("place") or str(len(found.definition.steps))
     return await _form(page, choices, found, page.form, place=place)
 
 
 async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
-    found = await find(page, drips)
+    found = await get(page, drips)
     steps, place = _steps(found), whole_number(page.form.text("place"))
     if place is None or place > len(steps):
-        raise ValidationFailed("place: there is no such place in the chain")
+        raise ValidationFailed("there is no such place in the chain", field="place")
     steps.insert(place, step_of(page.form))
     return await _saved(page, drips, steps, page._("The step is added."))
 
 
 async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
     """A step as it is, or as it was typed."""
-    found = await find(page, drips)
+    found = await get(page, drips)
     place = _place(page, found)
     given = page.form
     if not given.values:
-        given = form_of_step(found.course.steps[place])
+        given = form_of_step(found.definition.steps[place])
     return await _form(page, choices, found, given, number=place + 1)
 
 
 async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
-    found = await find(page, drips)
+    found = await get(page, drips)
     steps, place = _steps(found), _place(page, found)
     steps[place] = step_of(page.form, steps[place])
     return await _saved(page, drips, steps, page._("The step is changed."))
@@ -60,7 +66,7 @@ async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 async def move_step(page: PageContext, drips: Drips) -> Redirect | Render:
     """Towards the beginning, or the end."""
-    found = await find(page, drips)
+    found = await get(page, drips)
     steps, place = _steps(found), _place(page, found)
     to = place + (1 if page.form.text("to") == "later" else -1)
     if 0 <= to < len(steps):
@@ -69,7 +75,7 @@ async def move_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 
 async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
-    found = await find(page, drips)
+    found = await get(page, drips)
     steps = _steps(found)
     if len(steps) == 1:
         raise Conflict("a chain has one step at least: change this one, or remove the chain")
@@ -78,10 +84,10 @@ async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 
 async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> Redirect | Render:
-    """Where the chain is on the page already, it alone is shown anew."""
+    """If the page shows the campaign already, only that part is rendered again."""
     version = whole_number(page.form.text("version"))
     if version is None:
-        raise ValidationFailed("version: look at the chain once more")
+        raise ValidationFailed("look at the chain once more", field="version")
     body = validate(UpdateDripBody, {"steps": steps}, languages=page.languages)
     drip_id = page.params["drip_id"]
     changed = await drips.update(page.tx, page.project_id, drip_id, body, version=version)
@@ -92,7 +98,7 @@ async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> 
 
 
 async def _form(
-    page: PageContext, choices: MessageChoices, found: Chain, given: PostedForm, **place: object
+    page: PageContext, choices: MessageChoices, found: Drip, given: PostedForm, **place: object
 ) -> Render:
     values = {"number": None, "place": "", **place}
     return Render(
@@ -100,14 +106,14 @@ async def _form(
     )
 
 
-def _steps(found: Chain) -> Steps:
-    return [each.model_dump(mode="json", exclude_unset=True) for each in found.course.steps]
+def _steps(found: Drip) -> Steps:
+    return [each.model_dump(mode="json", exclude_unset=True) for each in found.definition.steps]
 
 
-def _place(page: PageContext, found: Chain) -> int:
+def _place(page: PageContext, found: Drip) -> int:
     """Raises `NotFound`."""
     written = page.params["number"]
     number = whole_number(written)
-    if number is None or not 1 <= number <= len(found.course.steps):
-        raise NotFound(f"the chain has no step {written!r}")
+    if number is None or not 1 <= number <= len(found.definition.steps):
+        raise NotFound("the chain has no step {step!r}", step=written)
     return number - 1

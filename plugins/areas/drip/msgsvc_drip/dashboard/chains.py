@@ -1,4 +1,4 @@
-"""Chains: the list, one drawn with who is where in it, and what makes, holds and removes one."""
+"""Drip campaigns: the list, one with its steps and counts, and its settings."""
 
 from typing import Any
 
@@ -7,32 +7,32 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_drip.dashboard.filled_in import step_of
-from msgsvc_drip.models import Chain, CreateDripBody, UpdateDripBody
+from msgsvc_drip.models import CreateDripBody, Drip, UpdateDripBody
 from msgsvc_drip.service import Drips
 
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    nav = Nav("Chains", icon="chain", group="sending", order=30)
-    pages.get("/drips", access="look", nav=nav)(listed)
-    pages.get("/drips/new", access="manage")(compose)
-    pages.post("/drips", access="manage", again=compose)(create)
-    pages.get("/drips/{drip_id}", access="look")(chain)
-    pages.get("/drips/{drip_id}/edit", access="manage")(edit)
-    pages.post("/drips/{drip_id}/edit", access="manage", again=edit)(change)
-    pages.post("/drips/{drip_id}/pause", access="manage", again=chain)(pause)
-    pages.post("/drips/{drip_id}/resume", access="manage", again=chain)(resume)
-    pages.post("/drips/{drip_id}/delete", access="manage", again=chain)(delete)
+    nav = Nav("Drip campaigns", icon="chain", group="sending", order=30)
+    pages.get("/drips", access="project:read", nav=nav)(listed)
+    pages.get("/drips/new", access="project:write")(compose)
+    pages.post("/drips", access="project:write", form_page=compose)(create)
+    pages.get("/drips/{drip_id}", access="project:read")(chain)
+    pages.get("/drips/{drip_id}/edit", access="project:write")(edit)
+    pages.post("/drips/{drip_id}/edit", access="project:write", form_page=edit)(change)
+    pages.post("/drips/{drip_id}/pause", access="project:write", form_page=chain)(pause)
+    pages.post("/drips/{drip_id}/resume", access="project:write", form_page=chain)(resume)
+    pages.post("/drips/{drip_id}/delete", access="project:write", form_page=chain)(delete)
 
 
-async def find(page: PageContext, drips: Drips) -> Chain:
+async def get(page: PageContext, drips: Drips) -> Drip:
     """The chain that the address names. Raises `NotFound`."""
-    return await drips.find(page.tx, page.project_id, page.params["drip_id"])
+    return await drips.get(page.tx, page.project_id, page.params["drip_id"])
 
 
-async def drawn(page: PageContext, drips: Drips, chain: Chain) -> dict[str, Any]:
-    """What shows a chain with who is where."""
-    return {"chain": chain, "counts": await drips.counts(page.tx, chain)}
+async def drawn(page: PageContext, drips: Drips, drip: Drip) -> dict[str, Any]:
+    """Values for a campaign's steps with their counts."""
+    return {"chain": drip, "counts": await drips.counts(page.tx, drip)}
 
 
 async def listed(page: PageContext, drips: Drips) -> Render:
@@ -40,7 +40,7 @@ async def listed(page: PageContext, drips: Drips) -> Render:
     query = validate(
         PageQuery, {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
     )
-    found = await drips.page(page.tx, page.project_id, query.after, query.most)
+    found = await drips.page(page.tx, page.project_id, query.after, query.fetch_limit)
     rows, following = query.cut(found, lambda each: each.drip_id)
     more = page.url("/drips", cursor=following) if following else ""
     return Render("list.html", {"chains": rows, "more": more})
@@ -62,18 +62,18 @@ async def create(page: PageContext, drips: Drips) -> Redirect:
     page.note(drip=made.drip_id)
     return Redirect(
         page.url(f"/drips/{made.drip_id}"),
-        notice=page._("The chain has its first step. Add the others now."),
+        notice=page._("The campaign has its first step. Add the others now."),
     )
 
 
 async def chain(page: PageContext, drips: Drips) -> Render:
-    """One, drawn, with who is where."""
-    return Render("chain.html", await drawn(page, drips, await find(page, drips)))
+    """One campaign with its steps and counts."""
+    return Render("chain.html", await drawn(page, drips, await get(page, drips)))
 
 
 async def edit(page: PageContext, drips: Drips) -> Render:
     """What leads into a chain and out of it, to be changed."""
-    found, given = await find(page, drips), page.form
+    found, given = await get(page, drips), page.form
     if not given.values:
         given = PostedForm({name: [text] for name, text in _values(found).items()})
     return Render("edit.html", {"given": given, "chain": found})
@@ -83,26 +83,26 @@ async def change(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     body = validate(UpdateDripBody, _given(page.form))
     await drips.update(page.tx, page.project_id, drip_id, body)
-    return _moved(page, page._("It is changed."))
+    return _moved(page, page._("The campaign is changed."))
 
 
 async def pause(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     await drips.set_status(page.tx, page.project_id, drip_id, "paused")
-    return _moved(page, page._("It is paused."))
+    return _moved(page, page._("Paused."))
 
 
 async def resume(page: PageContext, drips: Drips) -> Redirect:
     drip_id = page.params["drip_id"]
     await drips.set_status(page.tx, page.project_id, drip_id, "active")
-    return _moved(page, page._("It goes on."))
+    return _moved(page, page._("Resumed."))
 
 
 async def delete(page: PageContext, drips: Drips) -> Redirect:
-    found = await find(page, drips)
+    found = await get(page, drips)
     await drips.delete(page.tx, page.project_id, found.drip_id)
     page.note(drip=found.drip_id, name=found.name)
-    return Redirect(page.url("/drips"), notice=page._("The chain is removed."))
+    return Redirect(page.url("/drips"), notice=page._("The campaign is deleted."))
 
 
 def _moved(page: PageContext, notice: str) -> Redirect:
@@ -126,12 +126,12 @@ def _given(form: PostedForm) -> dict[str, Any]:
     }
 
 
-def _values(found: Chain) -> dict[str, str]:
+def _values(found: Drip) -> dict[str, str]:
     return {
         "name": found.name,
         "trigger_on": found.trigger_on,
         "trigger_value": found.trigger_value,
         "reentry": found.reentry,
-        "timezone": found.course.timezone,
-        "stop_on": ", ".join(found.course.stop_on),
+        "timezone": found.definition.timezone,
+        "stop_on": ", ".join(found.definition.stop_on),
     }

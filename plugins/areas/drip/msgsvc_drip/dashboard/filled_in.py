@@ -7,14 +7,13 @@ from typing import Any
 
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.dashboard.writing import form_of, message_of
-from msgsvc_drip.course import Step
+from msgsvc_drip.definition import Step
 
 _UNITS = ("minutes", "hours", "days")
 
 
 def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The step that somebody wrote, for `validate` to judge. What the form has no field for stays as
-    it was in `before`."""
+    """The step of a form, unvalidated. Fields that the form does not have keep their value from `before`."""
     unit = form.text("unit", "days")
     message = message_of(form)
     old = (before or {}).get("message", {})
@@ -32,7 +31,7 @@ def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[s
 
 
 def form_of_step(step: Step) -> PostedForm:
-    """The form as somebody would have filled it in for the step."""
+    """Form values for a step."""
     given = step.model_dump(mode="json", exclude_unset=True)
     [(unit, number)] = step.delay.model_dump(exclude_none=True).items()
     when = given.get("when") or {}

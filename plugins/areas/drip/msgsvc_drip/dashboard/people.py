@@ -1,4 +1,4 @@
-"""Who is, or was, in a chain; leading somebody in, holding them, and ending it for them."""
+"""Enrollments of a campaign: list, enroll, pause, resume, cancel."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,7 +7,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_drip.dashboard.chains import find
+from msgsvc_drip.dashboard.chains import get
 from msgsvc_drip.models import EnrollBody, Enrollment, EnrollmentQuery
 from msgsvc_drip.service import Drips
 
@@ -16,16 +16,16 @@ def declare(pages: Pages) -> None:
     """Adds these pages."""
     here = "/drips/{drip_id}/people"
     one = f"{here}/{{enrollment_id}}"
-    pages.get(here, access="look")(listed)
-    pages.post(here, access="manage", again=listed)(enroll)
-    pages.post(f"{one}/pause", access="manage", again=listed)(pause_person)
-    pages.post(f"{one}/resume", access="manage", again=listed)(resume_person)
-    pages.post(f"{one}/cancel", access="manage", again=listed)(cancel_person)
+    pages.get(here, access="project:read")(listed)
+    pages.post(here, access="project:write", form_page=listed)(enroll)
+    pages.post(f"{one}/pause", access="project:write", form_page=listed)(pause_person)
+    pages.post(f"{one}/resume", access="project:write", form_page=listed)(resume_person)
+    pages.post(f"{one}/cancel", access="project:write", form_page=listed)(cancel_person)
 
 
 async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:
     """Newest first."""
-    chain = await find(page, drips)
+    chain = await get(page, drips)
     asked: dict[str, Any] = {
         name: page.query[name] for name in ("status", "cursor") if page.query.get(name)
     }
@@ -33,7 +33,7 @@ async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> R
     found = await drips.enrollments(page.tx, page.project_id, chain.drip_id, query)
     rows, following = query.cut(found, lambda each: each.enrollment_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
-    people = await subscribers.find_many(page.tx, keys)
+    people = await subscribers.get_many(page.tx, keys)
     more = page.url(f"/drips/{chain.drip_id}/people", status=query.status, cursor=following)
     return Render(
         "people.html",
@@ -53,21 +53,19 @@ async def enroll(page: PageContext, drips: Drips) -> Redirect:
     body = validate(EnrollBody, {name: person})
     made = await drips.enroll(page.tx, page.project_id, drip_id, body)
     page.note(drip=drip_id, enrollment=made.enrollment_id)
-    return Redirect(
-        page.url(f"/drips/{drip_id}/people"), notice=page._("They begin the chain now.")
-    )
+    return Redirect(page.url(f"/drips/{drip_id}/people"), notice=page._("Added to the campaign."))
 
 
 async def pause_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.pause, page._("They stay where they are."))
+    return await _change(page, drips.pause, page._("Paused for this person."))
 
 
 async def resume_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.resume, page._("They go on."))
+    return await _change(page, drips.resume, page._("Resumed for this person."))
 
 
 async def cancel_person(page: PageContext, drips: Drips) -> Redirect:
-    return await _change(page, drips.cancel, page._("The chain has ended for them."))
+    return await _change(page, drips.cancel, page._("The campaign is ended for this person."))
 
 
 async def _change(
@@ -76,6 +74,8 @@ async def _change(
     drip_id, enrollment_id = page.params["drip_id"], page.params["enrollment_id"]
     changed = await to(page.tx, page.project_id, enrollment_id)
     if changed.drip_id != drip_id:
-        raise NotFound(f"there is no enrollment {enrollment_id!r} in this chain")
+        raise NotFound(
+            "there is no enrollment {enrollment_id!r} in this chain", enrollment_id=enrollment_id
+        )
     page.note(drip=drip_id, enrollment=enrollment_id)
     return Redirect(page.url(f"/drips/{drip_id}/people"), notice=notice)

@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect, Render
-from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.errors import ApiError, Conflict
+from msgsvc_core.kernel.i18n import explained
 from msgsvc_forms.dashboard.area import pages
 from msgsvc_forms.dashboard.draft import Draft
 from msgsvc_forms.dashboard.reading import HAS, other_languages, to_body
@@ -18,7 +19,7 @@ from msgsvc_forms.service import Forms
 _WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
 
 
-@pages.get("/forms/new", access="manage")
+@pages.get("/forms/new", access="project:write")
 async def new_form(page: PageContext) -> Render:
     """A new form, or what was typed of it and refused."""
     if "fields" in page.form:
@@ -26,7 +27,7 @@ async def new_form(page: PageContext) -> Render:
     return _shown(page, Draft.new(page._("Contact us")))
 
 
-@pages.post("/forms/new", access="manage", again=new_form)
+@pages.post("/forms/new", access="project:write", form_page=new_form)
 async def create_form(page: PageContext, forms: Forms) -> Redirect:
     draft = Draft.posted(page.form)
     body = {"slug": draft.head["slug"].strip(), **to_body(draft, has=set())}
@@ -37,7 +38,7 @@ async def create_form(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{made.form_id}/share"), notice=notice)
 
 
-@pages.post("/forms/draft", access="manage", holds_connection=False)
+@pages.post("/forms/draft", access="project:write", holds_connection=False)
 async def draft_form(page: PageContext) -> Render:
     """The builder after one of its buttons; nothing is kept yet."""
     draft = Draft.posted(page.form)
@@ -45,34 +46,34 @@ async def draft_form(page: PageContext) -> Render:
     return _shown(page, draft)
 
 
-@pages.get("/forms/{form_id}/edit", access="manage")
+@pages.get("/forms/{form_id}/edit", access="project:write")
 async def edit_form(page: PageContext, forms: Forms) -> Render:
     """A form as it is kept, or what was typed of it and refused."""
-    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
-        # Who was told that somebody else changed it has been told.
+        # The conflict has been shown; saving again overwrites.
         return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
     return _shown(page, Draft.of(form.form_id, form.slug, form.version, form.definition))
 
 
-@pages.post("/forms/{form_id}/edit", access="manage", again=edit_form)
+@pages.post("/forms/{form_id}/edit", access="project:write", form_page=edit_form)
 async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
-    """Keeps a new version, unless somebody else has made one meanwhile."""
+    """Saves a new version, unless there is a newer one."""
     forms, form_id = all_forms, page.params["form_id"]
-    form = await forms.find(page.tx, page.project_id, form_id, hold=True)
+    form = await forms.get(page.tx, page.project_id, form_id, lock=True)
     draft = Draft.posted(page.form)
     if draft.version != str(form.version):
         raise Conflict(
             page._(
-                "Somebody has changed the form meanwhile. What you wrote is still here: saving it now"
-                " replaces their version."
+                "Someone else has changed the form since you opened it. Your changes are still "
+                "here: saving now replaces their version."
             )
         )
     if others := other_languages(form.definition):
         raise Conflict(
             page._(
-                "The form has texts in languages that the builder does not know ({languages}), and would lose"
-                " them: change it by the API.",
+                "The form has texts in languages that the editor does not support ({languages}) "
+                "and would lose: change it with the API.",
                 languages=", ".join(others),
             )
         )
@@ -96,11 +97,11 @@ def _shown(page: PageContext, draft: Draft) -> Render:
         "wrong": ("", -1),
     }
     if page.error is not None:
-        values |= _located(page, page.error.message)
+        values |= _located(page, page.error)
     return Render("builder.html", values)
 
 
-def _located(page: PageContext, message: str) -> dict[str, Any]:
+def _located(page: PageContext, error: ApiError) -> dict[str, Any]:
     """Which question or route a refusal is about, and the sentence in the page's terms."""
 
     def named(match: re.Match[str]) -> str:
@@ -109,6 +110,8 @@ def _located(page: PageContext, message: str) -> dict[str, Any]:
             return page._("Question {number}", number=number) + ", "
         return page._("Route {number}", number=number) + ", "
 
-    found = _WRONG_ROW.search(message)
+    rows = (_WRONG_ROW.search(finding.field) for finding in error.findings)
+    found = next((row for row in rows if row is not None), None)
     wrong = ("", -1) if found is None else (found[1], int(found[2]))
-    return {"problem": _WRONG_ROW.sub(named, message), "wrong": wrong}
+    problem = explained(error.findings, page._, lambda field: _WRONG_ROW.sub(named, field))
+    return {"problem": problem, "wrong": wrong}

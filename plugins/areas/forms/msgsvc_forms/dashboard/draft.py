@@ -25,7 +25,7 @@ HEAD_BOXES = (
     "redirect_url", "min_fill_seconds", "allowed_origins",
 )  # fmt: skip
 
-#: Rows that a page may post; a form has at most 50 questions and 40 routes.
+#: Maximum rows that a page may post; a form has at most 50 questions and 40 routes.
 MOST_ROWS = 60
 
 
@@ -41,7 +41,7 @@ class Draft:
 
     @classmethod
     def new(cls, title: str) -> "Draft":
-        """What a new form begins with: one question, to be changed."""
+        """The content of a new form: one question, to be edited."""
         head = dict.fromkeys(HEAD_BOXES, "") | {"title_en": title, "min_fill_seconds": "3"}
         return cls(head, [_question(1, "text")])
 

@@ -1,4 +1,4 @@
-"""Which forms a project has, where people find one, and its end."""
+"""Pages: list of forms, sharing, deletion."""
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
@@ -15,11 +15,11 @@ MOST_COUNTED = 100
 #: The same where what is counted is to be deleted.
 MOST_NAMED = 1000
 
-#: Forms of one page; a project has few.
+#: Forms per page of the list.
 MOST_FORMS = 100
 
 
-@pages.get("/forms", access="look", nav=Nav("Forms", icon="form", group="intake", order=10))
+@pages.get("/forms", access="project:read", nav=Nav("Forms", icon="form", group="intake", order=10))
 async def forms(
     page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
 ) -> Render:
@@ -31,8 +31,8 @@ async def forms(
         rows.append(
             {
                 "form": form,
-                "count": await all_forms.count(*given, spam=False, most=MOST_COUNTED),
-                "spam": await all_forms.count(*given, spam=True, most=MOST_COUNTED),
+                "count": await all_forms.count(*given, spam=False, limit=MOST_COUNTED),
+                "spam": await all_forms.count(*given, spam=True, limit=MOST_COUNTED),
                 "last_ms": newest[0].created_at_ms if newest else None,
             }
         )
@@ -45,12 +45,12 @@ async def forms(
     return Render("forms.html", values)
 
 
-@pages.get("/forms/{form_id}/share", access="look")
+@pages.get("/forms/{form_id}/share", access="project:read")
 async def share(
     page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
 ) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
-    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     answer = sharing.shown(form)
     base_url = settings.base_url
     mounted_at = page.root.removesuffix("/dashboard")
@@ -62,16 +62,16 @@ async def share(
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
         "snippet": sharing.snippet(form, page.lang),
-        "count": await all_forms.count(*given, spam=False, most=MOST_NAMED),
-        "spam": await all_forms.count(*given, spam=True, most=MOST_NAMED),
+        "count": await all_forms.count(*given, spam=False, limit=MOST_NAMED),
+        "spam": await all_forms.count(*given, spam=True, limit=MOST_NAMED),
         "most": MOST_NAMED,
     }
     return Render("share.html", values)
 
 
-@pages.post("/forms/{form_id}/delete", access="manage")
+@pages.post("/forms/{form_id}/delete", access="project:write")
 async def delete_form(page: PageContext, all_forms: Forms) -> Redirect:
-    form = await all_forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     await all_forms.delete(page.tx, page.project_id, form.form_id)
     page.note(form=form.form_id, slug=form.slug)
     return Redirect(page.url("/forms"), notice=page._("The form is deleted."))

@@ -1,7 +1,4 @@
-"""What can be chosen, as lines of a box: `value`, `value | label`, or `value | English | Russian`.
-
-What would not stand on a line is written as `msgsvc_core.dashboard.one_line` says.
-"""
+"""Options as lines of a text area: `value`, `value | label`, or `value | English | Russian`."""
 
 import re
 from collections.abc import Iterable

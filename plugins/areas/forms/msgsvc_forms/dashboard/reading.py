@@ -1,4 +1,4 @@
-"""What a draft says, as the API's bodies take it: their rules are the rules of the builder."""
+"""Converts a draft to the API's request body, whose validation the builder uses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people have sent in: the list, one of them, spam apart, and a file for spreadsheets."""
+"""Pages of submissions: list, one submission, spam, export."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ from msgsvc_forms.summary import files_of
 SHOWN_ANSWERS = 3
 
 
-@pages.get("/forms/{form_id}", access="look")
+@pages.get("/forms/{form_id}", access="project:read")
 async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
     forms = all_forms
-    form = await forms.find(page.tx, page.project_id, page.params["form_id"])
+    form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
         {
@@ -36,7 +36,7 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
     )
     filters = SubmissionFilters(spam=query.spam, source=query.source)
     found = await forms.submissions(
-        page.tx, page.project_id, form.form_id, filters, query.after, query.most
+        page.tx, page.project_id, form.form_id, filters, query.after, query.fetch_limit
     )
     rows, following = query.cut(found, lambda row: row.submission_id)
     values = {
@@ -53,17 +53,17 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
     return Render("submissions.html", values)
 
 
-@pages.get("/forms/{form_id}/submissions/{submission_id}", access="look")
+@pages.get("/forms/{form_id}/submissions/{submission_id}", access="project:read")
 async def submission(
     page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
 ) -> Render:
     """One submission, with the questions of its own version of the form."""
     forms, form = all_forms, await _form(page, all_forms)
-    row = await forms.find_submission(
+    row = await forms.get_submission(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
     version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
-    files = await all_files.find_many(page.tx, page.project_id, files_of(row.ordered))
+    files = await all_files.get_many(page.tx, page.project_id, files_of(row.ordered))
     values = {
         "form": form,
         "definition": (version or form).definition,
@@ -78,20 +78,22 @@ async def submission(
     return Render("submission.html", values)
 
 
-@pages.get("/forms/{form_id}/export", access="look", holds_connection=False)
+@pages.get("/forms/{form_id}/export", access="project:read", holds_connection=False)
 async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
     async with db.read() as tx:
-        await forms.find(tx, page.project_id, form_id)
+        await forms.get(tx, page.project_id, form_id)
     if not _may_export(page):
-        raise Forbidden(page._("Your plan has no export of files; a larger one has."))
+        raise Forbidden(page._("Your plan has no CSV export; a larger plan does."))
     pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
     return Download(pieces, f"submissions-{form_id}.csv")
 
 
 @pages.post(
-    "/forms/{form_id}/submissions/{submission_id}/not-spam", access="manage", again=submission
+    "/forms/{form_id}/submissions/{submission_id}/not-spam",
+    access="project:write",
+    form_page=submission,
 )
 async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     """Takes in what was taken for spam, as if it had just been sent."""
@@ -99,11 +101,11 @@ async def not_spam(page: PageContext, forms: Forms) -> Redirect:
     submission_id = page.params["submission_id"]
     await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
-    notice = page._("It is no spam: it was taken in, and its routes were followed.")
+    notice = page._("Marked as not spam: the submission was accepted and its routes were run.")
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/spam/empty", access="manage", again=submissions)
+@pages.post("/forms/{form_id}/spam/empty", access="project:write", form_page=submissions)
 async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     """Deletes all the spam that there is; a job does it, in steps."""
     form_id = page.params["form_id"]
@@ -113,18 +115,18 @@ async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
     return Redirect(page.url(f"/forms/{form_id}", spam="1"), notice=notice)
 
 
-@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="manage")
+@pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="project:write")
 async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
-    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("It is deleted."))
+    return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("Deleted."))
 
 
 async def _form(page: PageContext, forms: Forms) -> Form:
-    return await forms.find(page.tx, page.project_id, page.params["form_id"])
+    return await forms.get(page.tx, page.project_id, page.params["form_id"])
 
 
 def _is_spam(page: PageContext) -> bool:

@@ -1,4 +1,4 @@
-"""Texts of forms in the language of whoever looks at them."""
+"""Texts of forms in the reader's language."""
 
 from typing import Any
 

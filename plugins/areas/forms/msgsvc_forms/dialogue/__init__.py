@@ -2,32 +2,31 @@
 
 from msgsvc_forms.dialogue.engine import step
 from msgsvc_forms.dialogue.events import (
+    CommandSent,
     Edited,
     Event,
     FileLost,
     GivenFile,
     Opened,
-    Ordered,
     Pressed,
     Said,
 )
 from msgsvc_forms.dialogue.outcomes import (
-    Anew,
-    Ask,
     Ended,
     Notice,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
+    Restart,
+    Say,
     Submit,
-    Tell,
 )
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import Given, State, begin
+from msgsvc_forms.dialogue.state import Given, State, initial_state
 
 __all__ = [
-    "Anew",
-    "Ask",
+    "CommandSent",
     "Edited",
     "Ended",
     "Event",
@@ -36,16 +35,17 @@ __all__ = [
     "GivenFile",
     "Notice",
     "Opened",
-    "Ordered",
     "Outcome",
     "Pressed",
+    "Prompt",
     "Redraw",
     "Remark",
+    "Restart",
     "Said",
+    "Say",
     "Script",
     "State",
     "Submit",
-    "Tell",
-    "begin",
+    "initial_state",
     "step",
 ]

@@ -1,20 +1,20 @@
-"""One step of a conversation: what somebody did, and what follows from it."""
+"""The transition function of a conversation: state and event to new state and outcomes."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from msgsvc_forms.answers import Value
-from msgsvc_forms.dialogue.events import Edited, Event, FileLost, Opened, Ordered, Pressed, Said
+from msgsvc_forms.dialogue.events import CommandSent, Edited, Event, FileLost, Opened, Pressed, Said
 from msgsvc_forms.dialogue.outcomes import (
-    Anew,
-    Ask,
     Ended,
     Notice,
     Outcome,
+    Prompt,
     Redraw,
     Remark,
+    Restart,
+    Say,
     Submit,
-    Tell,
 )
 from msgsvc_forms.dialogue.reading import (
     Refused,
@@ -25,9 +25,9 @@ from msgsvc_forms.dialogue.reading import (
     read_value,
 )
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import Given, State, moved, submitted, way_of
+from msgsvc_forms.dialogue.state import Given, State, move_to, path_of, submitted
 
-#: Refused answers to a question after which the bot offers a way out.
+#: Refused answers to a question after which the bot offers alternatives.
 MOST_TRIES = 3
 
 Step = tuple[State, list[Outcome]]
@@ -40,49 +40,49 @@ def step(script: Script, state: State, event: Event) -> Step:
     """
     match event:
         case Said():
-            return _said(script, state, event)
+            return _on_text(script, state, event)
         case Edited():
-            return _edited(script, state, event)
-        case Ordered(name):
-            return _ordered(script, state, name)
+            return _on_edit(script, state, event)
+        case CommandSent(name):
+            return _on_command(script, state, name)
         case Pressed():
-            return _pressed(script, state, event)
+            return _on_press(script, state, event)
         case Opened(slug):
             if state.offer != slug:
                 state = replace(state, turn=state.turn + 1)
-            return replace(state, phase="offered", offer=slug), [Ask()]
+            return replace(state, phase="offered", offer=slug), [Prompt()]
         case FileLost():
-            return _file_lost(script, state, event)
+            return _on_file_lost(script, state, event)
 
 
-def _said(script: Script, state: State, said: Said) -> Step:
-    # Whoever answers goes on, whatever else they were asked.
+def _on_text(script: Script, state: State, event: Said) -> Step:
+    # Answering continues the form, whatever else was asked.
     state = replace(state, phase="open", offer=None)
     if state.at is None:
-        return _at_summary(script, state, said.text)
+        return _at_summary(script, state, event.text)
     try:
-        if said.files:
-            return _filed(script, state, said)
-        value = read_text(script, state.at, said.text)
+        if event.files:
+            return _on_files(script, state, event)
+        value = read_text(script, state.at, event.text)
     except Refused as refused:
-        return _refused(state, refused.remark, said.ref)
-    return _kept(script, state, value, said.ref)
+        return _refuse(state, refused.remark, event.ref)
+    return _accept(script, state, value, event.ref)
 
 
-def _filed(script: Script, state: State, said: Said) -> Step:
+def _on_files(script: Script, state: State, event: Said) -> Step:
     """Files, which may come in several messages where the question takes several."""
     assert state.at is not None
-    if said.problem is not None and script[state.at].type == "file":
-        raise Refused(Remark("file_failed", state.at, {"why": said.problem}))
-    values = read_files(script, state.at, said.files)
-    most = script[state.at].most_files
+    if event.problem is not None and script[state.at].type == "file":
+        raise Refused(Remark("file_failed", state.at, {"why": event.problem}))
+    values = read_files(script, state.at, event.files)
+    most = script[state.at].max_files
     if most == 1:
-        return _kept(script, state, values, said.ref)
+        return _accept(script, state, values, event.ref)
     files = [*state.draft, *values]
     values = read_value(script, state.at, files)
     if len(files) == most:
-        return _kept(script, state, values, said.ref)
-    return replace(state, draft=tuple(files), tries=0), [Ask()]
+        return _accept(script, state, values, event.ref)
+    return replace(state, draft=tuple(files), tries=0), [Prompt()]
 
 
 def _at_summary(script: Script, state: State, text: str) -> Step:
@@ -90,32 +90,32 @@ def _at_summary(script: Script, state: State, text: str) -> Step:
     keys = list(submitted(script, state))
     number = text.strip().rstrip(".)")
     if number.isascii() and number.isdecimal() and 1 <= int(number[:6]) <= len(keys):
-        return moved(script, state, keys[int(number[:6]) - 1]), [Ask()]
-    return state, [Ask((Remark("at_summary"),))]
+        return move_to(script, state, keys[int(number[:6]) - 1]), [Prompt()]
+    return state, [Prompt((Remark("at_summary"),))]
 
 
-def _kept(script: Script, state: State, value: Value, ref: str | None) -> Step:
+def _accept(script: Script, state: State, value: Value, ref: str | None) -> Step:
     """The answer to what is asked now; on to the first open question, or the end."""
     assert state.at is not None
     answers = {**state.answers, state.at: Given(value, ref)}
     state = replace(state, answers=answers, skipped=state.skipped - {state.at})
-    return _on(script, state)
+    return _advance(script, state)
 
 
-def _on(script: Script, state: State) -> Step:
-    state = moved(script, state, way_of(script, state).open)
+def _advance(script: Script, state: State) -> Step:
+    state = move_to(script, state, path_of(script, state).open)
     if state.at is None and script.is_single:
         # Nothing to look over: the only answer is still on the screen.
         return state, [Submit(submitted(script, state))]
-    return state, [Ask()]
+    return state, [Prompt()]
 
 
-def _refused(state: State, remark: Remark, ref: str | None) -> Step:
+def _refuse(state: State, remark: Remark, ref: str | None) -> Step:
     state = replace(state, tries=state.tries + 1, refused_ref=ref)
-    return state, [Ask((remark,))]
+    return state, [Prompt((remark,))]
 
 
-def _file_lost(script: Script, state: State, lost: FileLost) -> Step:
+def _on_file_lost(script: Script, state: State, lost: FileLost) -> Step:
     """A file that was taken for an answer could not be had: the question is open again."""
     answers: dict[str, Given] = {}
     for key, given in state.answers.items():
@@ -125,14 +125,14 @@ def _file_lost(script: Script, state: State, lost: FileLost) -> Step:
     changed = replace(state, answers=answers, draft=tuple(_without([*state.draft], lost.file_id)))
     if changed == state:
         return state, []
-    way = way_of(script, changed)
+    way = path_of(script, changed)
     if changed.at in way.keys or (changed.at is None and way.open is None):
         changed = replace(changed, turn=state.turn + 1)
     else:
-        changed = moved(script, changed, way.open)
+        changed = move_to(script, changed, way.open)
     if state.phase == "paused":
         return replace(changed, phase="paused"), []
-    return changed, [Ask((Remark("file_failed", values={"why": lost.why}),))]
+    return changed, [Prompt((Remark("file_failed", values={"why": lost.why}),))]
 
 
 def _without(value: Value, file_id: str) -> Value:
@@ -141,12 +141,12 @@ def _without(value: Value, file_id: str) -> Value:
     return [one for one in value if not isinstance(one, dict) or one["file_id"] != file_id]
 
 
-def _edited(script: Script, state: State, edited: Edited) -> Step:
+def _on_edit(script: Script, state: State, edited: Edited) -> Step:
     asked = state.answers.get(state.at) if state.at is not None else None
     is_answer = edited.ref == state.refused_ref or (asked is not None and asked.ref == edited.ref)
     if state.at is not None and state.phase != "paused" and is_answer:
-        # Mended before anything else was said, or looked at again: an answer like any other.
-        return _said(script, state, Said(edited.text, edited.ref))
+        # Corrected before anything else was sent, or while reviewing: treated as a regular answer.
+        return _on_text(script, state, Said(edited.text, edited.ref))
     by_ref = {given.ref: key for key, given in state.answers.items()}
     key = by_ref.get(edited.ref, "")
     if key not in script or script[key].type == "file":
@@ -155,41 +155,41 @@ def _edited(script: Script, state: State, edited: Edited) -> Step:
     try:
         value = read_text(script, key, edited.text)
     except Refused as refused:
-        return state, [Tell(Remark("edit_refused", key)), Tell(refused.remark)]
+        return state, [Say(Remark("edit_refused", key)), Say(refused.remark)]
     if value == state.answers[key].value:
         return state, []
-    return _mended(script, state, key, value, edited.ref)
+    return _correct(script, state, key, value, edited.ref)
 
 
-def _mended(script: Script, state: State, key: str, value: Value, ref: str) -> Step:
+def _correct(script: Script, state: State, key: str, value: Value, ref: str) -> Step:
     """Another answer may lead another way: then the question changes with it."""
     state = replace(state, answers={**state.answers, key: Given(value, ref)})
     changed = Remark("edit_taken", key)
     if key in state.skipped:
-        return state, [Tell(changed)]
-    way = way_of(script, state)
+        return state, [Say(changed)]
+    way = path_of(script, state)
     stays = state.at in way.keys or (state.at is None and way.open is None)
     if state.phase == "paused":
         if not stays:
-            state = replace(moved(script, state, way.open), phase="paused")
-        return state, [Tell(changed)]
+            state = replace(move_to(script, state, way.open), phase="paused")
+        return state, [Say(changed)]
     if stays and state.at is not None:
-        return state, [Tell(changed)]
-    return moved(script, state, state.at if stays else way.open), [Ask((changed,))]
+        return state, [Say(changed)]
+    return move_to(script, state, state.at if stays else way.open), [Prompt((changed,))]
 
 
 # ---- commands and buttons -------------------------------------------------------------------------
 
 
-def _ordered(script: Script, state: State, name: str) -> Step:
+def _on_command(script: Script, state: State, name: str) -> Step:
     if state.phase == "paused" and name not in {"go", "cancel", "anew"}:
         return state, []
     action = _ACTIONS.get(name)
     # Not an answer, and no failed try: the question is asked again.
-    return action(script, state) if action else (state, [Ask((Remark("unknown_command"),))])
+    return action(script, state) if action else (state, [Prompt((Remark("unknown_command"),))])
 
 
-def _pressed(script: Script, state: State, press: Pressed) -> Step:
+def _on_press(script: Script, state: State, press: Pressed) -> Step:
     if press.turn == state.turn:
         if press.action in _ACTIONS:
             return _ACTIONS[press.action](script, state)
@@ -197,7 +197,7 @@ def _pressed(script: Script, state: State, press: Pressed) -> Step:
             if state.at is not None:
                 return _chosen(script, state, state.at, press)
         except Refused as refused:
-            return _refused(replace(state, phase="open", offer=None), refused.remark, None)
+            return _refuse(replace(state, phase="open", offer=None), refused.remark, None)
         except LookupError:
             pass
     return state, [Notice(Remark("old_button"))]
@@ -208,7 +208,7 @@ def _chosen(script: Script, state: State, key: str, press: Pressed) -> Step:
         return state, [Redraw(place_of(press.argument))]
     if press.action == "pick":
         value = read_place(script, key, press.argument)
-        return _kept(script, replace(state, phase="open", offer=None), value, None)
+        return _accept(script, replace(state, phase="open", offer=None), value, None)
     return _toggled(script, state, press)
 
 
@@ -226,84 +226,84 @@ def _toggled(script: Script, state: State, press: Pressed) -> Step:
 
 
 def _back(script: Script, state: State) -> Step:
-    way = way_of(script, state)
+    way = path_of(script, state)
     to = way.before(state.at)
     if to is None:
-        return state, [Ask((Remark("at_start"),))]
-    return moved(script, state, to), [Ask()]
+        return state, [Prompt((Remark("at_start"),))]
+    return move_to(script, state, to), [Prompt()]
 
 
 def _skip(script: Script, state: State) -> Step:
     if state.at is None:
-        return state, [Ask((Remark("at_summary"),))]
+        return state, [Prompt((Remark("at_summary"),))]
     if script[state.at].required:
-        return state, [Ask((Remark("required"),))]
-    return _on(script, replace(state, skipped=state.skipped | {state.at}))
+        return state, [Prompt((Remark("required"),))]
+    return _advance(script, replace(state, skipped=state.skipped | {state.at}))
 
 
-def _keep(script: Script, state: State) -> Step:
+def _keep_answer(script: Script, state: State) -> Step:
     """Leaves an answer that was looked at again as it is."""
     if state.at is None or state.at not in state.answers or state.at in state.skipped:
-        return state, [Ask()]
-    return _on(script, state)
+        return state, [Prompt()]
+    return _advance(script, state)
 
 
 def _done(script: Script, state: State) -> Step:
     if state.at is None or not takes_several(script, state.at):
-        return state, [Ask()]
+        return state, [Prompt()]
     try:
         value = read_value(script, state.at, list(state.draft))
     except Refused as refused:
-        return _refused(replace(state, phase="open", offer=None), refused.remark, None)
-    return _kept(script, state, value, None)
+        return _refuse(replace(state, phase="open", offer=None), refused.remark, None)
+    return _accept(script, state, value, None)
 
 
 def takes_several(script: Script, key: str) -> bool:
     """Whether an answer is put together step by step, until Done."""
     field = script[key]
-    return field.type == "multichoice" or (field.type == "file" and field.most_files > 1)
+    return field.type == "multichoice" or (field.type == "file" and field.max_files > 1)
 
 
 def _send(script: Script, state: State) -> Step:
     if state.at is not None:
-        return state, [Ask((Remark("not_ready"),))]
+        return state, [Prompt((Remark("not_ready"),))]
     return state, [Submit(submitted(script, state))]
 
 
-def _again(script: Script, state: State) -> Step:
-    return replace(state, tries=0, turn=state.turn + 1), [Ask()]
+def _change_answers(script: Script, state: State) -> Step:
+    return replace(state, tries=0, turn=state.turn + 1), [Prompt()]
 
 
 def _later(script: Script, state: State) -> Step:
-    return replace(state, phase="paused", tries=0, turn=state.turn + 1), [Ask()]
+    return replace(state, phase="paused", tries=0, turn=state.turn + 1), [Prompt()]
 
 
-def _go(script: Script, state: State) -> Step:
-    return replace(state, phase="open", offer=None, tries=0, turn=state.turn + 1), [Ask()]
+def _exit(script: Script, state: State) -> Step:
+    return replace(state, phase="open", offer=None, tries=0, turn=state.turn + 1), [Prompt()]
 
 
 def _cancel(script: Script, state: State) -> Step:
     """Asked twice where something would be lost."""
     if not state.answers or state.phase == "leaving":
         return state, [Ended()]
-    return replace(state, phase="leaving", turn=state.turn + 1), [Ask()]
+    return replace(state, phase="leaving", turn=state.turn + 1), [Prompt()]
 
 
-def _anew(script: Script, state: State) -> Step:
+def _restart(script: Script, state: State) -> Step:
     if state.phase != "offered" or state.offer is None:
-        return state, [Ask()]
-    return state, [Anew(state.offer)]
+        return state, [Prompt()]
+    return state, [Restart(state.offer)]
 
 
 _ACTIONS: dict[str, Callable[[Script, State], Step]] = {
     "back": _back,
     "skip": _skip,
-    "keep": _keep,
+    "keep": _keep_answer,
     "done": _done,
     "send": _send,
-    "again": _again,
+    "again": _change_answers,
     "later": _later,
-    "go": _go,
+    "go": _exit,
     "cancel": _cancel,
-    "anew": _anew,
+    "anew": _restart,
 }

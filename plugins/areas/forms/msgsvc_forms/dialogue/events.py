@@ -1,4 +1,4 @@
-"""What a person does in a conversation."""
+"""Events of a conversation: what the person did."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file that came with a message; it is on its way into the service's files."""
+    """A file that came with a message; it may still be downloading."""
 
     file_id: str
     type: str
@@ -45,7 +45,7 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class CommandSent:
     """A command: `back`, `skip`, `cancel`, `keep`, `done`, `send`, `again`, `later`, `go`, `anew`."""
 
     name: str
@@ -78,4 +78,4 @@ class FileLost:
     why: str
 
 
-Event = Said | Edited | Ordered | Pressed | Opened | FileLost
+Event = Said | Edited | CommandSent | Pressed | Opened | FileLost

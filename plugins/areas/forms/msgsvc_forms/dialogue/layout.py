@@ -1,7 +1,7 @@
-"""Buttons of a question: three rows of three at most, as for every message of a project.
+"""Buttons of a question: at most three rows of three, as for every message of a project.
 
-The last row holds what leads on, so two are left for options: up to six of them, and five a page with
-a button to the next where they are more. All options can be written too, by label or by number.
+The last row holds navigation, so two are left for options: up to six, or five a page with a button to the
+next. All options can also be typed, by label or number.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgsvc_core.channels import Button
 from msgsvc_core.subscribers.conversation.texts import one_line
 
-#: Options that fit at once, and on a page of several, whose last place leads to the next page.
+#: Options without paging, and per page, whose last place leads to the next page.
 MOST_AT_ONCE, A_PAGE, A_ROW = 6, 5, 3
 
 #: Characters of a label that a phone shows on one of so many buttons in a row.

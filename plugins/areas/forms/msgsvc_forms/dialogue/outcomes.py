@@ -1,4 +1,4 @@
-"""What the bot does after somebody did something; how it says so is told by `wording`."""
+"""Outcomes of an event in a conversation; `wording` renders them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Prompt:
     """Asks what the state is at: a question, the summary, or whether to go on. After the remarks."""
 
     remarks: tuple[Remark, ...] = ()
@@ -41,7 +41,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Say:
     """A message that asks nothing."""
 
     remark: Remark
@@ -60,10 +60,10 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """This conversation ends, and one of the form `slug` begins."""
+class Restart:
+    """This conversation ends, and one for the form `slug` starts."""
 
     slug: str
 
 
-Outcome = Ask | Redraw | Notice | Tell | Submit | Ended | Anew
+Outcome = Prompt | Redraw | Notice | Say | Submit | Ended | Restart

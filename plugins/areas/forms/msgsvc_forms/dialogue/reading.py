@@ -35,7 +35,7 @@ def read_text(script: Script, key: str, text: str) -> Value:
         case "choice":
             given = _named(script, key, said)
         case "multichoice":
-            # Whole first: a label may hold a comma.
+            # The complete text first: a label may contain a comma.
             whole = _named(script, key, said)
             known = {value for value, _ in script.options(key)}
             parts = [whole] if whole in known else _BETWEEN.split(said)
@@ -89,10 +89,10 @@ def _wrong(key: str, why: Why) -> Refused:
     return Refused(Remark("wrong", key, wrong=WrongAnswer(why)))
 
 
-def _named(script: Script, key: str, said: str) -> str:
+def _named(script: Script, key: str, text: str) -> str:
     """The option with this number in the list, unless one is called so; else what was said."""
     options = script.options(key)
-    plain = said.strip().casefold()
+    plain = text.strip().casefold()
     if any(plain in {value.casefold(), label.strip().casefold()} for value, label in options):
         return next(
             value
@@ -102,4 +102,4 @@ def _named(script: Script, key: str, said: str) -> str:
     number = plain.rstrip(".)")
     if number.isascii() and number.isdecimal() and 1 <= int(number[:6]) <= len(options):
         return options[int(number[:6]) - 1][0]
-    return said.strip()
+    return text.strip()

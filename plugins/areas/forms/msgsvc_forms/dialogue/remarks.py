@@ -1,4 +1,4 @@
-"""What the bot remarks, in the person's language: why an answer was not taken, and what else to know."""
+"""Texts of remarks: why an answer was refused, and other notices."""
 
 from collections.abc import Callable, Mapping
 
@@ -24,26 +24,26 @@ def plainly(_: Translate, remark: Remark, label: str = "") -> str:
 
 _SAYINGS: dict[str, Callable[[Translate, Values], str]] = {
     "required": lambda _, v: _("This question can't be skipped."),
-    "no_file_here": lambda _, v: _("A file can't be the answer here. Please write it."),
-    "file_failed": lambda _, v: _("Your file could not be taken: {why}", why=v["why"]),
+    "no_file_here": lambda _, v: _(
+        "A file can't be used as an answer here. Please write your answer."
+    ),
+    "file_failed": lambda _, v: _("Your file was not accepted: {why}", why=v["why"]),
     "at_start": lambda _, v: _("This is the first question."),
-    "not_ready": lambda _, v: _("Some questions are still open."),
-    "at_summary": lambda _, v: _("All questions are answered. Please look them over."),
-    "unknown_command": lambda _, v: _("I don't know this command. Your answers are kept."),
+    "not_ready": lambda _, v: _("Some questions are not answered yet."),
+    "at_summary": lambda _, v: _("All questions are answered. Please review your answers."),
+    "unknown_command": lambda _, v: _("Unknown command. Your answers are saved."),
     "old_button": lambda _, v: _("This button was for an earlier question."),
     "edit_taken": lambda _, v: _("Your answer to “{label}” was changed.", label=v["label"]),
     "edit_refused": lambda _, v: _(
-        "Your answer to “{label}” stays as it was: what you changed it to can't be taken.",
+        "Your answer to “{label}” is unchanged: the new one is not valid.",
         label=v["label"],
     ),
-    "edit_too_late": lambda _, v: _(
-        "The form is sent already. An answer can't be changed any more."
-    ),
-    "ended": lambda _, v: _("The form was cancelled, and your answers deleted."),
+    "edit_too_late": lambda _, v: _("The form is already sent. Answers can no longer be changed."),
+    "ended": lambda _, v: _("The form was cancelled and your answers were deleted."),
     "submitted": lambda _, v: _("Thank you! Your answers were sent."),
     "not_now": lambda _, v: _(
-        "The form can't be sent at the moment. Your answers are kept; please try later."
+        "The form can't be sent at the moment. Your answers are saved; please try later."
     ),
     "aside": lambda _, v: _("Back to “{label}”:", **v),
-    "not_open": lambda _, v: _("This form is not being filled in any more."),
+    "not_open": lambda _, v: _("This form is no longer in progress."),
 }

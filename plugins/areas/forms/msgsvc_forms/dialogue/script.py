@@ -1,12 +1,12 @@
-"""What a conversation goes through: a version of a form, in the language of who is asked."""
+"""The questions of a conversation: a version of a form, in the person's language."""
 
 from collections.abc import Sequence
 
 from msgsvc_core.kernel.i18n import Localized, Translate, in_language
 from msgsvc_forms.answers import Answers, Value
-from msgsvc_forms.course import next_field
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.fields import FormField
+from msgsvc_forms.question_flow import next_field
 from msgsvc_forms.summary import readable
 
 

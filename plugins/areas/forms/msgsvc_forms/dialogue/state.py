@@ -1,4 +1,4 @@
-"""Where a conversation stands: what its row in the database keeps, as JSON."""
+"""The state of a conversation, stored as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,8 +7,8 @@ from typing import Any, Literal
 from msgsvc_forms.answers import Value
 from msgsvc_forms.dialogue.script import Script
 
-#: `leaving`: asked whether to give the form up. `offered`: asked whether to begin anew.
-#: `paused`: put off; what the person writes is not meant for the form.
+#: `leaving`: asked whether to cancel the form. `offered`: asked whether to restart. `paused`: what the
+#: person writes is not an answer.
 Phase = Literal["open", "leaving", "offered", "paused"]
 
 
@@ -22,12 +22,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`at` is the question that is asked, None while the summary is shown.
+    """`at` is the current question, None at the summary.
 
-    `turn` grows whenever another question is asked, so that a button tells which one it stood under.
-    `tries` counts refused answers to `at`, `refused_ref` is the message of the last one. `draft` is
-    what is chosen, or sent, so far of several options or files. Answers off the present way are kept,
-    and not submitted.
+    `turn` increments with every question, so that a button press can be assigned to its question. `tries`
+    counts refused answers to `at`, `refused_ref` is the message of the last one. `draft` holds the options
+    or files selected so far. Answers that are not on the current path are kept, but not submitted.
     """
 
     at: str | None
@@ -73,7 +72,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AnswerPath:
     """The questions on the way through the form, as far as it is known, and the first open one."""
 
     keys: tuple[str, ...]
@@ -87,7 +86,7 @@ class Way:
         return self.keys[place - 1] if place > 0 else None
 
 
-def way_of(script: Script, state: State) -> Way:
+def path_of(script: Script, state: State) -> AnswerPath:
     """The way that the answers lead, up to the first question that is neither answered nor skipped."""
     keys: list[str] = []
     answers: dict[str, Value] = {}
@@ -97,27 +96,27 @@ def way_of(script: Script, state: State) -> Way:
         if key in state.answers and key not in state.skipped:
             answers[key] = state.answers[key].value
         elif key not in state.skipped:
-            return Way(tuple(keys), key)
+            return AnswerPath(tuple(keys), key)
         key = script.after(key, answers)
-    return Way(tuple(keys), None)
+    return AnswerPath(tuple(keys), None)
 
 
 def submitted(script: Script, state: State) -> dict[str, Value]:
     """The answers on the way, in its order."""
     return {
         key: state.answers[key].value
-        for key in way_of(script, state).keys
+        for key in path_of(script, state).keys
         if key in state.answers and key not in state.skipped
     }
 
 
-def begin(script: Script, turn: int = 1) -> State:
+def initial_state(script: Script, turn: int = 1) -> State:
     """Before the first answer."""
     return State(at=script.first, turn=turn)
 
 
-def moved(script: Script, state: State, to: str | None) -> State:
-    """At another question, or the summary; everything else of the turn begins anew."""
+def move_to(script: Script, state: State, to: str | None) -> State:
+    """Moves to another question, or the summary, and resets everything else of the turn."""
     given = state.answers.get(to) if to is not None and to not in state.skipped else None
     chosen = given.value if given and isinstance(given.value, list) else []
     return replace(

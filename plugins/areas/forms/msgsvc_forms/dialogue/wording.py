@@ -1,7 +1,4 @@
-"""What the bot says, and with which buttons: outcomes as messages in the person's language.
-
-All of it is plain text, so what a project or a person wrote is shown as it stands.
-"""
+"""Renders outcomes as messages with buttons, in the person's language."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +13,7 @@ from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several
 from msgsvc_forms.dialogue.outcomes import Remark
 from msgsvc_forms.dialogue.remarks import say
 from msgsvc_forms.dialogue.script import Script
-from msgsvc_forms.dialogue.state import State, submitted, way_of
+from msgsvc_forms.dialogue.state import State, path_of, submitted
 
 #: UTF-16 code units of a message: what every messenger takes, with room for what is not counted here.
 MOST = 3900
@@ -38,11 +35,11 @@ class Wording:
     data: Callable[[str, str], str]
     buttons_shown: bool = True
 
-    def asked(
+    def prompt(
         self, remarks: Sequence[Remark] = (), page: int = 0, offered: str | None = None
     ) -> OutgoingMessage:
         """What the state is at; `offered` is the title of another form that was opened."""
-        said = [clipped(self.said(remark), MOST_REMARK) for remark in remarks]
+        said = [clipped(self.remark_text(remark), MOST_REMARK) for remark in remarks]
         text, actions, rows = self._asked(page, offered)
         if not self.buttons_shown:
             rows, text = (), "\n\n".join(filter(None, [text, self._commands(actions)]))
@@ -50,7 +47,7 @@ class Wording:
         buttons = (*rows, row) if row and self.buttons_shown else rows
         return OutgoingMessage(clipped("\n\n".join([*said, text]), MOST), buttons=buttons)
 
-    def said(self, remark: Remark) -> str:
+    def remark_text(self, remark: Remark) -> str:
         known = remark.key is not None and remark.key in self.script
         label = self.script.label(remark.key) if known and remark.key else self.script.title
         return say(self.translate, self.script, remark, clipped(one_line(label), MOST_TITLE))
@@ -81,19 +78,21 @@ class Wording:
         label = clipped(self.script.label(key), MOST_LABEL)
         lines = [label if field.required else f"{label} ({_('optional')})", self._hint(key)]
         if self._is_given(key):
-            shown = clipped(self.shown(key, self.state.answers[key].value), MOST_REMARK)
-            lines.append(_("Your answer so far: {answer}", answer=shown))
+            shown = clipped(self.readable_answer(key, self.state.answers[key].value), MOST_REMARK)
+            lines.append(_("Current answer: {answer}", answer=shown))
         if field.type == "file" and self.state.draft:
-            lines.append(_("Files so far: {files}", files=self.shown(key, list(self.state.draft))))
+            lines.append(
+                _("Current files: {files}", files=self.readable_answer(key, list(self.state.draft)))
+            )
         lines.append(self._listed(key))
         text = "\n\n".join(line for line in lines if line)
         return text, self._leading_on(key), self._rows(key, page)
 
     def _stuck(self, key: str) -> "_Asked":
-        """After too many answers that could not be taken: a way out."""
+        """Offers alternatives after too many refused answers."""
         _ = self.translate
         label = clipped(one_line(self.script.label(key)), MOST_REMARK)
-        text = _("How shall we go on with “{label}”?", label=label)
+        text = _("What would you like to do with “{label}”?", label=label)
         out = ("later", _("Later")) if self.script[key].required else ("skip", _("Skip"))
         return text, (("again", _("Try again")), out, ("cancel", _("Cancel"))), ()
 
@@ -104,7 +103,7 @@ class Wording:
         lines = [
             clipped(
                 f"{number}. {clipped(one_line(self.script.label(key)), each // 2)}: "
-                f"{one_line(self.shown(key, value))}",
+                f"{one_line(self.readable_answer(key, value))}",
                 each,
             )
             for number, (key, value) in enumerate(answers.items(), 1)
@@ -117,30 +116,30 @@ class Wording:
     def _paused(self) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
-        text = _("“{title}” waits for you, and your answers are kept.", title=title)
-        return text, (("go", _("Go on")), ("cancel", _("Cancel"))), ()
+        text = _("“{title}” is not finished; your answers are saved.", title=title)
+        return text, (("go", _("Continue")), ("cancel", _("Cancel"))), ()
 
     def _leaving(self) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
         text = _("Stop filling in “{title}”? Your answers will be deleted.", title=title)
-        return text, (("cancel", _("Yes, delete")), ("go", _("Go on"))), ()
+        return text, (("cancel", _("Yes, delete")), ("go", _("Continue"))), ()
 
     def _offered(self, offered: str | None) -> "_Asked":
         _ = self.translate
         title = clipped(one_line(self.script.title), MOST_TITLE)
-        text = _("You have begun to fill in “{title}”. Go on where you were?", title=title)
-        anew = _("Begin anew")
+        text = _("You started “{title}” earlier. Continue where you left off?", title=title)
+        anew = _("Start over")
         if offered is not None:
             other = clipped(one_line(offered), MOST_TITLE)
-            anew = _("The other form")
+            anew = _("Start the other form")
             loses = _(
-                "“{other}” takes its place, and your answers so far are deleted.", other=other
+                "“{other}” will replace it, and your current answers will be deleted.", other=other
             )
             text = f"{text}\n\n{anew}: {loses}"
         if self.state.at is not None:
             text += "\n\n" + clipped(self.script.label(self.state.at), MOST_LABEL)
-        return text, (("go", _("Go on")), ("anew", anew)), ()
+        return text, (("go", _("Continue")), ("anew", anew)), ()
 
     # ---- parts of a question ---------------------------------------------------------------------
 
@@ -148,7 +147,7 @@ class Wording:
         _, field = self.translate, self.script[key]
         if takes_several(self.script, key) and self.buttons_shown:
             if field.type == "file":
-                return _("Send up to {most} files, then press Done.", most=field.most_files)
+                return _("Send up to {most} files, then press Done.", most=field.max_files)
             return _("Choose one or more, then press Done.")
         if field.type == "file":
             return _("Send a picture, a video or a document.")
@@ -162,7 +161,7 @@ class Wording:
         if not options or (self.buttons_shown and layout.fit([label for _, label in options])):
             return ""
         if self.script[key].type == "rating":
-            return self.translate("From {least} to {most}", least=1, most=len(options))
+            return self.translate("{least} to {most}", least=1, most=len(options))
         each = MOST_LISTED // len(options)
         return "\n".join(
             clipped(f"{number}. {one_line(label)}{' ✓' if self._is_chosen(value) else ''}", each)
@@ -197,7 +196,7 @@ class Wording:
     def _leading_on(self, key: str) -> "_Actions":
         _, state = self.translate, self.state
         actions = []
-        if way_of(self.script, state).before(key) is not None:
+        if path_of(self.script, state).before(key) is not None:
             actions.append(("back", _("‹ Back")))
         if takes_several(self.script, key) and state.draft:
             actions.append(("done", _("Done")))
@@ -212,7 +211,7 @@ class Wording:
         """The same for a messenger without buttons."""
         return "\n".join(f"/{name} – {label}" for name, label in actions)
 
-    def shown(self, key: str, value: Value) -> str:
+    def readable_answer(self, key: str, value: Value) -> str:
         """An answer as a person reads it."""
         return self.script.readable(self.translate, key, value)
 

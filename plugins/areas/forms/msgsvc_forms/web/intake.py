@@ -17,11 +17,11 @@ from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import Answers, Value, WrongAnswer, read_answer
-from msgsvc_forms.course import path
 from msgsvc_forms.definition import Definition
 from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.fields import FormField
 from msgsvc_forms.models import Form, NewSubmission, SpamReason, Submission
+from msgsvc_forms.question_flow import path
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.summary import files_of
@@ -105,20 +105,20 @@ class Intake:
         return self._tokens.new(form, self._clock.now_ms())
 
     def renewed_token(self, form: Form, posted: Posted) -> str:
-        """For a page that is shown again with what was typed.
+        """A token for a page that is shown again with the submitted values.
 
-        Whoever had a token of the form, as old as it may be, has taken their time over it already:
-        sending it again at once is no sign of a machine.
+        A valid token, of any age, proves that enough time was spent on the form: immediate resubmission is
+        no sign of a bot.
         """
         now_ms = self._clock.now_ms()
         if self._tokens.read(form.form_id, posted.text(TOKEN)) is not None:
             now_ms -= form.definition.min_fill_seconds * 1000
         return self._tokens.new(form, now_ms)
 
-    async def find(self, form_id: str) -> Form:
+    async def get(self, form_id: str) -> Form:
         """The newest version. Raises `NotFound`."""
         async with self._db.read() as tx:
-            return await self._forms.find_public(tx, form_id)
+            return await self._forms.get_public(tx, form_id)
 
     async def version_of(self, form: Form, posted: Posted) -> Form:
         """The version that was filled in: that of the page's token, else the newest."""
@@ -136,7 +136,7 @@ class Intake:
         key = f"forms.address:{form.project_id}:{customer_network(address)}"
         await self._count(key, limit, "from one address", "submissions_per_minute_per_address")
 
-    async def take(self, form: Form, posted: Posted, lang: str) -> Submission:
+    async def submit(self, form: Form, posted: Posted, lang: str) -> Submission:
         """Keeps what was sent in. The same sent twice from one page is one submission.
 
         Raises `WrongAnswers`, `NoToken`, `ValidationFailed` for names that are not of the form,
@@ -148,7 +148,7 @@ class Intake:
         once_key = await asyncio.to_thread(_once_key, read)
         if once_key is not None:
             async with self._db.read() as tx:
-                if (there := await self._forms.find_once(tx, form, once_key)) is not None:
+                if (there := await self._forms.find_by_once_key(tx, form, once_key)) is not None:
                     return there
         # Spam has slots of its own, so that it can't take those of people.
         kind = "form" if read.spam is None else "spam"
@@ -157,14 +157,14 @@ class Intake:
             f"forms.{kind}:{form.form_id}", limit, "of this form", "submissions_per_minute"
         )
         async with self._db.transaction() as tx:
-            return await self._keep(tx, read, once_key, lang)
+            return await self._save(tx, read, once_key, lang)
 
     def _read(self, form: Form, posted: Posted) -> _Read:
         definition = form.definition
         honeypot = honeypot_of(definition)
         keys = {field.key for field in definition.fields}
         for name in sorted(posted.names - keys - {honeypot, TOKEN, LANG}):
-            raise ValidationFailed(f"{shortened(name)}: the form has no such field")
+            raise ValidationFailed("the form has no such field", field=shortened(name))
         token = self._token(form, posted)
         answers, wrong = _answers(definition, posted)
         return _Read(
@@ -185,8 +185,9 @@ class Intake:
         if token is None and not form.definition.min_fill_seconds and not posted.text(TOKEN):
             return None
         where = f"GET /f/{form.form_id}/token"
-        why = "is required" if not posted.text(TOKEN) else "is not valid any more"
-        raise NoToken(f"{TOKEN}: {why}; {where} gives a new one")
+        if not posted.text(TOKEN):
+            raise NoToken("is required; {path} gives a new one", field=TOKEN, path=where)
+        raise NoToken("is not valid any more; {path} gives a new one", field=TOKEN, path=where)
 
     def _spam(
         self, definition: Definition, honeypot: Any, token: PageToken | None
@@ -198,7 +199,7 @@ class Intake:
             return "too_fast"
         return None
 
-    async def _keep(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
+    async def _save(self, tx: Tx, read: _Read, once_key: str | None, lang: str) -> Submission:
         answers, added = dict(read.answers), []
         file_bytes = read.file_bytes()
         await self._check_room(tx, read, file_bytes)
@@ -228,7 +229,7 @@ class Intake:
         """Raises `FormFilesLimited` where a day's files are too many with these."""
         if not file_bytes:
             return
-        # Look and keep under one lock, or many at once would all find the same room.
+        # Check and insert under one lock, or concurrent requests would all pass the check.
         await tx.lock(f"files of the forms of {read.form.project_id}")
         limit, now_ms = self._settings.file_bytes_per_day, self._clock.now_ms()
         full_ms = await self._forms.full_until(
@@ -242,7 +243,8 @@ class Intake:
             full_ms = now_ms
         if full_ms is not None:
             raise FormFilesLimited(
-                f"more than {limit} bytes of files in 24 hours (the setting forms.file_bytes_per_day)",
+                "more than {limit} bytes of files in 24 hours (the setting forms.file_bytes_per_day)",
+                limit=limit,
                 retry_after_s=-(-(full_ms + DAY_MS - now_ms) // 1000),
             )
 
@@ -273,8 +275,11 @@ class Intake:
         window = await self._limiter.hit(key, limit, WINDOW_S, when_away="count_locally")
         if not window.allowed:
             raise FormRateLimited(
-                f"more than {limit} submissions {whose} in {WINDOW_S} s"
-                f" (the setting forms.{setting})",
+                "more than {limit} submissions {origin} in {seconds} s (the setting forms.{setting})",
+                limit=limit,
+                origin=whose,
+                seconds=WINDOW_S,
+                setting=setting,
                 retry_after_s=window.retry_after_s,
             )
 
@@ -306,8 +311,8 @@ def _answer(field: FormField, posted: Posted) -> Value:
         files = posted.files.get(field.key, ())
         if posted.values.get(field.key) not in (None, "", [], [""]):
             raise WrongAnswer("not_file")
-        if len(files) > field.most_files:
-            raise WrongAnswer("too_many", most=field.most_files)
+        if len(files) > field.max_files:
+            raise WrongAnswer("too_many", most=field.max_files)
         return None
     if field.key in posted.files:
         raise WrongAnswer("not_text")

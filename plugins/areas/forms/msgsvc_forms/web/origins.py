@@ -23,7 +23,11 @@ class Origins:
         """Raises `Forbidden` for a page of another site. Programs send no origin."""
         origin = request.headers.get("origin")
         if origin is not None and not self._is_allowed(origin, request, definition):
-            raise Forbidden(f"Origin: {origin[:255]} is not among the form's allowed_origins")
+            raise Forbidden(
+                "{origin} is not among the form's allowed_origins",
+                field="Origin",
+                origin=origin[:255],
+            )
 
     def allow(self, request: Request, response: Response, definition: Definition) -> None:
         """Lets the page read the answer, if it may send the form in."""

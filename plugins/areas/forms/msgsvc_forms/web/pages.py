@@ -51,22 +51,22 @@ class WebForms:
             return await self._page(request)
         to_person = request.method == "POST" and wants_page(request)
         try:
-            form = await self._find(request)
+            form = await self._form(request)
         except NotFound as error:
-            # Somebody may have had the page open while the form was deleted.
+            # The form may have been deleted while the page was open.
             if to_person:
                 return self._pages.problem(request, self._lang(request), error)
             raise
         if request.method == "OPTIONS":
             return self._origins.preflight(request, form.definition)
-        take = self._take_page if to_person else self._take_json
+        take = self._submit_page if to_person else self._submit_json
         response = await take(request, form)
         self._origins.allow(request, response, form.definition)
         return response
 
     async def token(self, request: Request) -> Response:
         """A token for pages of sites' own: `{"token", "min_fill_seconds", "expires_in"}`."""
-        form = await self._find(request)
+        form = await self._form(request)
         if request.method == "OPTIONS":
             return self._origins.preflight(request, form.definition)
         self._origins.check(request, form.definition)
@@ -80,27 +80,27 @@ class WebForms:
         return response
 
     async def thanks(self, request: Request) -> Response:
-        """What who has sent the form in is told."""
+        """The confirmation page."""
         try:
-            return self._pages.thanks(request, await self._find(request), self._lang(request))
+            return self._pages.thanks(request, await self._form(request), self._lang(request))
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             return self._pages.problem(request, self._lang(request), api_error(error))
 
     async def _page(self, request: Request) -> Response:
         lang = self._lang(request)
         try:
-            form = await self._find(request)
+            form = await self._form(request)
             shown = Shown(form, lang, self._intake.new_token(form))
             return self._pages.form(request, shown)
         except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
             return self._pages.problem(request, lang, api_error(error))
 
-    async def _take_json(self, request: Request, form: Form) -> Response:
+    async def _submit_json(self, request: Request, form: Form) -> Response:
         try:
             self._origins.check(request, form.definition)
             await self._intake.count_address(form, _address(request))
             async with self._reading(request) as posted:
-                submission = await self._intake.take(form, posted, self._lang(request, posted))
+                submission = await self._intake.submit(form, posted, self._lang(request, posted))
         except Exception as error:  # noqa: BLE001 - the edge; `api_error` logs it
             return envelope(api_error(error), self._config.errors_url)
         body = {
@@ -110,7 +110,7 @@ class WebForms:
         }
         return JSONResponse(body, HTTPStatus.CREATED)
 
-    async def _take_page(self, request: Request, form: Form) -> Response:
+    async def _submit_page(self, request: Request, form: Form) -> Response:
         lang, posted = self._lang(request), Posted({})
         try:
             self._origins.check(request, form.definition)
@@ -121,10 +121,10 @@ class WebForms:
                 lang = self._lang(request, posted)
                 if refused is not None:
                     raise refused
-                await self._intake.take(form, posted, lang)
+                await self._intake.submit(form, posted, lang)
         except (WrongAnswers, NoToken, FormRateLimited) as error:
             if posted.names:
-                return await self._again(request, form, posted, lang, error)
+                return await self._page_with_errors(request, form, posted, lang, error)
             return self._pages.problem(request, lang, error)
         except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
             return self._pages.problem(request, lang, api_error(error))
@@ -142,10 +142,10 @@ class WebForms:
             return error
         return None
 
-    async def _again(
+    async def _page_with_errors(
         self, request: Request, newest: Form, posted: Posted, lang: str, error: ApiError
     ) -> Response:
-        """The page with what was typed, and what is to be mended."""
+        """The page with the submitted values and their errors."""
         form = await self._intake.version_of(newest, posted)
         wrong = error.wrong if isinstance(error, WrongAnswers) else {}
         # The same token: what is sent again from this page is the same submission.
@@ -163,11 +163,11 @@ class WebForms:
             self._settings.max_body_bytes,
         )
 
-    async def _find(self, request: Request) -> Form:
+    async def _form(self, request: Request) -> Form:
         form_id = request.path_params["form_id"]
         if not is_id(form_id, "frm"):
             raise NotFound("there is no form at this address")
-        return await self._intake.find(form_id)
+        return await self._intake.get(form_id)
 
     def _lang(self, request: Request, posted: Posted | None = None) -> str:
         chosen = posted.text(LANG) if posted is not None else ""

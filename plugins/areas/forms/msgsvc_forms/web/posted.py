@@ -1,4 +1,4 @@
-"""What came with a request, before it is known what it means."""
+"""Raw values of a submitted form."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -24,7 +24,8 @@ JSON, URLENCODED, MULTIPART = (
 #: Values of one form: each field may have as many as there are options.
 MOST_VALUES = MOST_FIELDS * 50
 
-#: Bytes of one value that is no file: a text of 4,000 characters, and room to be told that it is too long.
+#: Maximum bytes of a value other than a file: a text of 4,000 characters, with room for reporting one that
+#: is too long.
 MOST_VALUE_BYTES = 64 * 1024
 
 
@@ -39,34 +40,40 @@ def wants_page(request: Request) -> bool:
 
 
 @asynccontextmanager
-async def reading(request: Request, most_text: int, most: int) -> AsyncIterator[Posted]:
-    """What was posted; its files are gone when the request is answered.
+async def reading(request: Request, max_text_bytes: int, max_bytes: int) -> AsyncIterator[Posted]:
+    """The posted values; files are deleted after the response.
 
-    `most_text` bounds the bytes of a body without files, `most` of one with them. Raises `BadRequest`,
+    `max_text_bytes` limits a body without files, `max_bytes` one with files. Raises `BadRequest`,
     `ValidationFailed` and `PayloadTooLarge`.
     """
     kind = kind_of(request)
     if kind == MULTIPART:
         async with posted_parts(
             request,
-            most_bytes=most,
-            most_files=MOST_FIELDS * MOST_FILES,
-            most_values=MOST_VALUES,
-            most_value_bytes=MOST_VALUE_BYTES,
+            max_bytes=max_bytes,
+            max_files=MOST_FIELDS * MOST_FILES,
+            max_values=MOST_VALUES,
+            max_value_bytes=MOST_VALUE_BYTES,
         ) as form:
             yield _posted(form)
         return
     if kind not in {JSON, URLENCODED}:
-        raise BadRequest(f"Content-Type: must be {JSON}, {URLENCODED} or {MULTIPART}")
+        raise BadRequest(
+            "must be {first}, {second} or {third}",
+            field="Content-Type",
+            first=JSON,
+            second=URLENCODED,
+            third=MULTIPART,
+        )
     declared = request.headers.get("content-length", "0")
-    raw = await read_body(request.receive, declared, most_text)
+    raw = await read_body(request.receive, declared, max_text_bytes)
     yield _json(raw) if kind == JSON else _urlencoded(raw)
 
 
 def _json(raw: bytes) -> Posted:
     value = parse_json(raw)
     if not isinstance(value, dict):
-        raise ValidationFailed("body: must be a JSON object")
+        raise ValidationFailed("must be a JSON object", field="body")
     return Posted(value, is_json=True)
 
 
@@ -74,7 +81,9 @@ def _urlencoded(raw: bytes) -> Posted:
     try:
         values = parse_qs(raw.decode(), keep_blank_values=True, max_num_fields=MOST_VALUES)
     except ValueError:
-        raise BadRequest(f"body: must be UTF-8, with at most {MOST_VALUES} values") from None
+        raise BadRequest(
+            "must be UTF-8, with at most {limit} values", field="body", limit=MOST_VALUES
+        ) from None
     return Posted(values)
 
 

@@ -14,15 +14,15 @@ from msgsvc_core.pages import new_templates, page_headers
 from msgsvc_core.security.http_urls import origin_of
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
-from msgsvc_forms.course import always_asked
 from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.models import Form
+from msgsvc_forms.question_flow import always_asked
 from msgsvc_forms.texts import explain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: Options up to which all are shown at once, instead of in a list that opens.
+#: Maximum number of options shown as a list of buttons; more become a drop-down.
 MOST_SHOWN_OPTIONS = 7
 
 
@@ -57,7 +57,7 @@ class FormPages:
         return f"{_root(request)}/{form.form_id}"
 
     def form(self, request: Request, shown: Shown) -> Response:
-        """The form to fill in, or to mend."""
+        """The form, possibly with errors."""
         definition, error = shown.form.definition, shown.error
         here = self.address(request, shown.form)
         is_limited = isinstance(error, FormRateLimited)
@@ -82,10 +82,10 @@ class FormPages:
             most_shown=MOST_SHOWN_OPTIONS,
             languages={lang: f"{here}?lang={lang}" for lang in self._languages},
         )
-        return _told_to_wait(response, error)
+        return _retry_later(response, error)
 
     def thanks(self, request: Request, form: Form, lang: str) -> Response:
-        """What who has sent it in is told."""
+        """Thank-you text after submitting."""
         here = self.address(request, form)
         return self._page(
             request,
@@ -98,7 +98,7 @@ class FormPages:
 
     def problem(self, request: Request, lang: str, error: ApiError) -> Response:
         """A page for what can't be shown."""
-        return _told_to_wait(self._page(request, "problem.html", lang, error.status), error)
+        return _retry_later(self._page(request, "problem.html", lang, error.status), error)
 
     def _explained(self, shown: Shown) -> dict[str, str]:
         _ = self._texts.into(shown.lang, __name__)
@@ -141,7 +141,7 @@ def _forms_to(form: Form) -> list[str]:
     return [origin_of(form.definition.redirect_url)]
 
 
-def _told_to_wait(response: Response, error: ApiError | None) -> Response:
+def _retry_later(response: Response, error: ApiError | None) -> Response:
     if error is not None and error.retry_after_s is not None:
         response.headers["Retry-After"] = str(error.retry_after_s)
     return response

@@ -10,7 +10,7 @@ from msgsvc_forms.models import Form
 
 PURPOSE = "form page"
 
-#: Bytes of the seal; who guesses one has shown no more than a page of their own would give them.
+#: Bytes of the seal; guessing one gains no more than requesting a page.
 SEAL_BYTES = 16
 
 _TOKEN = re.compile(

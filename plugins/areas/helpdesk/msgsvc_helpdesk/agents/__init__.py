@@ -1,1 +1,1 @@
-"""Agents inside the messenger: told of tickets there, and answering by what they write to the bot."""
+"""Agents in messengers: notified of tickets by the bot, and replying through it."""

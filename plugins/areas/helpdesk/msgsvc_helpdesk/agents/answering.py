@@ -1,4 +1,4 @@
-"""What an agent writes goes to the customer, or the agent is told why it does not."""
+"""Forwards an agent's reply to the customer, or tells the agent why it was refused."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
-from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.i18n import Texts, Translate, explained
 from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.service import Subscribers
@@ -18,7 +18,7 @@ from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
-from msgsvc_helpdesk.models import Actor, Answered, Ticket
+from msgsvc_helpdesk.models import Actor, AgentReply, Ticket
 from msgsvc_helpdesk.service import Tickets
 
 
@@ -57,20 +57,20 @@ class Answering:
         To answer a ticket that nobody has is to take it. Files follow when they have come.
         """
         _, project_id = ctx._, seat.project_id
-        ticket = await self._tickets.hold(ctx.tx, project_id, ticket_id)
+        ticket = await self._tickets.lock(ctx.tx, project_id, ticket_id)
         refused = await self.why_not(ctx.tx, ticket, _, seat)
         if refused is not None:
             rows: tuple[tuple[Button, ...], ...] = ()
             if ticket.status == "closed":
-                rows = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+                rows = ((button(_("Reopen"), "reopen", ticket.ticket_id),),)
             said = _nobody_got_it(_, refused)
             await ctx.reply(OutgoingMessage(said, buttons=rows))
             return
         try:
             async with ctx.tx.savepoint():
-                await self._take_if_free(ctx.tx, seat, ticket)
+                await self._claim_if_unassigned(ctx.tx, seat, ticket)
                 if text.strip() and not files:
-                    await self._reply(ctx.tx, seat, ticket, Answered(text.replace("\0", "")))
+                    await self._reply(ctx.tx, seat, ticket, AgentReply(text.replace("\0", "")))
         except ApiError as error:
             await ctx.reply(OutgoingMessage(self.refusal(_, error)))
             return
@@ -85,22 +85,24 @@ class Answering:
 
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """A file of an agent is here: it goes to the customer of the ticket that they answered."""
-        waiting = await store.take_file(tx, file.project_id, file.file_id)
+        waiting = await store.pop_file(tx, file.project_id, file.file_id)
         if waiting is None:
             return
-        member = await self._members.of_subscriber(tx, file.project_id, waiting["subscriber_id"])
+        member = await self._members.find_by_subscriber(
+            tx, file.project_id, waiting["subscriber_id"]
+        )
         key = (file.project_id, waiting["subscriber_id"])
-        subscriber = (await self._subscribers.find_many(tx, [key])).get(key)
+        subscriber = (await self._subscribers.get_many(tx, [key])).get(key)
         if subscriber is None:
             return
         _ = self._texts.into(subscriber.lang, __name__)
         if member is None or not member.is_agent:
-            said = _("You do not answer customers here any more. Nobody has got your message.")
+            said = _("You no longer answer customers here. Your message was not delivered.")
         elif not file.is_ready:
             said = _file_failed(_, file)
         else:
             seat = Seat(member, subscriber)
-            ticket = await self._tickets.hold(tx, file.project_id, waiting["ticket_id"])
+            ticket = await self._tickets.lock(tx, file.project_id, waiting["ticket_id"])
             said = await self._send_file(tx, seat, ticket, file, waiting["text"], _)
         message = OutgoingMessage(said, silent=True)
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, message)
@@ -113,7 +115,7 @@ class Answering:
         if refused is not None:
             return _nobody_got_it(_, refused)
         # No message is without words: one that is a file alone is called by its name.
-        said = Answered(text.strip() or one_line(file.filename), file_id=file.file_id)
+        said = AgentReply(text.strip() or one_line(file.filename), file_id=file.file_id)
         try:
             async with tx.savepoint():
                 await self._reply(tx, seat, ticket, said)
@@ -131,26 +133,26 @@ class Answering:
             seat is None or ticket.assignee_id != seat.member.member_id
         ):
             name = await self._desk.name_of(tx, ticket)
-            return _("#{number}: {agent} has it already.", number=ticket.number, agent=name)
+            return _("#{number} is already assigned to {agent}.", number=ticket.number, agent=name)
         return None
 
     def refusal(self, _: Translate, error: ApiError) -> str:
-        """For an agent, whose language the messages of errors are not in."""
+        """For an agent, in their language."""
         if isinstance(error, BillingBlocked):
             reason = _("The project's credits are used up.")
         else:
-            reason = _("It was refused: {reason}.", reason=error.message)
+            reason = _("Rejected: {reason}.", reason=explained(error.findings, _))
         return _nobody_got_it(_, reason)
 
-    async def _take_if_free(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
+    async def _claim_if_unassigned(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
         if ticket.assignee_id is None:
             member_id = seat.member.member_id
             actor = Actor("agent", member_id)
-            await self._tickets.take(tx, seat.project_id, ticket.ticket_id, member_id, actor)
+            await self._tickets.claim(tx, seat.project_id, ticket.ticket_id, member_id, actor)
 
-    async def _reply(self, tx: Tx, seat: Seat, ticket: Ticket, said: Answered) -> None:
+    async def _reply(self, tx: Tx, seat: Seat, ticket: Ticket, reply: AgentReply) -> None:
         actor = Actor("agent", seat.member.member_id)
-        await self._tickets.reply(tx, seat.project_id, ticket.ticket_id, said, actor)
+        await self._tickets.reply(tx, seat.project_id, ticket.ticket_id, reply, actor)
 
     async def _received(
         self,
@@ -173,7 +175,7 @@ class Answering:
 
 
 def _nobody_got_it(_: Translate, reason: str) -> str:
-    return _("{reason} Nobody has got your message.", reason=reason)
+    return _("{reason} Your message was not delivered.", reason=reason)
 
 
 def _sent(_: Translate, ticket: Ticket) -> str:
@@ -183,5 +185,5 @@ def _sent(_: Translate, ticket: Ticket) -> str:
 
 def _file_failed(_: Translate, file: StoredFile) -> str:
     name = one_line(file.filename)
-    reason = file.reason or _("it did not come")
+    reason = file.reason or _("it did not arrive")
     return _("{file} was not sent to the customer: {reason}.", file=name, reason=reason)

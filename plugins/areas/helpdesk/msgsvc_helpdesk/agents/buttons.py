@@ -1,6 +1,6 @@
-"""The data of buttons that agents press: `~hd:<action>:<part>:...`, 64 bytes at most.
+"""The data of agents' buttons: `~hd:<action>:<part>:...`, at most 64 bytes.
 
-No part is secret: whoever presses is looked up, and may do what an agent of the ticket's project may.
+No part is secret: a press is authorised as an agent of the ticket's project.
 """
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext

@@ -1,7 +1,7 @@
-"""What agents are told: new tickets, what customers of theirs say, and who has what.
+"""Notifies agents of new tickets, customers' messages and assignments.
 
-It follows the plugin's own events, in their transactions, so that whoever changes a ticket, by the API or
-in a messenger, has all agents told of it alike.
+Driven by the plugin's own events, in their transactions, so that a change by the API and one in a messenger
+notify all agents alike.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,10 +30,10 @@ from msgsvc_helpdesk.agents.models import AGAIN, CLOSED, FRESH, MERGED, MINE, Ki
 from msgsvc_helpdesk.models import SYSTEM, Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
 
-#: The job that is told how a message to an agent was sent.
+#: The job that records a message sent to an agent.
 SENT_JOB = "helpdesk.agent_told"
 
-#: The job that takes a member's tickets from them who answers no customers any more.
+#: The job that unassigns the tickets of a member who no longer answers customers.
 GONE_JOB = "helpdesk.agent_gone"
 
 #: What an agent is shown of a conversation: the last things said.
@@ -41,7 +41,7 @@ MOST_ENTRIES = 10
 
 
 class AgentDesk:
-    """Tells agents in their messengers."""
+    """Notifies agents in their messengers."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class AgentDesk:
     # ---- what happened --------------------------------------------------------------------------
 
     async def on_event(self, tx: Tx, event: Event) -> None:
-        """One of the plugin's events; of all others nothing is told."""
+        """Handles one of the plugin's events; others are ignored."""
         reactions = {
             names.CREATED: self._created,
             names.REPLIED: self._replied,
             names.ASSIGNED: self._assigned,
             names.STATUS_CHANGED: self._moved,
-            names.UNANSWERED: self._waits,
+            names.UNANSWERED: self._waiting,
             names.CSAT_RECEIVED: self._rated,
         }
         react = reactions.get(event.name)
@@ -86,7 +86,7 @@ class AgentDesk:
             await react(tx, ticket, event.data)
 
     async def _created(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        # One that somebody has from the beginning is told of by the event after this one.
+        # A ticket assigned from the start is covered by the next event.
         if ticket.assignee_id is None:
             await self.offer(tx, ticket)
 
@@ -97,7 +97,7 @@ class AgentDesk:
         if agent is not None:
             [entry] = await self._tickets.entries(tx, ticket.project_id, ticket.ticket_id, None, 1)
             for seat in await self.seats(tx, [agent]):
-                await self._tell_word(tx, seat, ticket, entry)
+                await self._send_entry(tx, seat, ticket, entry)
         elif ticket.assignee_id is not None:
             # Whoever had it answers no customers any more; all others are offered it by this.
             await self._tickets.assign(tx, ticket.project_id, ticket.ticket_id, None, SYSTEM)
@@ -108,34 +108,34 @@ class AgentDesk:
         if ticket.status == "closed":
             return
         agent = await self._agent(tx, ticket)
-        # What is put aside is offered when it comes back.
+        # A snoozed ticket is offered when it wakes.
         if agent is None and ticket.status != "snoozed":
             await self.offer(tx, ticket)
             return
         await self.refresh(tx, ticket)
         for seat in await self.seats(tx, [] if agent is None else [agent]):
-            await self.deal(tx, seat, ticket)
+            await self.send_card(tx, seat, ticket)
 
     async def _moved(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
         if data["from"] not in {"snoozed", "closed"} or data["to"] == "closed":
             await self.refresh(tx, ticket)
-        # Its buttons went when it was put aside.
+        # Its buttons were removed when it was snoozed.
         elif ticket.assignee_id is None:
             await self.offer(tx, ticket)
         else:
             await self.refresh(tx, ticket)
             agent = await self._agent(tx, ticket)
             for seat in await self.seats(tx, [] if agent is None else [agent]):
-                await self.deal(tx, seat, ticket)
+                await self.send_card(tx, seat, ticket)
 
-    async def _waits(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        """A customer has waited for long: whoever is to answer is told once more."""
+    async def _waiting(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
+        """A customer has waited for long: reminds the agents in charge."""
         agent = await self._agent(tx, ticket)
         if agent is None:
             await self.offer(tx, ticket)
             return
         for seat in await self.seats(tx, [agent]):
-            await self.deal(tx, seat, ticket)
+            await self.send_card(tx, seat, ticket)
 
     async def _rated(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
         agent = await self._agent(tx, ticket)
@@ -146,8 +146,8 @@ class AgentDesk:
             await self._send(tx, seat, ticket, "word", told)
 
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Who comes to a chat is told what comes there. Tickets of who answers no customers any more
-        become nobody's by a job, and are offered to the others."""
+        """Welcomes an agent in a newly linked chat. Tickets of a member who no longer answers customers are
+        unassigned by a job, and offered to the others."""
         if after is not None and after.is_agent:
             new = set(after.subscriber_ids) - set(before.subscriber_ids)
             await self._welcome(tx, after, new)
@@ -157,18 +157,18 @@ class AgentDesk:
         job = NewJob(GONE_JOB, key, project_id=before.project_id)
         await self._jobs.enqueue(tx, job)
 
-    async def left_by(self, tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
-        """Ids of tickets of a member who answers no customers; none of one who does."""
-        member = (await self._members.find_many(tx, project_id, [member_id])).get(member_id)
+    async def left_by(self, tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
+        """Ids of tickets of a member who no longer answers customers; empty otherwise."""
+        member = (await self._members.get_many(tx, project_id, [member_id])).get(member_id)
         if member is not None and member.is_agent:
             return []
-        return await store.tickets_of(tx, project_id, member_id, most)
+        return await store.tickets_of(tx, project_id, member_id, limit)
 
     async def _welcome(self, tx: Tx, member: Member, subscriber_ids: Collection[str]) -> None:
         for seat in await self.seats(tx, [replace(member, subscriber_ids=tuple(subscriber_ids))]):
             _ = self._into(seat)
             text = _(
-                "Questions of customers come to this chat. /tickets shows those that wait for an answer."
+                "Customers' questions arrive in this chat. /tickets lists those waiting for an answer."
             )
             await self._outbox.send(
                 tx,
@@ -182,7 +182,7 @@ class AgentDesk:
         ticket_id = await store.ticket_of_file(tx, file.project_id, file.file_id)
         if ticket_id is None or not file.is_ready:
             return
-        ticket = await self._tickets.find(tx, file.project_id, ticket_id)
+        ticket = await self._tickets.get(tx, file.project_id, ticket_id)
         agent = await self._agent(tx, ticket)
         if agent is None:
             return
@@ -199,7 +199,7 @@ class AgentDesk:
             for member in members
             for subscriber_id in member.subscriber_ids
         ]
-        known = await self._subscribers.find_many(tx, keys)
+        known = await self._subscribers.get_many(tx, keys)
         return [
             Seat(member, subscriber)
             for member in members
@@ -223,8 +223,8 @@ class AgentDesk:
             words = await self._words(tx, ticket, _)
             await self._send(tx, seat, ticket, "offer", texts.offer(ticket, words, _))
 
-    async def deal(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
-        """Shows a ticket to who has it, or looks at it, with what they may do now."""
+    async def send_card(self, tx: Tx, seat: Seat, ticket: Ticket) -> None:
+        """Updates the messages that show a ticket to agents, with the current buttons."""
         _, subscriber_id = self._into(seat), seat.subscriber.subscriber_id
         words = await self._words(tx, ticket, _)
         await self.refresh(tx, ticket, {subscriber_id})
@@ -266,7 +266,7 @@ class AgentDesk:
         """A message to an agent is in their messenger. What became of the ticket meanwhile is shown."""
         if message_ref is None:
             return
-        note = await store.note_sent(tx, project_id, note_id, message_ref)
+        note = await store.record_sent(tx, project_id, note_id, message_ref)
         if note is None or note.kind == "word" or note.shown == shown:
             return
         ticket = await ticket_store.find(tx, project_id, note.ticket_id)
@@ -274,28 +274,28 @@ class AgentDesk:
             await self._edit(tx, note, ticket, await self.name_of(tx, ticket))
 
     async def name_of(self, tx: Tx, ticket: Ticket) -> str:
-        """Who has a ticket, for others to read; empty for nobody."""
+        """The assignee's name; empty if unassigned."""
         if ticket.assignee_id is None:
             return ""
         ids = [ticket.assignee_id]
-        member = (await self._members.find_many(tx, ticket.project_id, ids)).get(ids[0])
+        member = (await self._members.get_many(tx, ticket.project_id, ids)).get(ids[0])
         return ticket.assignee_id if member is None else member.name
 
     def tells_replies(self, bot: str) -> bool:
-        """Whether the messenger of this bot tells which message a person answers."""
+        """Whether this bot's messenger reports which message a reply refers to."""
         return bot in self._channels and (self._channels[bot].capabilities.tells_replies)
 
     # ---- parts ----------------------------------------------------------------------------------
 
     async def _agent(self, tx: Tx, ticket: Ticket) -> Member | None:
-        """Who has the ticket, if they still answer customers."""
+        """The assignee, if they still answer customers."""
         if ticket.assignee_id is None:
             return None
         ids = [ticket.assignee_id]
-        member = (await self._members.find_many(tx, ticket.project_id, ids)).get(ids[0])
+        member = (await self._members.get_many(tx, ticket.project_id, ids)).get(ids[0])
         return member if member is not None and member.is_agent else None
 
-    async def _tell_word(self, tx: Tx, seat: Seat, ticket: Ticket, entry: Entry) -> None:
+    async def _send_entry(self, tx: Tx, seat: Seat, ticket: Ticket, entry: Entry) -> None:
         files = await self._files_of(tx, entry)
         told = texts.word(ticket, entry, files, self._into(seat))
         told += [self._with_file(seat, ticket, file) for file in files if file.is_ready]
@@ -314,7 +314,7 @@ class AgentDesk:
         return texts.words_of(entries, files, _)
 
     async def _files_of(self, tx: Tx, entry: Entry) -> list[StoredFile]:
-        return await self._files.find_many(tx, entry.project_id, entry.file_ids)
+        return await self._files.get_many(tx, entry.project_id, entry.file_ids)
 
     def _with_file(self, seat: Seat, ticket: Ticket, file: StoredFile) -> OutgoingMessage:
         return OutgoingMessage(texts.head(ticket, self._into(seat)), media=self._files.media(file))
@@ -325,7 +325,7 @@ class AgentDesk:
     async def _edit(self, tx: Tx, note: Note, ticket: Ticket, name: str) -> None:
         assert note.message_ref is not None
         key = (note.project_id, note.subscriber_id)
-        agent: Subscriber | None = (await self._subscribers.find_many(tx, [key])).get(key)
+        agent: Subscriber | None = (await self._subscribers.get_many(tx, [key])).get(key)
         if agent is None:
             return
         _ = self._texts.into(agent.lang, __name__)

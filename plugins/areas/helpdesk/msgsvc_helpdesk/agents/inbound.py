@@ -1,7 +1,7 @@
-"""Agents' side of the bot: buttons under tickets, answers by replying, `/tickets`.
+"""The bot for agents: buttons under tickets, replies, `/tickets`.
 
-Whoever is no active agent of the project that a button or a message is about is refused, whatever their
-messenger sends; whoever never was one does not notice that there is anything here.
+Anyone who is not an active agent of the project that a button or message belongs to is refused; people who
+never were agents do not notice that these features exist.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -59,7 +59,7 @@ class AgentBot:
         self._desk = desk
         self._answering = answering
         self._presses: dict[str, Press] = {
-            "take": self._take,
+            "take": self._claim,
             "close": self._close,
             "show": self._show,
             "reopen": self._reopen,
@@ -70,7 +70,7 @@ class AgentBot:
     def rules(self) -> list[InboundRule]:
         return [
             InboundRule("button", self._pressed, prefix=buttons.PREFIX),
-            # Customers are not told of it: it is in what agents are told.
+            # Customers do not see it in the help; agents learn it from their welcome.
             InboundRule("command", self._listed, name="tickets"),
             InboundRule("message", self._replied, priority=REPLY_PRIORITY),
             InboundRule("message", self._wrote, priority=WORDS_PRIORITY),
@@ -88,7 +88,7 @@ class AgentBot:
             return False
         found = await self._ticket_of_press(ctx, parts[0])
         if found is None:
-            await ctx.answer_button(ctx._("You do not answer customers here any more."))
+            await ctx.answer_button(ctx._("You no longer answer customers here."))
             return True
         try:
             async with ctx.tx.savepoint():
@@ -101,35 +101,35 @@ class AgentBot:
     async def _ticket_of_press(
         self, ctx: InboundContext, ticket_id: str
     ) -> tuple[Seat, Ticket] | None:
-        """As whom somebody presses, and the ticket; whichever project the chat has come to since."""
+        """The agent who presses, and the ticket, whichever project the chat belongs to now."""
         for seat in await self._seats(ctx):
             ticket = await ticket_store.find(ctx.tx, seat.project_id, ticket_id)
             if ticket is not None:
                 if ticket.merged_into is not None:
-                    ticket = await self._tickets.find(ctx.tx, seat.project_id, ticket_id)
+                    ticket = await self._tickets.get(ctx.tx, seat.project_id, ticket_id)
                 return seat, ticket
         return None
 
-    async def _take(
+    async def _claim(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
         member_id = seat.member.member_id
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id == member_id:
-            return ctx._("You have it.")
+            return ctx._("Assigned to you.")
         if held.assignee_id is not None or held.status == "closed":
-            # Whoever was first is told to this one, and the button goes.
+            # Tells the agent who was first, and removes the button.
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
-        await self._tickets.take(
+        await self._tickets.claim(
             ctx.tx, seat.project_id, ticket.ticket_id, member_id, Actor("agent", member_id)
         )
-        return ctx._("#{number} is yours.", number=held.number)
+        return ctx._("#{number} is assigned to you.", number=held.number)
 
     async def _close(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id not in {None, seat.member.member_id} and held.status != "closed":
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
@@ -139,7 +139,7 @@ class AgentBot:
     async def _reopen(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.status in {"closed", "snoozed"}:
             if held.assignee_id is None:
                 # First, so that it is offered to nobody else.
@@ -154,7 +154,7 @@ class AgentBot:
     async def _show(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket, _parts: Sequence[str]
     ) -> str | None:
-        await self._desk.deal(ctx.tx, seat, ticket)
+        await self._desk.send_card(ctx.tx, seat, ticket)
         return None
 
     async def _offer_snoozes(
@@ -173,7 +173,7 @@ class AgentBot:
         hours = next((each for each in texts.SNOOZES if [str(each)] == list(parts)), None)
         if hours is None:
             return ctx._("This button no longer works.")
-        held = await self._tickets.hold(ctx.tx, seat.project_id, ticket.ticket_id)
+        held = await self._tickets.lock(ctx.tx, seat.project_id, ticket.ticket_id)
         if held.assignee_id not in {None, seat.member.member_id}:
             await self._desk.refresh(ctx.tx, held)
             return await self._answering.why_not(ctx.tx, held, ctx._)
@@ -181,7 +181,7 @@ class AgentBot:
         await self._tickets.snooze(
             ctx.tx, seat.project_id, ticket.ticket_id, until_ms, _actor(seat)
         )
-        return ctx._("#{number} is put aside.", number=ticket.number)
+        return ctx._("#{number} is snoozed.", number=ticket.number)
 
     # ---- words ----------------------------------------------------------------------------------
 
@@ -196,15 +196,14 @@ class AgentBot:
             return False
         seat = await self._seat(ctx, note.project_id)
         if seat is None:
-            text = ctx._("You do not answer customers here any more. Nobody has got your message.")
+            text = ctx._("You no longer answer customers here. Your message was not delivered.")
             await ctx.reply(OutgoingMessage(text))
             return True
         await self._answering.answer(ctx, seat, note.ticket_id, update.text, update.files)
         return True
 
     async def _wrote(self, ctx: InboundContext) -> bool:
-        """Words that answer nothing. They are not taken for a customer's: who is to get them is said
-        first."""
+        """Text that is no reply. It is not sent to a customer before the agent has chosen which."""
         update = ctx.update
         assert isinstance(update, MessageReceived)
         seat = await self._seat(ctx, ctx.chat.project_id)
@@ -217,7 +216,7 @@ class AgentBot:
             await self._answering.answer(ctx, seat, ticket.ticket_id, update.text, update.files)
             return True
         # A file is not kept until they decide, and without it its words would be about nothing.
-        await self._ask_where_to(ctx, seat, ticket, "" if update.files else update.text)
+        await self._ask_target(ctx, seat, ticket, "" if update.files else update.text)
         return True
 
     async def _answers_project(self, ctx: InboundContext, update: MessageReceived) -> bool:
@@ -228,48 +227,48 @@ class AgentBot:
         found = await find_by_ref(ctx.tx, ctx.channel, update.chat_id, user_id, update.reply_to)
         return found is not None
 
-    async def _ask_where_to(
+    async def _ask_target(
         self, ctx: InboundContext, seat: Seat, ticket: Ticket | None, text: str
     ) -> None:
         _ = ctx._
         said = _(
-            "Nobody has got this yet. To answer a customer, reply to a message about their ticket;"
-            " /tickets shows which there are."
+            "This was not sent to anyone. To answer a customer, reply to a message about their "
+            "ticket; /tickets lists the tickets."
         )
         draft_id = new_id("tad")
         rows = []
         if text.strip():
-            await store.keep_draft(
+            await store.save_draft(
                 ctx.tx, seat.project_id, seat.subscriber.subscriber_id, draft_id, text
             )
             if ticket is not None:
                 label = _("Send to #{number}", number=ticket.number)
                 rows.append((buttons.button(label, "send", draft_id),))
             rows.append((buttons.button(_("Ask as a customer"), "own", draft_id),))
-            rows.append((buttons.button(_("Leave it"), "drop", draft_id),))
+            rows.append((buttons.button(_("Discard"), "drop", draft_id),))
         await ctx.reply(OutgoingMessage(said, buttons=tuple(rows)))
 
     async def _decided(self, ctx: InboundContext, action: str, parts: Sequence[str]) -> str | None:
         """Where a text goes that an agent wrote without answering anything."""
         assert isinstance(ctx.update, ButtonPressed)
         for seat in await self._seats(ctx):
-            draft = await store.take_draft(
+            draft = await store.pop_draft(
                 ctx.tx, seat.project_id, seat.subscriber.subscriber_id, "".join(parts[:1])
             )
             if draft is None:
                 continue
-            text = ctx._("Nobody has got it.")
+            text = ctx._("Not delivered to anyone.")
             if action == "send" and draft.ticket_id is not None:
                 await self._answering.answer(ctx, seat, draft.ticket_id, draft.text, ())
                 text = draft.text
             elif action == "own":
-                ticket, _is_new = await self._tickets.hear(
+                ticket, _is_new = await self._tickets.receive_customer_message(
                     ctx.tx,
                     seat.project_id,
                     seat.subscriber.subscriber_id,
                     CustomerMessage(draft.text),
                 )
-                text = ctx._("It is in your own ticket #{number}.", number=ticket.number)
+                text = ctx._("Added to your own ticket #{number}.", number=ticket.number)
             await ctx.edit(ctx.update.message_ref, OutgoingMessage(text))
             return None
         return ctx._("This button no longer works.")
@@ -282,36 +281,38 @@ class AgentBot:
         _, number = ctx._, ctx.argument.strip().removeprefix("#")
         if number:
             try:
-                ticket = await self._tickets.find(ctx.tx, seat.project_id, number)
+                ticket = await self._tickets.get(ctx.tx, seat.project_id, number)
             except ApiError:
                 text = _("There is no ticket {number}.", number=number[:20])
                 await ctx.reply(OutgoingMessage(text))
             else:
-                await self._desk.deal(ctx.tx, seat, ticket)
+                await self._desk.send_card(ctx.tx, seat, ticket)
             return True
         found = await store.waiting_for(ctx.tx, seat.project_id, seat.member.member_id, MOST_LISTED)
         rows, lines = [], []
         for ticket_id in found:
-            ticket = await self._tickets.find(ctx.tx, seat.project_id, ticket_id)
+            ticket = await self._tickets.get(ctx.tx, seat.project_id, ticket_id)
             mark = "•" if ticket.assignee_id is None else "✓"
             lines.append(f"{mark} {texts.head(ticket, _)}")
             label = f"{mark} #{ticket.number} {texts.customer(ticket, _)}"
             rows.append((buttons.button(label[: texts.MOST_OF_LABEL], "show", ticket_id),))
         if not found:
-            text = _("There is nothing to answer.")
+            text = _("There is no ticket to answer.")
         else:
-            hint = _("✓ is yours, • is nobody's. /tickets and a number shows one.")
+            hint = _(
+                "✓ is assigned to you, • is unassigned. Write /tickets and a number to see one."
+            )
             text = "\n".join([*lines, "", hint])
         await ctx.reply(OutgoingMessage(text, buttons=tuple(rows)))
         return True
 
-    # ---- who it is ------------------------------------------------------------------------------
+    # ---- identity ------------------------------------------------------------------------------
 
     async def _seats(self, ctx: InboundContext) -> list[Seat]:
         """As whom the person may act by this bot."""
-        found = await self._members.of_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        found = await self._members.list_by_person(ctx.tx, ctx.channel, ctx.update.user.user_id)
         keys = [(member.project_id, subscriber_id) for subscriber_id, member in found]
-        known = await self._subscribers.find_many(ctx.tx, keys)
+        known = await self._subscribers.get_many(ctx.tx, keys)
         return [
             Seat(member, known[key])
             for key, (_id, member) in zip(keys, found, strict=True)
@@ -322,7 +323,7 @@ class AgentBot:
         ]
 
     async def _is_active(self, ctx: InboundContext, project_id: str) -> bool:
-        return (await self._projects.find(ctx.tx, project_id)).status == "active"
+        return (await self._projects.get(ctx.tx, project_id)).status == "active"
 
     async def _seat(self, ctx: InboundContext, project_id: str | None) -> Seat | None:
         return next(

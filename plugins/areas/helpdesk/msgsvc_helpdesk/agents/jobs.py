@@ -1,4 +1,4 @@
-"""What follows when a message to an agent was sent."""
+"""Job that runs after a message to an agent was sent."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ from msgsvc_helpdesk.agents.desk import SENT_JOB, AgentDesk
 
 
 class SentNotes:
-    """The job that is told how messages to agents were sent."""
+    """The job that records messages sent to agents."""
 
     def __init__(self, *, desk: AgentDesk) -> None:
         self._desk = desk
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(SENT_JOB, self.note_sent)
+        return JobSpec(SENT_JOB, self.record_sent)
 
-    async def note_sent(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+    async def record_sent(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Keeps what the messenger calls each message, by which an answer to it is known."""
         for job in jobs:
             told = job.payload

@@ -1,4 +1,4 @@
-"""What an agent is shown of a ticket, and who presses or writes."""
+"""Messages that show tickets to agents, and the agent in a chat."""
 
 from typing import Literal
 
@@ -7,8 +7,8 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members import Member
 from msgsvc_core.subscribers.models import Subscriber
 
-#: `offer`: a ticket that nobody has, to every agent. `card`: a ticket to who has it. `word`: something
-#: that its customer said.
+#: `offer`: an unassigned ticket, to every agent. `card`: a ticket, to its assignee. `word`: a customer's
+#: message.
 Kind = Literal["offer", "card", "word"]
 
 #: What a message to an agent may look like beside `taken:<member_id>` and `snoozed:<Unix ms>`: as it was
@@ -54,7 +54,7 @@ class Draft:
 
 
 @value_object
-class Told:
+class AgentMessage:
     """A message and what it is."""
 
     kind: Kind

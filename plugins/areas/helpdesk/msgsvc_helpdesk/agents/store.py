@@ -28,7 +28,7 @@ async def insert_note(tx: Tx, note: Note) -> bool:
     )
 
 
-async def note_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -> Note | None:
+async def record_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -> Note | None:
     """Keeps what the messenger calls a message; None if it is of no use any more."""
     rows = await tx.fetch_all(
         "UPDATE helpdesk_agent_messages SET message_ref = :message_ref"
@@ -94,13 +94,13 @@ async def opened_in_chat(tx: Tx, project_id: str, subscriber_id: str) -> str | N
     return found
 
 
-async def keep_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str, text: str) -> None:
+async def save_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str, text: str) -> None:
     """In place of an earlier one."""
     await _write_chat(tx, project_id, subscriber_id, {"draft_id": draft_id, "draft": text})
 
 
-async def take_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str) -> Draft | None:
-    """Removes the text that a question was about; None if it is gone, or another took its place."""
+async def pop_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str) -> Draft | None:
+    """Removes and returns the text that a question was about; None if it was replaced or removed."""
     key = {"project_id": project_id, "subscriber_id": subscriber_id, "draft_id": draft_id}
     this = "project_id = :project_id AND subscriber_id = :subscriber_id AND draft_id = :draft_id"
     row = await tx.fetch_one(f"SELECT draft, ticket_id FROM helpdesk_agent_chats WHERE {this}", key)
@@ -112,7 +112,7 @@ async def take_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str)
 
 
 async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[str, Any]) -> None:
-    """Nothing for a subscriber who was erased a moment ago."""
+    """No row for a subscriber who has just been erased."""
     columns = ", ".join(values)
     bound = ", ".join(map(_bound, values))
     await tx.execute(
@@ -126,7 +126,7 @@ async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[
 
 
 def _bound(column: str) -> str:
-    """A parameter in a SELECT, where PostgreSQL can't tell its type from where it goes."""
+    """A parameter in a SELECT, where PostgreSQL cannot infer its type."""
     return f"CAST(:{column} AS {'BIGINT' if column.endswith('_ms') else 'TEXT'})"
 
 
@@ -145,7 +145,7 @@ async def insert_file(
     )
 
 
-async def take_file(tx: Tx, project_id: str, file_id: str) -> Row | None:
+async def pop_file(tx: Tx, project_id: str, file_id: str) -> Row | None:
     """`ticket_id`, `subscriber_id` and `text` of a file that an agent sent, once."""
     rows = await tx.fetch_all(
         "DELETE FROM helpdesk_agent_files WHERE project_id = :project_id AND file_id = :file_id"
@@ -166,18 +166,18 @@ async def ticket_of_file(tx: Tx, project_id: str, file_id: str) -> str | None:
     return found
 
 
-async def tickets_of(tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
+async def tickets_of(tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
     """Ids of tickets that are not closed and that a member has, the oldest first."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
         " AND assignee_id = :member_id AND status <> 'closed' ORDER BY ticket_id"
         " LIMIT :most",
-        {"project_id": project_id, "member_id": member_id, "most": most},
+        {"project_id": project_id, "member_id": member_id, "most": limit},
     )
     return [row["ticket_id"] for row in rows]
 
 
-async def waiting_for(tx: Tx, project_id: str, member_id: str, most: int) -> list[str]:
+async def waiting_for(tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
     """Ids of tickets for an agent to look at: their own, then those that nobody has; of each those
     first whose customer has waited longest."""
     rows = await tx.fetch_all(
@@ -186,7 +186,7 @@ async def waiting_for(tx: Tx, project_id: str, member_id: str, most: int) -> lis
         " ORDER BY CASE WHEN assignee_id IS NULL THEN 1 ELSE 0 END,"
         " CASE WHEN waiting_since_ms IS NULL THEN 1 ELSE 0 END, waiting_since_ms, ticket_id"
         " LIMIT :most",
-        {"project_id": project_id, "member_id": member_id, "most": most},
+        {"project_id": project_id, "member_id": member_id, "most": limit},
     )
     return [row["ticket_id"] for row in rows]
 

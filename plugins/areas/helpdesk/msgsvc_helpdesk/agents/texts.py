@@ -1,4 +1,4 @@
-"""What agents read about tickets: plain text throughout, for every word of it may be a customer's."""
+"""Texts for agents, plain text only: they contain customers' input."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -20,14 +20,14 @@ MOST_OF_LINE = 60
 #: Characters of a button.
 MOST_OF_LABEL = 32
 
-#: Hours for which a ticket is put aside by a button.
+#: Hours for which a button snoozes a ticket.
 SNOOZES = (1, 4, 24, 168)
 
 
 def customer(ticket: Ticket, _: Translate) -> str:
     """The customer's name, in one line."""
     name = _short(ticket.customer_name) or _short(ticket.customer_email)
-    return name or _("somebody without a name")
+    return name or _("unnamed customer")
 
 
 def head(ticket: Ticket, _: Translate) -> str:
@@ -42,16 +42,16 @@ def head(ticket: Ticket, _: Translate) -> str:
 def offer(ticket: Ticket, words: str, _: Translate) -> list[OutgoingMessage]:
     """A ticket that nobody has."""
     title = _("New ticket {ticket}", ticket=head(ticket, _))
-    hint = _("Take it, or answer by replying to this message.")
+    hint = _("Assign it to yourself, or reply to this message to answer.")
     row = (
-        button(_("Take"), "take", ticket.ticket_id),
+        button(_("Assign to me"), "take", ticket.ticket_id),
         button(_("Close"), "close", ticket.ticket_id),
     )
     return _messages(title, words, hint, (row,))
 
 
 def card(ticket: Ticket, words: str, _: Translate, *, replies: bool) -> list[OutgoingMessage]:
-    """A ticket to who has it. `replies`: whether the messenger tells what a message answers."""
+    """A ticket for its assignee. `replies`: whether the messenger reports what a message replies to."""
     title = _("Your ticket {ticket}", ticket=head(ticket, _))
     hint = (
         _("Reply to this message to answer.")
@@ -117,18 +117,18 @@ def state(
     """A ticket that is nothing to act on: what has become of it, and whom it belongs to now."""
     kind, _sep, value = shown.partition(":")
     said = {
-        "again": lambda: _("There is a newer message about it below."),
-        "mine": lambda: _("You have it."),
-        "taken": lambda: _("{agent} has it.", agent=who),
-        "closed": lambda: _("It is closed."),
-        "merged": lambda: _("It goes on as part of another ticket."),
-        "snoozed": lambda: _("It is put aside until {time}.", time=to_rfc3339(int(value or 0))),
+        "again": lambda: _("There is a newer message about this ticket below."),
+        "mine": lambda: _("Assigned to you."),
+        "taken": lambda: _("Assigned to {agent}.", agent=who),
+        "closed": lambda: _("Closed."),
+        "merged": lambda: _("Merged into another ticket."),
+        "snoozed": lambda: _("Snoozed until {time}.", time=to_rfc3339(int(value or 0))),
     }[kind]()
     buttons: tuple[tuple[Button, ...], ...] = ()
     if kind == "snoozed":
-        buttons = ((button(_("Take up again"), "reopen", ticket.ticket_id),),)
+        buttons = ((button(_("Resume"), "reopen", ticket.ticket_id),),)
     if kind == "closed":
-        buttons = ((button(_("Open again"), "reopen", ticket.ticket_id),),)
+        buttons = ((button(_("Reopen"), "reopen", ticket.ticket_id),),)
     return _messages(head(ticket, _), words, said, buttons)
 
 
@@ -143,12 +143,12 @@ def _messages(
     return [*map(OutgoingMessage, first), OutgoingMessage(last, buttons=buttons)]
 
 
-def _parts(text: str, most: int) -> Iterator[str]:
+def _parts(text: str, limit: int) -> Iterator[str]:
     """A text in pieces that a messenger takes, broken at a line or a space where there is one near."""
-    while utf16_length(text) > most:
-        end = most
-        while utf16_length(text[:end]) > most:
-            end -= max(1, (utf16_length(text[:end]) - most) // 2)
+    while utf16_length(text) > limit:
+        end = limit
+        while utf16_length(text[:end]) > limit:
+            end -= max(1, (utf16_length(text[:end]) - limit) // 2)
         broken = max(text.rfind(sign, end // 2, end) for sign in "\n ")
         end = end if broken < 0 else broken + 1
         yield text[:end]

@@ -1,4 +1,4 @@
-"""Which member of the project somebody at the dashboard is: tickets are answered by members."""
+"""The project member behind a dashboard account: tickets are answered by members."""
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext
@@ -8,22 +8,22 @@ from msgsvc_core.members.models import AddMemberBody, Member
 
 
 async def who_reads(page: PageContext, members: Members) -> Member | None:
-    """The member who has this page open; None for an owner who has not answered anybody yet."""
+    """The member who has this page open; None for an owner who has not answered anyone yet."""
     if page.member is not None or page.role != "owner":
         return page.member
-    # Somebody may have added them by their e-mail, without an invitation.
+    # They may have been added by their e-mail, without an invitation.
     agents = await members.list_agents(page.tx, page.project_id)
     return next((one for one in agents if one.email == page.viewer.email), None)
 
 
 async def who_acts(page: PageContext, members: Members) -> Member:
-    """The member who does what a form says. An owner who is no member yet becomes one by that.
+    """The member who submits a form. An owner who is no member becomes one.
 
-    Raises `Forbidden` for who is no member, and no owner either.
+    Raises `Forbidden` for anyone else who is not a member.
     """
     if page.member is not None:
         return page.member
-    # Two forms at once make one member.
+    # Two concurrent forms create one member.
     await page.tx.lock(f"member {page.viewer.email} of {page.project_id}")
     known = await who_reads(page, members)
     if known is not None:

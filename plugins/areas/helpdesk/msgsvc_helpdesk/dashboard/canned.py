@@ -10,25 +10,25 @@ from msgsvc_helpdesk.canned_models import CreateCannedBody, UpdateCannedBody
 from msgsvc_helpdesk.dashboard.area import pages
 
 
-@pages.get("/canned-answers", access="see")
+@pages.get("/canned-answers", access="customers:read")
 async def canned_answers(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
     answers = all_canned_answers
     query = validate(PageQuery, {"cursor": page.query.get("cursor") or None})
-    found = await answers.page(page.tx, page.project_id, query.after, query.most)
+    found = await answers.page(page.tx, page.project_id, query.after, query.fetch_limit)
     shown, following = query.cut(
         [answers.shown(one) for one in found], lambda one: one.canned_answer_id
     )
     return Render("canned_answers.html", {"answers": shown, "next_cursor": following})
 
 
-@pages.get("/new-canned-answer", access="manage")
+@pages.get("/new-canned-answer", access="project:write")
 async def new_canned_answer(page: PageContext) -> Render:
     return Render(
         "canned_answer.html", {"answer": None, "texts": dict.fromkeys(page.languages, "")}
     )
 
 
-@pages.post("/new-canned-answer", access="manage", again=new_canned_answer)
+@pages.post("/new-canned-answer", access="project:write", form_page=new_canned_answer)
 async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     body = {"key": page.form.text("key").strip(), **_written(page)}
     made = await all_canned_answers.create(
@@ -38,18 +38,16 @@ async def create_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
     return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
 
 
-@pages.get("/canned-answers/{canned_answer}", access="manage")
+@pages.get("/canned-answers/{canned_answer}", access="project:write")
 async def canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Render:
     answers = all_canned_answers
-    found = answers.shown(
-        await answers.find(page.tx, page.project_id, page.params["canned_answer"])
-    )
+    found = answers.shown(await answers.get(page.tx, page.project_id, page.params["canned_answer"]))
     kept = found.text if isinstance(found.text, dict) else {"en": found.text}
     texts = {**dict.fromkeys(page.languages, ""), **kept}
     return Render("canned_answer.html", {"answer": found, "texts": texts})
 
 
-@pages.post("/canned-answers/{canned_answer}", access="manage", again=canned_answer)
+@pages.post("/canned-answers/{canned_answer}", access="project:write", form_page=canned_answer)
 async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
     body = validate(UpdateCannedBody, _written(page), languages=page.languages)
@@ -58,7 +56,7 @@ async def change_canned_answer(page: PageContext, all_canned_answers: CannedAnsw
     return Redirect(page.url("/canned-answers"), notice=page._("Saved."))
 
 
-@pages.post("/canned-answers/{canned_answer}/delete", access="manage")
+@pages.post("/canned-answers/{canned_answer}/delete", access="project:write")
 async def delete_canned_answer(page: PageContext, all_canned_answers: CannedAnswers) -> Redirect:
     key = page.params["canned_answer"]
     await all_canned_answers.delete(page.tx, page.project_id, key)

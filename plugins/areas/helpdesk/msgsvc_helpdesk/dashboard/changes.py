@@ -1,4 +1,4 @@
-"""What is done to a ticket from its page: answers, notes, who has it, status, priority, tags, an end."""
+"""Changes to a ticket from its page: replies, notes, assignee, status, priority, tags, deletion."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
-    Answered,
+    AgentReply,
     AssignBody,
     MergeBody,
     PriorityBody,
@@ -31,16 +31,17 @@ UPLOAD_BYTES = 60 * 1024 * 1024
 #: Files of one answer: each is a message of its own.
 MOST_FILES = 5
 
-#: Hours of the morning to which a ticket is put aside.
+#: Hour of the morning until which a ticket is snoozed.
 MORNING = 9
 
 
 @pages.post(
-    "/tickets/{ticket_id}/reply", access="answer", again=ticket_page, upload_bytes=UPLOAD_BYTES
+    "/tickets/{ticket_id}/reply",
+    access="customers:write",
+    form_page=ticket_page,
+    upload_bytes=UPLOAD_BYTES,
 )
-async def reply(
-    page: PageContext, files: Files, tickets: Tickets, members: Members
-) -> Redirect:
+async def reply(page: PageContext, files: Files, tickets: Tickets, members: Members) -> Redirect:
     """Answers the customer: a text, and each file as a message after it."""
     ticket, actor = await _begun(page, tickets, members)
     parts = await _parts(page, files)
@@ -50,33 +51,29 @@ async def reply(
         text_format = page.form.text("format", "plain")
         body = {"text": text, "format": text_format, "file_id": file_id, "status": then}
         wanted = validate(ReplyBody, body)
-        said = Answered(
+        said = AgentReply(
             wanted.text or "", format=wanted.format, file_id=file_id, status=wanted.status
         )
         await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
-    return _back(page, ticket, page._("Your answer is on its way."))
+    return _back(page, ticket, page._("The answer is being sent."))
 
 
-@pages.post("/tickets/{ticket_id}/note", access="answer", again=ticket_page)
-async def note(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
+async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Keeps a note that the customer never sees."""
     ticket, actor = await _begun(page, tickets, members)
     text = page.form.text("note").strip()
     if not text:
         raise ValidationFailed(page._("Write the note first."))
     wanted = validate(ReplyBody, {"text": text, "internal": True})
-    said = Answered(wanted.text or "", internal=True)
+    said = AgentReply(wanted.text or "", internal=True)
     await tickets.reply(page.tx, page.project_id, ticket.ticket_id, said, actor)
-    return _back(page, ticket, page._("The note is kept."))
+    return _back(page, ticket, page._("The note is saved."))
 
 
-@pages.post("/tickets/{ticket_id}/assign", access="answer", again=ticket_page)
-async def assign(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
-    """Gives the ticket to somebody, to whoever acts (`me`), or to nobody."""
+@pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
+async def assign(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
+    """Assigns the ticket to a member, to the current one (`me`), or unassigns it."""
     ticket, actor = await _begun(page, tickets, members)
     whom = page.form.text("assignee_id")
     wanted = validate(
@@ -84,16 +81,14 @@ async def assign(
     )
     await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
     page.note(assignee_id=wanted.assignee_id)
-    notice = page._("The ticket has another agent now.")
+    notice = page._("The ticket is reassigned.")
     return _back(
-        page, ticket, notice if wanted.assignee_id else page._("Nobody has the ticket now.")
+        page, ticket, notice if wanted.assignee_id else page._("The ticket is unassigned.")
     )
 
 
-@pages.post("/tickets/{ticket_id}/status", access="answer", again=ticket_page)
-async def status(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/status", access="customers:write", form_page=ticket_page)
+async def status(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     ticket, actor = await _begun(page, tickets, members)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
     await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -103,22 +98,18 @@ async def status(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/snooze", access="answer", again=ticket_page)
-async def snooze(
-    page: PageContext, clock: Clock, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/snooze", access="customers:write", form_page=ticket_page)
+async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Members) -> Redirect:
     """Puts the ticket aside for a while, or until a time of the reader's clock."""
     ticket, actor = await _begun(page, tickets, members)
     until = _until(page, clock)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
     await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
-    return _back(page, ticket, page._("The ticket is put aside."))
+    return _back(page, ticket, page._("The ticket is snoozed."))
 
 
-@pages.post("/tickets/{ticket_id}/priority", access="answer", again=ticket_page)
-async def priority(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
+async def priority(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     ticket, actor = await _begun(page, tickets, members)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
     await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -126,10 +117,8 @@ async def priority(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/tags", access="answer", again=ticket_page)
-async def tags(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/tags", access="customers:write", form_page=ticket_page)
+async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """The tags as one text, with commas between them."""
     ticket, actor = await _begun(page, tickets, members)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
@@ -138,22 +127,20 @@ async def tags(
     return _back(page, ticket, page._("Saved."))
 
 
-@pages.post("/tickets/{ticket_id}/merge", access="answer", again=ticket_page)
-async def merge(
-    page: PageContext, tickets: Tickets, members: Members
-) -> Redirect:
+@pages.post("/tickets/{ticket_id}/merge", access="customers:write", form_page=ticket_page)
+async def merge(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
     ticket, actor = await _begun(page, tickets, members)
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
     merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
-    return _back(page, merged, page._("The tickets are one now."))
+    return _back(page, merged, page._("The tickets are merged."))
 
 
-@pages.post("/tickets/{ticket_id}/delete", access="manage", again=ticket_page)
+@pages.post("/tickets/{ticket_id}/delete", access="project:write", form_page=ticket_page)
 async def delete(page: PageContext, tickets: Tickets) -> Redirect:
     ticket_id = page.params["ticket_id"]
-    found = await tickets.find(page.tx, page.project_id, ticket_id)
+    found = await tickets.get(page.tx, page.project_id, ticket_id)
     page.note(ticket=found.ticket_id, number=found.number)
     await tickets.delete(page.tx, page.project_id, found.ticket_id)
     notice = page._("Ticket #{number} is deleted.", number=found.number)
@@ -177,11 +164,9 @@ async def _parts(page: PageContext, all_files: Files) -> list[tuple[str, str | N
     return parts or [(text, None)]
 
 
-async def _begun(
-    page: PageContext, tickets: Tickets, members: Members
-) -> tuple[Ticket, Actor]:
-    """The ticket of the address, and who does something to it. Raises `NotFound`, `Forbidden`."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+async def _begun(page: PageContext, tickets: Tickets, members: Members) -> tuple[Ticket, Actor]:
+    """The ticket of the URL, and the acting member. Raises `NotFound`, `Forbidden`."""
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     page.note(ticket=found.ticket_id)
     member = await who_acts(page, members)
     return found, Actor("agent", member.member_id)
@@ -204,4 +189,4 @@ def _until(page: PageContext, clock: Clock) -> datetime:
     try:
         return datetime.fromisoformat(page.form.text("until")).replace(tzinfo=page.timezone)
     except ValueError:
-        raise ValidationFailed(page._("Choose until when the ticket is put aside.")) from None
+        raise ValidationFailed(page._("Choose how long to snooze the ticket.")) from None

@@ -1,4 +1,4 @@
-"""What was said in a ticket, as its page shows it: with names, files, and what became of answers."""
+"""A ticket's conversation as its page shows it: authors, files, delivery status."""
 
 import hashlib
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class ShownFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ConversationEntry:
     """One entry; `message` is the core's, which brings an answer, and `link` a file at another place."""
 
     entry: Entry
@@ -49,7 +49,7 @@ class Said:
 class Conversation:
     """The oldest of the page first. `earlier` is the cursor of what was said before."""
 
-    said: Sequence[Said]
+    entries: Sequence[ConversationEntry]
     earlier: str | None
     #: Another one as soon as something of it looks different.
     marker: str
@@ -74,12 +74,12 @@ class Conversations:
         keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
         messages = {message.message_id: message for message in await find_many(tx, keys)}
         ids = [entry.member_id for entry in entries if entry.member_id]
-        members = await self._members.find_many(tx, project_id, ids)
+        members = await self._members.get_many(tx, project_id, ids)
         said = []
         for entry in reversed(entries):
             member = members.get(entry.member_id or "")
             said.append(
-                Said(
+                ConversationEntry(
                     entry,
                     who="" if member is None else member.name,
                     files=[files[each] for each in entry.file_ids if each in files],
@@ -94,7 +94,7 @@ class Conversations:
         self, page: PageContext, entries: Sequence[Entry]
     ) -> dict[str, ShownFile]:
         ids = [file_id for entry in entries for file_id in entry.file_ids]
-        found = await self._files.find_many(page.tx, page.project_id, ids)
+        found = await self._files.get_many(page.tx, page.project_id, ids)
         return {file.file_id: ShownFile(file, self._address(page, file)) for file in found}
 
     def _address(self, page: PageContext, file: StoredFile) -> str:
@@ -112,9 +112,9 @@ def _link(entry: Entry) -> str:
     return url if urlsplit(url).scheme in {"http", "https"} else ""
 
 
-def _marker(ticket: Ticket, said: Sequence[Said]) -> str:
+def _marker(ticket: Ticket, entries: Sequence[ConversationEntry]) -> str:
     looks = [str(ticket.updated_at_ms)]
-    for one in said:
+    for one in entries:
         states = ",".join(each.file.status for each in one.files)
         delivery = "" if one.message is None else one.message.status
         looks.append(f"{one.entry.entry_id} {one.entry.edited_at_ms} {states} {delivery}")

@@ -12,7 +12,7 @@ from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.inbox import MOST_COUNTED, Inbox
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 
-#: What the address of a list says, beside where it begins.
+#: Query parameters of a list, without its cursor.
 FILTERS = ("status", "who", "priority", "tag")
 
 #: The status that stands for tickets of every status.
@@ -63,7 +63,7 @@ class TicketList:
 
 @pages.get(
     "/tickets",
-    access="see",
+    access="customers:read",
     nav=Nav(
         "Tickets",
         icon="ticket",
@@ -76,7 +76,7 @@ async def inbox(page: PageContext, tickets: TicketList) -> Render:
     return Render("inbox.html", await tickets.listed(page))
 
 
-@pages.get("/tickets/list", access="see")
+@pages.get("/tickets/list", access="customers:read")
 async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Render:
     """The list alone, as the open page asks for it; nothing while nothing has changed."""
     seen = page.query.get("seen", "")
@@ -85,7 +85,7 @@ async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) 
     return Render("list.html", {**await tickets.listed(page), "is_update": bool(seen)})
 
 
-@pages.card(access="see", order=20)
+@pages.card(access="customers:read", order=20)
 async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
     me = await who_reads(page, members)
     member_id = None if me is None else me.member_id
@@ -95,12 +95,12 @@ async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
 
 def customer_name(page: PageContext, ticket: Ticket) -> str:
     """What a customer is called, also one who gave no name."""
-    return ticket.customer_name or ticket.customer_email or page._("Somebody without a name")
+    return ticket.customer_name or ticket.customer_email or page._("Unnamed customer")
 
 
 def _asked(filters: dict[str, str], member_id: str | None) -> dict[str, str | None]:
     status = filters["status"] or "open"
-    # Who is no member yet has no tickets; no id is empty.
+    # An account without a member has no tickets; no id is empty.
     who = (member_id or "nobody") if filters["who"] == "me" else filters["who"]
     return {
         "status": None if status == ANY else status,

@@ -10,7 +10,7 @@ from msgsvc_helpdesk.stats import stats_of
 DAYS = (30, 7, 90)
 
 
-@pages.get("/tickets/figures", access="see")
+@pages.get("/tickets/figures", access="customers:read")
 async def figures(page: PageContext, clock: Clock) -> Render:
     asked = page.query.get("days", "")
     days = next((each for each in DAYS if str(each) == asked), DAYS[0])

@@ -22,7 +22,7 @@ OTHERS = 5
 MOST_CANNED = 100
 
 
-@pages.get("/tickets/{ticket_id}", access="see")
+@pages.get("/tickets/{ticket_id}", access="customers:read")
 async def ticket(
     page: PageContext,
     settings: Settings,
@@ -33,7 +33,7 @@ async def ticket(
     conversations: Conversations,
 ) -> Render:
     """A ticket, with the list beside it where there is room."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
     values = {
         **await listing.listed(page, found.ticket_id),
@@ -42,16 +42,16 @@ async def ticket(
         "talk": await conversations.page(page, found, before),
         "subscriber": await _subscriber(page, found, subscribers),
         "others": await _others(page, found, tickets),
-        "canned": await _canned(page, answers) if page.may("answer") else [],
+        "canned": await _canned(page, answers) if page.may("customers:write") else [],
         "draft": await _drafted(page, found, tickets, answers, settings.default_lang),
     }
     return Render("ticket.html", values)
 
 
-@pages.get("/tickets/{ticket_id}/conversation", access="see")
+@pages.get("/tickets/{ticket_id}/conversation", access="customers:read")
 async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
     """What was said, as the open page asks for it; nothing while nothing has changed."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     said = await conversations.page(page, found)
     if page.query.get("seen") == said.marker:
         return Render("unchanged.html", status=204)
@@ -59,19 +59,19 @@ async def talk(page: PageContext, tickets: Tickets, conversations: Conversations
     return Render("talk.html", values)
 
 
-@pages.get("/tickets/{ticket_id}/canned", access="answer")
+@pages.get("/tickets/{ticket_id}/canned", access="customers:write")
 async def canned_text(
     page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
 ) -> Render:
     """A canned answer, for the script to put into what is being written."""
-    found = await tickets.find(page.tx, page.project_id, page.params["ticket_id"])
+    found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     draft = await _drafted(page, found, tickets, answers, settings.default_lang)
     return Render("canned_text.html", {"draft": draft})
 
 
 async def _subscriber(page: PageContext, ticket: Ticket, subscribers: Subscribers) -> Any:
     key = (page.project_id, ticket.subscriber_id or "")
-    return (await subscribers.find_many(page.tx, [key])).get(key)
+    return (await subscribers.get_many(page.tx, [key])).get(key)
 
 
 async def _others(page: PageContext, ticket: Ticket, tickets: Tickets) -> list[Ticket]:
@@ -95,15 +95,15 @@ async def _drafted(
     answers: CannedAnswers,
     default_lang: str,
 ) -> dict[str, str]:
-    """The canned answer that the address names: text and format, to be sent or changed.
+    """The canned answer of the URL: text and format, to be sent or edited.
 
-    Holes that only its writer can fill stay as they are written, for whoever answers.
+    Placeholders that only the agent can fill stay as they are.
     """
     key = page.query.get("canned", "")
     if not key:
         return {"text": "", "format": "plain"}
     try:
-        answer = answers.shown(await answers.find(page.tx, page.project_id, key))
+        answer = answers.shown(await answers.get(page.tx, page.project_id, key))
     except NotFound:
         return {"text": "", "format": "plain"}
     lang = await tickets.lang_of(page.tx, page.project_id, ticket.ticket_id)

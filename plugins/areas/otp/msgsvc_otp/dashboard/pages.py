@@ -17,7 +17,9 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
 
 
 @pages.get(
-    "/codes", access="look", nav=Nav("One-time codes", icon="key", group="sign_in", order=20)
+    "/codes",
+    access="project:read",
+    nav=Nav("One-time codes", icon="key", group="sign_in", order=20),
 )
 async def codes(
     page: PageContext,
@@ -29,7 +31,7 @@ async def codes(
     query = validate(PageQuery, {"limit": 50, "cursor": page.query.get("cursor")})
     found = await one_time_codes.page(page.tx, page.project_id, query)
     shown, following = query.cut(found, lambda code: code.otp_id)
-    people = await subscribers.find_many(
+    people = await subscribers.get_many(
         page.tx, [(page.project_id, each.subscriber_id) for each in shown if each.subscriber_id]
     )
     now_ms = clock.now_ms()
@@ -48,25 +50,25 @@ async def codes(
     return Render("codes.html", values)
 
 
-@pages.post("/codes", access="manage", again=codes)
+@pages.post("/codes", access="project:write", form_page=codes)
 async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     who = page.form.text("who").strip()
     names = "subscriber_id" if who.startswith("sub_") else "external_id"
     asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
     code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
-    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is on its way."))
+    return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is being sent."))
 
 
-@pages.get("/codes/{otp_id}", access="look")
+@pages.get("/codes/{otp_id}", access="project:read")
 async def code(
     page: PageContext, clock: Clock, subscribers: Subscribers, one_time_codes: OneTimeCodes
 ) -> Render:
-    found = await one_time_codes.find(page.tx, page.project_id, page.params["otp_id"])
+    found = await one_time_codes.get(page.tx, page.project_id, page.params["otp_id"])
     now_ms = clock.now_ms()
     person = None
     if found.subscriber_id is not None:
-        person = await subscribers.find(page.tx, page.project_id, found.subscriber_id)
+        person = await subscribers.get(page.tx, page.project_id, found.subscriber_id)
     values = {
         "code": found,
         "status": found.status(now_ms),
@@ -78,7 +80,7 @@ async def code(
     return Render("state.html" if page.fragment == "state" else "code.html", values)
 
 
-@pages.post("/codes/{otp_id}/verify", access="manage", again=code)
+@pages.post("/codes/{otp_id}/verify", access="project:write", form_page=code)
 async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
     otp_id = page.params["otp_id"]
     body = validate(VerifyOtpBody, {"otp_id": otp_id, "code": page.form.text("code")})
@@ -86,4 +88,7 @@ async def verify_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redire
     if isinstance(verdict, ApiError):
         # The wrong guess is counted all the same.
         raise verdict
-    return Redirect(page.url(f"/codes/{otp_id}"), page._("Right: the code is used up."))
+    return Redirect(
+        page.url(f"/codes/{otp_id}"),
+        page._("Correct. The code is used and can't be verified again."),
+    )

@@ -1,4 +1,4 @@
-"""Where a code stands, in words."""
+"""Labels of code statuses."""
 
 from msgsvc_core.kernel.i18n import Translate
 
@@ -16,10 +16,10 @@ TONES = {
 def statuses(_: Translate) -> dict[str, str]:
     """The word for each state."""
     return {
-        "pending": _("On its way"),
+        "pending": _("Sending"),
         "sent": _("Sent"),
         "verified": _("Verified"),
-        "expired": _("Ran out"),
-        "max_attempts_reached": _("Guessed wrong too often"),
-        "superseded": _("Another was sent"),
+        "expired": _("Expired"),
+        "max_attempts_reached": _("Too many wrong attempts"),
+        "superseded": _("Replaced"),
     }

@@ -1,4 +1,4 @@
-"""How a message is scheduled: what, to whom, when and how often; and how that is changed."""
+"""Pages for scheduling a message, and for changing it."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, fo
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
-from msgsvc_scheduling.dashboard.waiting import RUNS, find
+from msgsvc_scheduling.dashboard.waiting import RUNS, get
 from msgsvc_scheduling.dashboard.words import in_words
 from msgsvc_scheduling.models import MessageChanges, Record, ScheduledBody, UpdateScheduledBody
 from msgsvc_scheduling.recurrence import Rule
@@ -18,11 +18,11 @@ from msgsvc_scheduling.service import Scheduling
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    pages.get("/schedules/new", access="manage")(compose)
-    pages.get("/schedules/runs", access="manage")(runs)
-    pages.post("/schedules", access="manage", again=compose)(create)
-    pages.get("/schedules/{record_id}/edit", access="manage")(edit)
-    pages.post("/schedules/{record_id}/edit", access="manage", again=edit)(change)
+    pages.get("/schedules/new", access="project:write")(compose)
+    pages.get("/schedules/runs", access="project:write")(runs)
+    pages.post("/schedules", access="project:write", form_page=compose)(create)
+    pages.get("/schedules/{record_id}/edit", access="project:write")(edit)
+    pages.post("/schedules/{record_id}/edit", access="project:write", form_page=edit)(change)
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:
@@ -37,7 +37,7 @@ async def compose(page: PageContext, choices: MessageChoices) -> Render:
 
 async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Render:
     """The form as it was filled in, or as it was typed."""
-    record = await find(page, scheduling)
+    record = await get(page, scheduling)
     given = page.form
     if not given.values:
         written = form_of(record.message).values
@@ -56,7 +56,7 @@ async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Rende
     except ApiError as error:
         if error.status >= 500:
             raise
-        problem = error.message
+        problem = error
     return Render("runs.html", {"words": words, "times": times, "zone": timezone, "why": problem})
 
 
@@ -70,11 +70,11 @@ async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
         wanted_once = validate(ScheduledBody, body | _time(form), languages=page.languages)
         record = await scheduling.create(page.tx, page.project_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is scheduled."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("Scheduled."))
 
 
 async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
-    record, form = await find(page, scheduling), page.form
+    record, form = await get(page, scheduling), page.form
     before = PostedForm(_time_values(record))
     body = _changes(message_of(form))
     if record.rule is not None:
@@ -87,7 +87,7 @@ async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
         wanted_once = validate(UpdateScheduledBody, body, languages=page.languages)
         await scheduling.update(page.tx, page.project_id, record.record_id, wanted_once)
     page.note(schedule=record.record_id)
-    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("It is changed."))
+    return Redirect(page.url(f"/schedules/{record.record_id}"), notice=page._("Saved."))
 
 
 async def _form(
@@ -117,7 +117,7 @@ def _receiver(form: PostedForm) -> dict[str, Any]:
 
 
 def _changes(message: dict[str, Any]) -> dict[str, Any]:
-    """All of the message anew but `metadata`, which the form does not have."""
+    """Replaces all of the message but `metadata`, which the form does not have."""
     return {name: message.get(name) for name in MessageChanges.model_fields if name != "metadata"}
 
 
@@ -143,7 +143,7 @@ def _times(form: PostedForm, *, full: bool = False) -> dict[str, Any]:
 
 
 def _differing(times: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """An interval that stays is not counted anew."""
+    """An unchanged interval keeps its start."""
     return {name: value for name, value in times.items() if before.get(name, ...) != value}
 
 

@@ -1,4 +1,4 @@
-"""What waits for its time, and what became of what has waited."""
+"""Pages of scheduled and recurring messages: list and details."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ RUNS = 5
 
 def declare(pages: Pages) -> None:
     """Adds these pages."""
-    nav = Nav("Schedules", icon="clock", group="sending", order=20)
-    pages.get("/schedules", access="look", nav=nav)(listed)
-    pages.get("/schedules/{record_id}", access="look")(schedule)
-    pages.post("/schedules/{record_id}/pause", access="manage", again=schedule)(pause)
-    pages.post("/schedules/{record_id}/resume", access="manage", again=schedule)(resume)
-    pages.post("/schedules/{record_id}/cancel", access="manage", again=schedule)(cancel)
+    nav = Nav("Scheduled messages", icon="clock", group="sending", order=20)
+    pages.get("/schedules", access="project:read", nav=nav)(listed)
+    pages.get("/schedules/{record_id}", access="project:read")(schedule)
+    pages.post("/schedules/{record_id}/pause", access="project:write", form_page=schedule)(pause)
+    pages.post("/schedules/{record_id}/resume", access="project:write", form_page=schedule)(resume)
+    pages.post("/schedules/{record_id}/cancel", access="project:write", form_page=schedule)(cancel)
 
 
 def kind_of(record_id: str) -> Kind:
@@ -31,10 +31,10 @@ def kind_of(record_id: str) -> Kind:
     return "recurring" if record_id.startswith("rec_") else "scheduled"
 
 
-async def find(page: PageContext, scheduling: Scheduling) -> Record:
+async def get(page: PageContext, scheduling: Scheduling) -> Record:
     """The record that the address names. Raises `NotFound`."""
     record_id = page.params["record_id"]
-    return await scheduling.find(page.tx, page.project_id, record_id, kind_of(record_id))
+    return await scheduling.get(page.tx, page.project_id, record_id, kind_of(record_id))
 
 
 async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Render:
@@ -45,7 +45,7 @@ async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscri
         validate(RecurringQuery, asked) if kind == "recurring" else validate(ScheduledQuery, asked)
     )
     found = await scheduling.page(
-        page.tx, page.project_id, kind, query.status, query.after, query.most
+        page.tx, page.project_id, kind, query.status, query.after, query.fetch_limit
     )
     records, following = query.cut(found, lambda record: record.record_id)
     names = await _names(page, subscribers, records)
@@ -69,7 +69,7 @@ async def schedule(
     subscribers: Subscribers,
 ) -> Render:
     """One: its message, its times, and how it went."""
-    record = await find(page, scheduling)
+    record = await get(page, scheduling)
     deliveries = await mailings.progress(page.tx, page.project_id, [record.job_id])
     now_ms = clock.now_ms()
     runs = [] if record.rule is None or record.due_at_ms is None else [record.due_at_ms]
@@ -89,20 +89,20 @@ async def schedule(
 async def pause(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.pause(page.tx, page.project_id, record_id)
-    return _moved(page, page._("It is paused."))
+    return _moved(page, page._("Paused."))
 
 
 async def resume(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     await scheduling.resume(page.tx, page.project_id, record_id)
-    return _moved(page, page._("It goes on."))
+    return _moved(page, page._("Resumed."))
 
 
 async def cancel(page: PageContext, scheduling: Scheduling) -> Redirect:
     record_id = page.params["record_id"]
     kind = kind_of(record_id)
     await scheduling.cancel(page.tx, page.project_id, record_id, kind)
-    return _moved(page, page._("It is never sent any more."))
+    return _moved(page, page._("Deleted. No more messages are sent."))
 
 
 def _moved(page: PageContext, notice: str) -> Redirect:
@@ -114,9 +114,9 @@ def _moved(page: PageContext, notice: str) -> Redirect:
 async def _names(
     page: PageContext, subscribers: Subscribers, records: list[Record]
 ) -> dict[str, str]:
-    """What people are called, by id; who has been erased is not there."""
+    """Subscribers' names by id, without erased ones."""
     keys = [(page.project_id, each.subscriber_id) for each in records if each.subscriber_id]
-    found = await subscribers.find_many(page.tx, keys)
+    found = await subscribers.get_many(page.tx, keys)
     return {
         person.subscriber_id: person.first_name or person.username or person.subscriber_id
         for person in found.values()

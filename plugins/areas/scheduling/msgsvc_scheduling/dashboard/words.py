@@ -1,4 +1,4 @@
-"""How often something comes, in words."""
+"""Recurrence rules in words."""
 
 import re
 
@@ -20,7 +20,7 @@ def in_words(rule: Rule, _: Translate) -> str:
     if rule.days is not None:
         return _.ngettext("Every {count} day", "Every {count} days", rule.days)
     assert rule.cron is not None, "a rule has one way of coming again"
-    return _cron(rule.cron, _) or _("By cron: {cron}", cron=rule.cron)
+    return _cron(rule.cron, _) or _("Cron: {cron}", cron=rule.cron)
 
 
 def _cron(cron: str, _: Translate) -> str | None:
@@ -63,7 +63,7 @@ def _days(day: str, weekday: str, _: Translate) -> str | None:
         if chosen == {1, 2, 3, 4, 5}:
             return _("Monday to Friday")
         names = _weekday_names(_)
-        # The week begins on Monday for most who read this.
+        # Weeks start on Monday for most readers.
         return ", ".join(names[each] for each in sorted(chosen, key=lambda each: each or 7))
     if weekday == "*" and _NUMBERS.fullmatch(day):
         return _("On day {days} of each month", days=day.replace(",", ", "))

@@ -27,22 +27,26 @@ pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 
 
 @pages.get(
-    "/webhooks", access="look", nav=Nav("Webhooks", icon="webhook", group="developers", order=20)
+    "/webhooks",
+    access="project:read",
+    nav=Nav("Webhooks", icon="webhook", group="developers", order=20),
 )
 async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
-    found = await all_webhooks.page(page.tx, page.project_id, None, PageQuery(limit=100).most)
+    found = await all_webhooks.page(
+        page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
+    )
     return Render(
         "webhooks.html",
         {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
     )
 
 
-@pages.get("/webhooks/new", access="manage")
+@pages.get("/webhooks/new", access="project:write")
 async def new_webhook(page: PageContext, events: Events) -> Render:
     return Render("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
 
 
-@pages.post("/webhooks/new", access="manage", again=new_webhook)
+@pages.post("/webhooks/new", access="project:write", form_page=new_webhook)
 async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
     body = validate(CreateWebhookBody, _typed(page))
     webhook, secret = await all_webhooks.create(page.tx, page.project_id, body)
@@ -50,10 +54,10 @@ async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
     return Render("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
 
 
-@pages.get("/webhooks/{webhook_id}", access="look")
+@pages.get("/webhooks/{webhook_id}", access="project:read")
 async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
-    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
     logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
     shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
@@ -76,67 +80,67 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
     )
 
 
-@pages.get("/webhooks/{webhook_id}/edit", access="manage")
+@pages.get("/webhooks/{webhook_id}/edit", access="project:write")
 async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
-    found = await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
+    found = await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
     chosen = _chosen(page, found)
     return Render("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
 
 
-@pages.post("/webhooks/{webhook_id}/edit", access="manage", again=edit_webhook)
+@pages.post("/webhooks/{webhook_id}/edit", access="project:write", form_page=edit_webhook)
 async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     body = validate(UpdateWebhookBody, _typed(page))
     return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
-@pages.post("/webhooks/{webhook_id}/status", access="manage")
+@pages.post("/webhooks/{webhook_id}/status", access="project:write")
 async def set_webhook_status(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     # What is not there is missing, whatever was asked of it.
-    await all_webhooks.find(page.tx, page.project_id, page.params["webhook_id"])
+    await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
     body = validate(UpdateWebhookBody, {"status": page.form.text("status")})
     on = body.status == "active"
     return await _changed(
-        page, all_webhooks, body, page._("Switched on.") if on else page._("Switched off.")
+        page, all_webhooks, body, page._("Enabled.") if on else page._("Disabled.")
     )
 
 
-@pages.post("/webhooks/{webhook_id}/test", access="manage")
+@pages.post("/webhooks/{webhook_id}/test", access="project:write")
 async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     webhook_id = page.params["webhook_id"]
     delivery = await all_webhooks.send_test(page.tx, page.project_id, webhook_id)
     return Redirect(page.url(f"/webhooks/deliveries/{delivery.delivery_id}"))
 
 
-@pages.post("/webhooks/{webhook_id}/secret", access="manage")
+@pages.post("/webhooks/{webhook_id}/secret", access="project:write")
 async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Render:
     webhook_id = page.params["webhook_id"]
     secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
-    found = await all_webhooks.find(page.tx, page.project_id, webhook_id)
+    found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     return Render("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
 
 
-@pages.post("/webhooks/{webhook_id}/replay", access="manage")
+@pages.post("/webhooks/{webhook_id}/replay", access="project:write")
 async def replay_webhook(page: PageContext, clock: Clock, replays: Replays) -> Redirect:
     webhook_id = page.params["webhook_id"]
     back_ms = dict(REPLAYS).get(page.form.text("hours"), REPLAYS[0][1])
     since_ms = clock.now_ms() - back_ms
     body = validate(ReplayBody, {"since": to_rfc3339(since_ms)})
-    answer = await replays.begin(page.tx, page.project_id, webhook_id, body)
+    answer = await replays.start(page.tx, page.project_id, webhook_id, body)
     notice = page._.ngettext(
-        "{count} event is looked at; what did not arrive is delivered again.",
-        "{count} events are looked at; what did not arrive is delivered again.",
+        "Replaying: {count} event is checked, and delivered again if it did not arrive.",
+        "Replaying: {count} events are checked, and delivered again if they did not arrive.",
         answer.events,
     )
     return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
-@pages.post("/webhooks/{webhook_id}/delete", access="manage")
+@pages.post("/webhooks/{webhook_id}/delete", access="project:write")
 async def delete_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     await all_webhooks.delete(page.tx, page.project_id, page.params["webhook_id"])
     return Redirect(page.url("/webhooks"), page._("Deleted."))
 
 
-@pages.get("/webhooks/deliveries/{delivery_id}", access="look")
+@pages.get("/webhooks/deliveries/{delivery_id}", access="project:read")
 async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     delivery_id = page.params["delivery_id"]
     delivery, tries = await all_webhooks.delivery(page.tx, page.project_id, delivery_id)
@@ -150,11 +154,15 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 
 
-@pages.post("/webhooks/deliveries/{delivery_id}/redeliver", access="manage", again=webhook_delivery)
+@pages.post(
+    "/webhooks/deliveries/{delivery_id}/redeliver",
+    access="project:write",
+    form_page=webhook_delivery,
+)
 async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
     await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
-    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("It is sent again."))
+    return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("Redelivering."))
 
 
 async def _changed(

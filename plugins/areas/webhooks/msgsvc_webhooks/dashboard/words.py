@@ -1,4 +1,4 @@
-"""What became of a delivery, in words."""
+"""Labels of delivery statuses."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancel
 def statuses(_: Translate) -> dict[str, str]:
     """The word for each state of a delivery."""
     return {
-        "pending": _("On its way"),
+        "pending": _("Pending"),
         "delivered": _("Delivered"),
         "failed": _("Failed"),
         "cancelled": _("Cancelled"),
@@ -28,5 +28,5 @@ def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt])
     if last.status_code is not None:
         said = _("The receiver answered {status}", status=last.status_code)
     else:
-        said = last.error or _("No answer")
+        said = last.error or _("No response")
     return f"{said}, {tries}"

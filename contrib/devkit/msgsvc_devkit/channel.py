@@ -1,0 +1,128 @@
+"""A messenger that remembers what it was told, and fails when asked to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from msgsvc_core.channels import (
+    BotProfile,
+    Capabilities,
+    Channel,
+    ChannelHealth,
+    ChannelIdentity,
+    ChannelKind,
+    DeliveryError,
+    OutgoingMessage,
+    Reason,
+)
+from msgsvc_core.config.settings import Section
+from msgsvc_core.plugins.hookspecs import hookimpl
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message as the platform got it."""
+
+    chat_id: str
+    message_ref: str
+    message: OutgoingMessage
+
+
+class SendOnlyChannel(Channel):
+    """For tests that only send; a call of anything else would be a mistake of theirs, and shows."""
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        raise NotImplementedError
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        raise NotImplementedError
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        raise NotImplementedError
+
+    def deep_link(self, payload: str) -> str:
+        return f"https://{self.name}.example/bot?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        return ChannelHealth(True, "send only", BotProfile(self.name))
+
+
+class RecordingChannel(Channel):
+    """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send, and
+    `refusals` by edits, deletions and fetches. `contents` are the files that people sent, by `file_ref`.
+
+    With `capabilities.repeatable` a message is shown once for each key, and a failure that is in doubt is
+    raised after the message was shown. `keys` are those of all calls of `send`.
+    """
+
+    capabilities = Capabilities(receives_files=True)
+
+    def __init__(self, identity: ChannelIdentity) -> None:
+        super().__init__(identity)
+        self.sent: list[Sent] = []
+        self.edited: list[Sent] = []
+        self.deleted: list[tuple[str, str]] = []
+        self.answered: list[tuple[str, str | None]] = []
+        self.keys: list[str] = []
+        self.failures: list[DeliveryError] = []
+        self.refusals: list[DeliveryError] = []
+        self.contents: dict[str, bytes] = {}
+
+    async def send(self, chat_id: str, message: OutgoingMessage) -> str:
+        self.keys.append(message.key)
+        failure = self.failures.pop(0) if self.failures else None
+        is_lost = isinstance(failure, DeliveryError) and failure.in_doubt
+        if failure is not None and not (is_lost and self.capabilities.repeatable):
+            raise failure
+        ref = f"m-{message.key}" if self.capabilities.repeatable else f"m{len(self.sent) + 1}"
+        if all(sent.message_ref != ref for sent in self.sent):
+            self.sent.append(Sent(chat_id, ref, message))
+        if failure is not None:
+            raise failure
+        return ref
+
+    async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
+        self._refuse()
+        self.edited.append(Sent(chat_id, message_ref, message))
+
+    async def delete(self, chat_id: str, message_ref: str) -> None:
+        self._refuse()
+        self.deleted.append((chat_id, message_ref))
+
+    async def answer_button(self, button_ref: str, text: str | None = None) -> None:
+        self.answered.append((button_ref, text))
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        self._refuse()
+        content = self.contents.get(file_ref)
+        if content is None:
+            raise DeliveryError(Reason.INVALID_MESSAGE, "there is no such file")
+        if len(content) > max_bytes:
+            raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
+        into.write(content)
+
+    def deep_link(self, payload: str) -> str:
+        return f"https://{self.name}.example/bot?start={payload}"
+
+    async def check(self) -> ChannelHealth:
+        return ChannelHealth(True, "recording", BotProfile(self.name))
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts sent, in order."""
+        return [sent.message.text for sent in self.sent]
+
+
+class RecordingPlugin:
+    """Brings the kind of messenger `recording`."""
+
+    @hookimpl
+    def register_channel_kinds(self) -> Sequence[ChannelKind]:
+        def create(_context: Any, identity: ChannelIdentity, _settings: Section) -> Channel:
+            return RecordingChannel(identity)
+
+        return [ChannelKind("recording", Section, create)]

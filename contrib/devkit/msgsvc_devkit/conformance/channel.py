@@ -1,0 +1,40 @@
+"""`ChannelContract`: every line of `msgsvc_core.channels.Channel`, as checks that a plugin inherits.
+
+    from msgsvc_devkit import ChannelContract, Messenger
+    from msgsvc_matrix import plugin
+
+    class TestMatrix(ChannelContract):
+        plugin = plugin
+        kind = "matrix"
+
+        @pytest.fixture
+        async def messenger(self) -> AsyncIterator[Messenger]:
+            async with FakeMatrix() as platform:
+                yield MatrixMessenger(platform)
+
+Run pytest with `asyncio_mode = "auto"`. What `Capabilities` and `receiving` exclude is skipped, with
+that as the reason.
+"""
+
+from msgsvc_devkit.conformance.buttons import Buttons
+from msgsvc_devkit.conformance.commands import Commands
+from msgsvc_devkit.conformance.doubt import Doubt
+from msgsvc_devkit.conformance.editing import Changing
+from msgsvc_devkit.conformance.failures import Failures
+from msgsvc_devkit.conformance.files import Files
+from msgsvc_devkit.conformance.life import Life
+from msgsvc_devkit.conformance.mini_apps import MiniApps
+from msgsvc_devkit.conformance.polling import Polling
+from msgsvc_devkit.conformance.receiving import Receiving
+from msgsvc_devkit.conformance.sending import Sending
+from msgsvc_devkit.conformance.webhooks import Webhooks
+
+
+class ReceivingContract(Receiving, Files, Polling, Webhooks):
+    """The part on updates alone: for a second class of a channel that polls or is called."""
+
+
+class ChannelContract(
+    Sending, Buttons, Changing, Failures, Doubt, MiniApps, Commands, Life, ReceivingContract
+):
+    """The whole contract. Set `plugin` and `kind`, and give the fixture `messenger`."""

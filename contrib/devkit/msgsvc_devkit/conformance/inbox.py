@@ -1,0 +1,103 @@
+"""The bot's updates for the kit's checks, however they come."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+
+from msgsvc_core.channels import Channel, Update, WebhookCall
+from msgsvc_devkit.conformance.door import Door
+from msgsvc_devkit.conformance.messenger import Messenger
+
+#: What the kit gives `set_webhook`: as long and of the same characters as the core's.
+SECRET = "5ec2e7" * 10 + "abcd"
+
+#: Seconds within which a fake platform on this machine has done anything.
+PATIENCE_S = 30.0
+
+T = TypeVar("T")
+U = TypeVar("U", bound=Update)
+
+
+class Inbox:
+    """Takes updates as the core does: acknowledges what it has by asking for more."""
+
+    def __init__(self, channel: Channel, messenger: Messenger, door: Door) -> None:
+        self._channel = channel
+        self._messenger = messenger
+        self._door = door
+        self._cursor: str | None = None
+        self._waiting: list[Update] = []
+
+    @property
+    def webhook_url(self) -> str:
+        """Where the platform may call us."""
+        return self._door.webhook_url
+
+    async def open(self) -> None:
+        """Has the platform call us, where the channel receives so."""
+        if self._channel.receiving == "webhook":
+            await self._channel.set_webhook(self._door.webhook_url, SECRET)
+
+    async def expect(self, kind: type[U]) -> U:
+        """The next update of that type; others before it are passed over."""
+        __tracebackhide__ = True
+        passed: list[Update] = []
+        deadline = asyncio.timeout(PATIENCE_S)
+        failed: Exception | None = None
+        try:
+            async with deadline:
+                while True:
+                    for update in await self._take():
+                        if isinstance(update, kind):
+                            return update
+                        passed.append(update)
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+            failed = error
+        if not deadline.expired():
+            pytest.fail(
+                f"receiving updates raised {failed!r}. What can't be read is logged and skipped, and"
+                " the next update taken"
+            )
+        pytest.fail(
+            f"no {kind.__name__} came within {PATIENCE_S:.0f} s; instead: {passed or 'nothing'}."
+            " Turn the platform's update into one of msgsvc_core.channels.updates"
+        )
+
+    async def webhook_call(self) -> WebhookCall:
+        """The platform's next call by webhook, with the secrets that the core would give along."""
+        call = await within(self._door.calls.get(), "the platform did not call the webhook")
+        return replace(call, secrets=(SECRET,))
+
+    async def _take(self) -> Sequence[Update]:
+        """One update, or none yet."""
+        if not self._waiting:
+            self._waiting = list(await self._more())
+        return [self._waiting.pop(0)] if self._waiting else []
+
+    async def _more(self) -> Sequence[Update]:
+        if self._channel.receiving == "webhook":
+            return self._channel.parse_update(await self.webhook_call())
+        if self._channel.receiving == "poll":
+            polled = await self._channel.poll_updates(self._cursor)
+            self._cursor = polled.cursor
+            return polled.updates
+        told = await self._messenger.told()
+        await asyncio.sleep(0 if told else 0.01)  # polled: a fake without a queue can't be awaited
+        return told
+
+
+async def within(call: Awaitable[T], otherwise: str) -> T:
+    """What `call` gives. Fails the check with `otherwise` if that takes longer than any fake needs."""
+    __tracebackhide__ = True
+    deadline = asyncio.timeout(PATIENCE_S)
+    try:
+        async with deadline:
+            return await call
+    except TimeoutError:
+        if not deadline.expired():
+            # The call's own: for the caller to judge.
+            raise
+    pytest.fail(f"{otherwise} within {PATIENCE_S:.0f} s")

@@ -1,0 +1,71 @@
+"""Calls of a channel as the kit judges them: each failure says what to do."""
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import pytest
+
+from msgsvc_core.channels import DeliveryError, Reason
+from msgsvc_devkit.conformance.inbox import within
+
+T = TypeVar("T")
+
+#: What to do about a call that failed for no reason that the check gave.
+SHOULD_SUCCEED = (
+    "It has to succeed here: send what the platform takes, or leave out of `capabilities` what it does"
+    " not"
+)
+
+
+async def done(call: Awaitable[T], doing: str, advice: str = "") -> T:
+    """What a call gives that has to succeed; `doing` names it, `advice` says what to do if it fails."""
+    __tracebackhide__ = True
+    try:
+        return await within(call, f"{doing} did not end")
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        failed = error
+    pytest.fail(f"{doing} raised {failed!r}. {advice or SHOULD_SUCCEED}")
+
+
+async def refusal(call: Awaitable[object], doing: str) -> DeliveryError:
+    """The `DeliveryError` of a call that has to fail."""
+    __tracebackhide__ = True
+    other: Exception | None = None
+    try:
+        await within(call, f"{doing} did not end")
+    except DeliveryError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        other = error
+    if other is not None:
+        pytest.fail(
+            f"{doing} raised {other!r}. Turn every failure of a call into a DeliveryError with one of"
+            " the seven reasons: the core knows no other"
+        )
+    pytest.fail(
+        f"{doing} returned as if it had succeeded, though the platform did not do it. Look at the"
+        " answer's status and body, and raise DeliveryError"
+    )
+
+
+async def refused_or_done(call: Awaitable[object], doing: str) -> DeliveryError | None:
+    """The `DeliveryError` of a call that may fail or succeed; None where it succeeded."""
+    __tracebackhide__ = True
+    try:
+        await within(call, f"{doing} did not end")
+    except DeliveryError as error:
+        judge(error, Reason.PLATFORM_UNAVAILABLE, doing)
+        return error
+    except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+        pytest.fail(f"{doing} raised {error!r}. Turn every failure of a call into a DeliveryError")
+    return None
+
+
+def judge(error: DeliveryError, reason: Reason, what: str) -> None:
+    """Fails unless the error has that reason; `what` says what had happened."""
+    __tracebackhide__ = True
+    assert error.reason is reason, (
+        f"{what} gave {error.reason.value!r} ({error.text!r}). Map what the platform answers then to"
+        f" Reason.{reason.name}: the reason decides whether the core tries again, and whether the"
+        " person is unsubscribed"
+    )

@@ -1,0 +1,182 @@
+"""Fresh databases for tests: migrated once for each set of plugins, then copied."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from msgsvc_core.db import MigrationSource, migrate
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_devkit.rows import empty_tables, keep_rows, restore_rows
+
+POSTGRES_URL_VARIABLE = "MSGSVC_TEST_POSTGRES_URL"
+DEFAULT_POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
+
+
+def postgres_url() -> str:
+    """The server under which test databases are made."""
+    return os.environ.get(POSTGRES_URL_VARIABLE) or DEFAULT_POSTGRES_URL
+
+
+class SQLiteDatabases:
+    """Files in a folder."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._templates: dict[tuple[str, ...], Path] = {}
+
+    async def fresh(self, sources: Sequence[MigrationSource]) -> str:
+        """The URL of a new, migrated database."""
+        key = tuple(source.owner for source in sources)
+        if key not in self._templates:
+            path = self._new_path()
+            await migrate(f"sqlite:///{path}", sources)
+            self._templates[key] = path
+        copy = self._new_path()
+        shutil.copyfile(self._templates[key], copy)
+        return f"sqlite:///{copy}"
+
+    async def empty(self) -> str:
+        """The URL of a new database without any table."""
+        return f"sqlite:///{self._new_path()}"
+
+    async def give_back(self, url: str) -> None:
+        """Nothing to do: a copy costs less than cleaning."""
+
+    async def keep(self, url: str) -> None:
+        """Keeps what is in a database that nobody has open, for `restored`."""
+        shutil.copyfile(_path(url), _kept(url))
+
+    async def restored(self, url: str) -> str:
+        """The URL of a database with what was kept of that one. One test at a time has it."""
+        copy = self._new_path()
+        shutil.copyfile(_kept(url), copy)
+        return f"sqlite:///{copy}"
+
+    async def drop_all(self) -> None:
+        """Nothing to do: the folder is the test runner's."""
+
+    def _new_path(self) -> Path:
+        return self._folder / f"{new_token()}.db"
+
+
+class PostgresDatabases:
+    """Databases on a server, emptied and used again, and dropped at the end.
+
+    Making one takes a tenth of a second, dropping one as long; emptying one takes milliseconds.
+    """
+
+    name = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._templates: dict[tuple[str, ...], str] = {}
+        self._made: list[str] = []
+        self._free: dict[tuple[str, ...], list[str]] = {}
+        self._owners: dict[str, tuple[str, ...]] = {}
+
+    async def fresh(self, sources: Sequence[MigrationSource]) -> str:
+        """The URL of a new, migrated database."""
+        key = tuple(source.owner for source in sources)
+        if key not in self._templates:
+            template = await self._create()
+            await migrate(self._url_of(template), sources)
+            self._templates[key] = template
+        if self._free.get(key):
+            return self._free[key].pop()
+        url = self._url_of(await self._create(self._templates[key]))
+        self._owners[url] = key
+        return url
+
+    async def empty(self) -> str:
+        """The URL of a database without any table."""
+        if self._free.get(()):
+            return self._free[()].pop()
+        url = self._url_of(await self._create())
+        self._owners[url] = ()
+        return url
+
+    async def give_back(self, url: str) -> None:
+        """Empties a database that `fresh` or `empty` made, for the next who asks for one like it."""
+        if url not in self._owners:
+            return
+        connection = await asyncpg.connect(url)
+        try:
+            if self._owners[url]:
+                await empty_tables(connection)
+            else:
+                await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        finally:
+            await connection.close()
+        self._free.setdefault(self._owners[url], []).append(url)
+
+    async def keep(self, url: str) -> None:
+        """As of `SQLiteDatabases`; the database is not for others any more."""
+        self._owners.pop(url, None)
+        connection = await asyncpg.connect(url)
+        try:
+            await keep_rows(connection)
+        finally:
+            await connection.close()
+
+    async def restored(self, url: str) -> str:
+        """As of `SQLiteDatabases`."""
+        connection = await asyncpg.connect(url)
+        try:
+            await empty_tables(connection)
+            await restore_rows(connection)
+        finally:
+            await connection.close()
+        return url
+
+    async def drop_all(self) -> None:
+        connection = await asyncpg.connect(self._url)
+        try:
+            for name in self._made:
+                await connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        finally:
+            await connection.close()
+        self._made.clear()
+
+    async def _create(self, template: str = "template0") -> str:
+        name = f"msgsvc_test_{new_token().lower()}"
+        connection = await asyncpg.connect(self._url)
+        try:
+            await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            # No test pulls the plug of the machine.
+            await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        finally:
+            await connection.close()
+        self._made.append(name)
+        return name
+
+    def _url_of(self, name: str) -> str:
+        return urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+
+
+def _path(url: str) -> str:
+    return url.removeprefix("sqlite:///")
+
+
+def _kept(url: str) -> str:
+    return f"{_path(url)}.kept"
+
+
+def postgres_answers(url: str) -> bool:
+    """Whether a server can be reached there."""
+
+    async def connect() -> bool:
+        with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+            connection = await asyncpg.connect(url, timeout=3)
+            await connection.close()
+            return True
+        return False
+
+    return asyncio.run(connect())

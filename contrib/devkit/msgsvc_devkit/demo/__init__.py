@@ -1,0 +1,1 @@
+"""`msgsvc demo`: everything at once, on this machine, with a tour that checks itself."""

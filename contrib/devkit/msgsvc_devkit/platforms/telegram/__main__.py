@@ -1,0 +1,102 @@
+"""`python -m msgsvc_devkit.platforms.telegram`: a Bot API on this machine, and a person at the keyboard."""
+
+import argparse
+import asyncio
+import sys
+
+from msgsvc_devkit.keyboard import run_by_hand, typed_lines
+from msgsvc_devkit.platforms.telegram.chats import ShownMessage
+from msgsvc_devkit.platforms.telegram.limits import Limits
+from msgsvc_devkit.platforms.telegram.people import Person
+from msgsvc_devkit.platforms.telegram.server import FakeTelegram
+
+DEFAULT_PORT = 8081
+DEFAULT_TOKEN = "7000000000:fake-token-for-trying-things-out"
+
+HELP = """\
+start [payload]   press Start, after a link with a payload
+open <link>       the same, with a link to the bot
+press <label>     press a button
+block, unblock    stop the bot, and let it write again
+anything else     is written to the bot
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m msgsvc_devkit.platforms.telegram", description=__doc__
+    )
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+    parser.add_argument("--token", default=DEFAULT_TOKEN)
+    parser.add_argument("--limits", action="store_true", help="keep Telegram's limits: 429 beyond")
+    parser.add_argument("--name", default="Anna", help="who you are")
+    options = parser.parse_args()
+    run_by_hand(_serve(options), parser, options.port)
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    limits = Limits() if options.limits else None
+    async with FakeTelegram(port=options.port, token=options.token, limits=limits) as telegram:
+        person = telegram.person(options.name)
+        _say("A Bot API for trying things out. In msgsvc.toml:\n")
+        _say(f'[channels.messenger_a]\nplugin = "telegram"\ntoken = "{options.token}"')
+        _say(f'base_url = "{telegram.url}"\n\n{HELP}')
+        watching = asyncio.create_task(_show(person))
+        try:
+            async for line in typed_lines():
+                await _do(person, line)
+        finally:
+            watching.cancel()
+
+
+async def _do(person: Person, line: str) -> None:
+    word, _, rest = line.partition(" ")
+    try:
+        if word == "start":
+            await person.start(rest)
+        elif word == "open":
+            await person.open(rest)
+        elif word == "press":
+            press = await person.press(rest, person.messages[-1] if person.messages else None)
+            _say(f"  ({await press.answered() or 'answered without a notice'})")
+        elif word in {"block", "unblock"}:
+            await getattr(person, word)()
+        elif line:
+            await person.write(line)
+    except (ValueError, TimeoutError) as error:
+        _say(f"  ! {error}")
+
+
+async def _show(person: Person) -> None:
+    """Prints what the bot writes and edits, as it comes."""
+    shown: dict[int, int] = {}
+    while True:
+        for message in person.messages:
+            if shown.get(message.message_id) != message.edits:
+                shown[message.message_id] = message.edits
+                _say(_picture(message))
+        await person.chat.change()
+
+
+def _picture(message: ShownMessage) -> str:
+    lines = [f"  bot{' (edited)' if message.edits else ''}: {message.text}"]
+    if message.file:
+        lines.append(f"    <{message.file.kind} {message.file.filename}>")
+    lines += [
+        "    " + " ".join(f"[{b['text']}]" + _target(b.get("url")) for b in row)
+        for row in message.buttons
+    ]
+    return "\n".join(lines)
+
+
+def _target(url: str | None) -> str:
+    return f" -> {url}" if url else ""
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Chats with a bot, and the messages in them."""
+
+import asyncio
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+
+from msgsvc_devkit.platforms.telegram.calls import Refusal, bad_request
+
+
+@dataclass(slots=True)
+class ShownFile:
+    """A file in a chat. `url` is where Telegram fetched it, None if it was uploaded."""
+
+    kind: Literal["photo", "video", "document"]
+    filename: str
+    content: bytes = field(repr=False)
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that a person sent. `path` is where bots download it."""
+
+    path: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(slots=True)
+class ShownMessage:
+    """What a person sees of a message. `text` is the caption where there is a file."""
+
+    message_id: int
+    text: str
+    from_bot: bool
+    entities: list[dict[str, Any]] = field(default_factory=list)
+    buttons: list[list[dict[str, Any]]] = field(default_factory=list)
+    file: ShownFile | None = None
+    silent: bool = False
+    edits: int = 0
+    #: Telegram lets bots delete nothing older than 48 hours.
+    old: bool = False
+
+    @property
+    def labels(self) -> list[list[str]]:
+        return [[button["text"] for button in row] for row in self.buttons]
+
+    def button(self, label: str) -> dict[str, Any] | None:
+        return next((b for row in self.buttons for b in row if b["text"] == label), None)
+
+
+class Chat:
+    """A chat of a bot. Messages are numbered across all chats of the bot, as Telegram does."""
+
+    def __init__(self, chat_id: int, info: dict[str, Any], numbers: "count[int]") -> None:
+        self.chat_id = chat_id
+        #: Telegram's Chat object.
+        self.info = info
+        self.messages: dict[int, ShownMessage] = {}
+        self._numbers = numbers
+        self._changed = asyncio.Event()
+
+    def check_writable(self) -> None:
+        """Raises `Refusal` unless the bot may write here."""
+
+    def add(self, text: str, *, from_bot: bool, **looks: Any) -> ShownMessage:
+        message = ShownMessage(next(self._numbers), text, from_bot, **looks)
+        self.messages[message.message_id] = message
+        self.changed()
+        return message
+
+    def changed(self) -> None:
+        """Wakes those who wait for something in the chat."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def change(self) -> None:
+        """Returns at the next change."""
+        await self._changed.wait()
+
+
+class PrivateChat(Chat):
+    """With one person, who has to begin."""
+
+    started = False
+    blocked = False
+    deactivated = False
+
+    def check_writable(self) -> None:
+        if self.deactivated:
+            raise Refusal(403, "Forbidden: user is deactivated")
+        if self.blocked:
+            raise Refusal(403, "Forbidden: bot was blocked by the user")
+        if not self.started:
+            raise Refusal(403, "Forbidden: bot can't initiate conversation with a user")
+
+
+class Group(Chat):
+    """With many people; the bot is a member until it is kicked out."""
+
+    kicked = False
+    migrated_to: int | None = None
+
+    def check_writable(self) -> None:
+        if self.migrated_to is not None:
+            refusal = bad_request("group chat was upgraded to a supergroup chat")
+            refusal.parameters["migrate_to_chat_id"] = self.migrated_to
+            raise refusal
+        if self.kicked:
+            raise Refusal(403, "Forbidden: bot was kicked from the group chat")

@@ -1,0 +1,99 @@
+"""Who runs the jobs of a service under test: itself, or a worker beside it that a broker wakes."""
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.jobs.engine import Role
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.service import Service
+
+REDIS_URL_VARIABLE = "MSGSVC_TEST_REDIS_URL"
+DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+RABBITMQ_URL_VARIABLE = "MSGSVC_TEST_RABBITMQ_URL"
+DEFAULT_RABBITMQ_URL = "amqp://guest:guest@127.0.0.1:5672/%2F"
+
+RunnerName = Literal["embedded", "redis", "rabbitmq"]
+
+
+def redis_url() -> str:
+    """The Redis that tests share; they take names of their own in it."""
+    return os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
+
+
+def rabbitmq_url() -> str:
+    """The RabbitMQ that tests share."""
+    return os.environ.get(RABBITMQ_URL_VARIABLE) or DEFAULT_RABBITMQ_URL
+
+
+class TestRunner:
+    """Makes services whose jobs are run by the embedded runner, or woken by dramatiq on a broker."""
+
+    #: Not a class of tests, in spite of its name.
+    __test__ = False
+
+    def __init__(self, name: RunnerName) -> None:
+        self.name = name
+        self._namespace = f"test_{new_token().lower()}"
+
+    @property
+    def job_settings(self) -> dict[str, Any]:
+        """What `[jobs]` needs for it."""
+        if self.name == "embedded":
+            return {}
+        url = redis_url() if self.name == "redis" else rabbitmq_url()
+        return {"runner": "dramatiq", "broker_url": url, "broker_namespace": self._namespace}
+
+    def build(
+        self, settings: Settings, clock: Clock, extra_plugins: Iterable[tuple[str, Any]]
+    ) -> Service:
+        """A service that has started to work on jobs, here or beside it, when it has started."""
+        kind = ServiceWithWorker if settings.jobs.runner == "dramatiq" else Service
+        return kind(settings, clock=clock, extra_plugins=extra_plugins)
+
+    def clean_up(self) -> None:
+        """Removes from the broker what this runner's services left there."""
+        if self.name == "redis":
+            import redis  # noqa: PLC0415 - only who runs on Redis needs it
+
+            with redis.Redis.from_url(redis_url()) as client:
+                keys = list(client.scan_iter(f"{self._namespace}:*"))
+                if keys:
+                    client.delete(*keys)
+        elif self.name == "rabbitmq":
+            import pika  # noqa: PLC0415 - only who runs on RabbitMQ has it
+
+            with pika.BlockingConnection(pika.URLParameters(rabbitmq_url())) as connection:
+                for suffix in ("", ".DQ", ".XQ"):
+                    connection.channel().queue_delete(f"{self._namespace}.lanes{suffix}")
+
+
+class ServiceWithWorker(Service):
+    """A service that takes requests, and beside it, in this process, what `msgsvc worker` runs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        extra_plugins: Iterable[tuple[str, Any]] = (),
+    ) -> None:
+        plugins = list(extra_plugins)
+        super().__init__(settings, clock=clock, extra_plugins=plugins)
+        self.worker = Service(settings, clock=clock, extra_plugins=plugins)
+
+    async def start(self, role: Role = "serve") -> None:
+        await super().start(role)
+        await self.worker.start("work")
+
+    async def stop(self) -> None:
+        await self.worker.stop()
+        await super().stop()
+
+
+def in_flight(service: Service) -> int:
+    """Jobs that handlers of this process have in hand, the worker's beside `service` too."""
+    worker = service.worker if isinstance(service, ServiceWithWorker) else service
+    return worker.jobs.in_flight

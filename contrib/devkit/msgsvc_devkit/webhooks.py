@@ -1,0 +1,208 @@
+"""For those who test what they do with webhooks: a receiver on this machine, and requests as we sign them.
+
+The fixture `webhook_receiver` comes with `-p msgsvc_devkit.webhooks`. It needs no database, only
+pytest-asyncio:
+
+    async def test_a_customer_is_greeted(webhook_receiver):
+        webhook_receiver.secret = add_webhook(webhook_receiver.url)["secret"]
+        ...
+        delivery = await webhook_receiver.next("subscription.created")
+        assert delivery.data["first_name"] == "Ann"
+"""
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+import pytest_asyncio
+from aiohttp import web
+
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.security.signing import WebhookDelivery, open_webhook, sign, standard_headers
+
+#: Bytes of a request's body; those of events are far smaller.
+MOST_BYTES = 4 * 1024 * 1024
+
+
+def signed_webhook(
+    event: str,
+    data: Mapping[str, Any],
+    secret: str,
+    *,
+    delivery_id: str | None = None,
+    timestamp: int | None = None,
+    prefix: str = "X-Service",
+) -> tuple[dict[str, str], bytes]:
+    """Headers and body of a webhook request as the service sends it: POST them to your own endpoint.
+
+    `timestamp` is in Unix seconds, now by default; the same `delivery_id` again is a repetition.
+    """
+    content = {"event": event, "data": dict(data)}
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    at = int(time.time()) if timestamp is None else timestamp
+    id_ = delivery_id or new_id("whd")
+    headers = {
+        "Content-Type": "application/json",
+        f"{prefix}-Signature": sign(body, [secret], at),
+        f"{prefix}-Timestamp": str(at),
+        f"{prefix}-Delivery-Id": id_,
+        f"{prefix}-Event": event,
+        **({f"{prefix}-Event-Id": str(data["event_id"])} if "event_id" in data else {}),
+        **standard_headers(id_, body, [secret], at),
+    }
+    return headers, body
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request as it came in, and the status it was answered with; None where it was not answered."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    status: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Behaviour:
+    """What becomes of one request."""
+
+    what: Literal["answer", "hang up"] = "answer"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    after_s: float = 0.0
+
+
+class WebhookReceiver:
+    """Takes webhooks on a free port of this machine: `async with WebhookReceiver() as receiver`.
+
+    It answers 200 at once, unless it is told what to do with the next requests. A plain http address
+    on this machine is one that the service calls only if it is told to:
+
+        webhooks={"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]}
+
+    `secret` is the endpoint's secret, or several while it is being replaced. `url` is what to add.
+    """
+
+    def __init__(
+        self,
+        secret: str | list[str] = "",
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        prefix: str = "X-Service",
+    ) -> None:
+        self.secret = secret
+        self.url = ""
+        #: All that came, in order; those too that were answered with a failure.
+        self.requests: list[ReceivedRequest] = []
+        self._address = host, port
+        self._prefix = prefix
+        self._told: deque[_Behaviour] = deque()
+        self._taken: set[str] = set()
+        self._arrived = asyncio.Condition()
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> "WebhookReceiver":
+        application = web.Application(client_max_size=MOST_BYTES)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.01)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, *self._address).start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}/webhooks"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def fail(self, status: int = 500, *, times: int = 1, retry_after: int | None = None) -> None:
+        """Answers the next `times` requests with `status`."""
+        headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        self._told.extend([_Behaviour(status=status, headers=headers)] * times)
+
+    def be_slow(self, seconds: float, *, times: int = 1) -> None:
+        """Answers the next `times` requests after as many seconds."""
+        self._told.extend([_Behaviour(after_s=seconds)] * times)
+
+    def redirect(self, location: str, *, status: int = 307, times: int = 1) -> None:
+        """Sends the next `times` requests elsewhere; the service doesn't follow."""
+        self._told.extend([_Behaviour(status=status, headers={"Location": location})] * times)
+
+    def hang_up(self, *, times: int = 1) -> None:
+        """Closes the connection of the next `times` requests without an answer."""
+        self._told.extend([_Behaviour("hang up")] * times)
+
+    async def next(self, event: str | None = None, *, timeout_s: float = 30.0) -> WebhookDelivery:
+        """The first delivery that was answered with 2xx and not asked for yet, of `event` if named.
+
+        Its signature is checked: raises `InvalidWebhook` if it is wrong, ValueError without a
+        `secret`. A repetition counts once. `TimeoutError` tells what came instead.
+        """
+        try:
+            async with asyncio.timeout(timeout_s), self._arrived:
+                while (found := self._find(event)) is None:
+                    await self._arrived.wait()
+        except TimeoutError:
+            came = [
+                f"{one.headers.get(self._prefix + '-Event')} ({one.status})"
+                for one in self.requests
+            ]
+            raise TimeoutError(
+                f"no {event or 'event'} within {timeout_s:g} s; came: {came}"
+            ) from None
+        self._taken.add(found.delivery_id)
+        return found
+
+    def tries(self, delivery_id: str) -> list[ReceivedRequest]:
+        """All requests of one delivery, the first one first."""
+        name = f"{self._prefix}-Delivery-Id"
+        return [one for one in self.requests if one.headers.get(name) == delivery_id]
+
+    def _find(self, event: str | None) -> WebhookDelivery | None:
+        for request in self.requests:
+            if request.status is None or not 200 <= request.status < 300:
+                continue
+            delivery = open_webhook(request.headers, request.body, self.secret, prefix=self._prefix)
+            if delivery.delivery_id not in self._taken and event in {None, delivery.event}:
+                return delivery
+        return None
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        told = self._told.popleft() if self._told else _Behaviour()
+        status = None
+        try:
+            await asyncio.sleep(told.after_s)  # how long the other side waits is what is tested
+            status = told.status if told.what == "answer" else None
+        finally:
+            # Also where the other side did not wait: then it was never answered.
+            self.requests.append(
+                ReceivedRequest(request.method, request.path, request.headers.copy(), body, status)
+            )
+        async with self._arrived:
+            self._arrived.notify_all()
+        if status is None:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        return web.Response(status=status, headers=told.headers)
+
+
+@pytest_asyncio.fixture
+async def webhook_receiver() -> AsyncIterator[WebhookReceiver]:
+    """A `WebhookReceiver` that listens while the test runs."""
+    async with WebhookReceiver() as receiver:
+        yield receiver

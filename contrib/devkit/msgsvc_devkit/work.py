@@ -1,0 +1,46 @@
+"""Waits for background work without sleeping blindly."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from msgsvc_core.service import Service
+from msgsvc_devkit.runners import in_flight
+
+T = TypeVar("T")
+
+#: Seconds that background work gets on a busy machine: against tests that hang, not to measure it.
+PATIENCE_S = 60.0
+
+
+async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
+    """Returns when no job is due or running, and no handler here does what comes after its commit.
+    What waits for a bot that is stopped or told to wait is not due. Raises `TimeoutError`."""
+
+    async def idle() -> bool:
+        async with service.db.read() as tx:
+            count = await tx.fetch_val(
+                "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
+                " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
+                " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
+                " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms"
+                " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
+                {"now_ms": service.clock.now_ms()},
+            )
+        return not count and not in_flight(service)
+
+    await until(idle, timeout_s=timeout_s)
+
+
+async def until(
+    found: Callable[[], Awaitable[T | None]],
+    *,
+    timeout_s: float = PATIENCE_S,
+    interval_s: float = 0.005,
+) -> T:
+    """What `found` answers once that is true. Raises `TimeoutError`."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            if answer := await found():
+                return answer
+            await asyncio.sleep(interval_s)  # polled: what is waited for is in the database

@@ -1,0 +1,129 @@
+"""The rules for connections, and one look at all of them every second."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client import Counter
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from starlette.types import Receive, Scope, Send
+
+from msgsvc_core.api.envelope import envelope
+from msgsvc_core.config.sections import ServerSettings
+from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.telemetry import Metrics
+
+#: Bytes a second that a body must come with once `server.body_timeout_s` is over. A telephone in the
+#: country does ten times as much.
+LEAST_BODY_RATE = 1024
+
+#: Seconds between two sweeps that count. When more have passed the process stood still (a machine that
+#: was suspended, a busy loop), and what its peers sent meanwhile is still to be read.
+MOST_BETWEEN_S = 2.0
+
+#: Connections beyond `server.max_connections` that are still heard, so that they get an answer.
+SPARE_CONNECTIONS = 100
+
+#: Seconds for the head of a request on one of those.
+SPARE_TIMEOUT_S = 2.0
+
+#: Why a connection is ended from our side.
+CUT_REASONS = ("header", "body", "idle", "send")
+REFUSE_REASONS = ("full", "head_too_large", "not_http")
+
+
+class LimitedConnection(Protocol):
+    """A connection that can be looked at."""
+
+    def overdue(self, now: float) -> str | None:
+        """Which deadline has passed; None if none has."""
+        ...
+
+    def cut(self) -> None:
+        """Closes it immediately."""
+        ...
+
+
+class ConnectionLimits(Collector):
+    """What all connections of a server share: the settings, the time, and the counts."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        errors_url: str,
+        metrics: Metrics,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self._errors_url = errors_url
+        self._monotonic = monotonic
+        #: Seconds that the server has been awake, as of the last sweep. To the second is exact enough
+        #: for deadlines, and no request pays for asking the clock.
+        self.now = 0.0
+        self._swept_at = monotonic()
+        self._open = 0
+        cut = Counter(
+            "msgsvc_http_connections_cut",
+            "Connections ended because a deadline passed: of the head, the body, the idle time"
+            " between requests, or of reading the answer.",
+            ["reason"],
+            registry=metrics.registry,
+        )
+        refused = Counter(
+            "msgsvc_http_connections_refused",
+            "Connections refused: too many, a head too large, or no HTTP.",
+            ["reason"],
+            registry=metrics.registry,
+        )
+        # All reasons from the start: the first of its kind is a rise that an alert can see.
+        self._cut = {reason: cut.labels(reason) for reason in CUT_REASONS}
+        self._refused = {reason: refused.labels(reason) for reason in REFUSE_REASONS}
+        metrics.registry.register(self)
+
+    def sweep(self, connections: Iterable[LimitedConnection]) -> None:
+        """Ends the connections whose time is over."""
+        before, self._swept_at = self._swept_at, self._monotonic()
+        self.now += min(self._swept_at - before, MOST_BETWEEN_S)
+        known = list(connections)
+        self._open = len(known)
+        for connection in known:
+            reason = connection.overdue(self.now)
+            if reason is not None:
+                self._cut[reason].inc()
+                connection.cut()
+
+    def refuse(self, reason: str, error: ApiError) -> "Refusal":
+        """Counts a refusal; what it answers is an ASGI application."""
+        self._refused[reason].inc()
+        return Refusal(error, self._errors_url)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield GaugeMetricFamily("msgsvc_http_connections", "Open connections.", self._open)
+        yield GaugeMetricFamily(
+            "msgsvc_http_connections_max",
+            "Connections there may be.",
+            self.settings.max_connections,
+        )
+
+
+class Refusal:
+    """Answers any request with one error, and then closes the connection."""
+
+    def __init__(self, error: ApiError, errors_url: str) -> None:
+        self._response = envelope(error, errors_url)
+        self._response.headers["Connection"] = "close"
+        self._response.headers["X-Request-Id"] = new_id("req")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._response(scope, receive, send)
+
+    @property
+    def status(self) -> int:
+        return self._response.status_code
+
+    def to_http(self) -> bytes:
+        """The same, for a connection on which no request could be read."""
+        headers = b"".join(b"%b: %b\r\n" % pair for pair in self._response.raw_headers)
+        return b"HTTP/1.1 %d \r\n%b\r\n%b" % (self.status, headers, bytes(self._response.body))
