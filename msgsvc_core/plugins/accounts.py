@@ -5,10 +5,10 @@ The core keeps ids of accounts where they own a project or are a member of one. 
 accounts there are none: projects belong to the operator alone.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound
@@ -59,7 +59,7 @@ class AccountDirectory:
         """Raises `NotFound`."""
         found = (await self.find_many(tx, [account_id])).get(account_id)
         if found is None:
-            raise NotFound(f"there is no account {account_id!r}")
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
         return found
 
     async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
@@ -100,4 +100,4 @@ class FirstAccount:
     """
 
     question: str
-    create: Callable[[Path, str], Awaitable[str]]
+    create: Callable[[Path, str], Coroutine[Any, Any, str]]

@@ -1,4 +1,4 @@
-"""The audit log: the core says what was changed; the plugin that keeps the log records it (hook `on_audited`).
+"""The audit log: the core reports changes; the plugin that keeps the log records them (hook `on_audited`).
 
 Without such a plugin nothing is kept.
 """

@@ -96,7 +96,7 @@ class Projects:
     async def set_owner(self, tx: Tx, project_id: str, account_id: str | None) -> None:
         """Makes an account the owner of a project. Raises `NotFound`."""
         if not await store.set_owner(tx, project_id, account_id):
-            raise NotFound(f"there is no project {project_id!r}")
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
 
     async def count_owned(self, tx: Tx, account_id: str) -> int:
         """How many projects an account owns."""

@@ -58,7 +58,7 @@ async def visitor(service: Service, project_id: str, role: Role = "owner") -> Vi
         else:
             body = AddMemberBody(name=role.title(), email=account.email, role=role)
             member = await service.members.add(tx, project_id, body)
-            await accounts.make_member(tx, project_id, member.member_id, account.account_id)
+            await service.members.link_account(tx, project_id, member.member_id, account.account_id)
     made = Visitor(service, project_id, account.account_id)
     await made.sign_in()
     return made

@@ -11,7 +11,7 @@ from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.jobs.retention import Kept, Retention
+from msgsvc_core.jobs.retention import Retention, RetentionRule
 from msgsvc_core.members import Role
 from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
 from msgsvc_core.plugins.audit import AuditRecord
@@ -122,11 +122,11 @@ class DashboardPlugin:
         self.retention = Retention(
             name="dashboard.purge",
             clock=context.clock,
-            kept=[
-                Kept("dashboard_audit", "at_ms", settings.audit_days * DAY_MS),
-                Kept("dashboard_account_links", "expires_at_ms"),
-                Kept("dashboard_account_sessions", "expires_at_ms"),
-                Kept("dashboard_account_requests", "expires_at_ms"),
+            rules=[
+                RetentionRule("dashboard_audit", "at_ms", settings.audit_days * DAY_MS),
+                RetentionRule("dashboard_account_links", "expires_at_ms"),
+                RetentionRule("dashboard_account_sessions", "expires_at_ms"),
+                RetentionRule("dashboard_account_requests", "expires_at_ms"),
             ],
             reseal=[self.accounts.second_factor.reseal],
         )
