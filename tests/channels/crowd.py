@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.service import Service
+from msgsvc_devkit.platforms import max as max_testing
+from msgsvc_devkit.platforms import telegram as telegram_testing
 from msgsvc_devkit.platforms.sandbox import Sandbox
 from msgsvc_max import plugin as max_plugin
-from msgsvc_max import testing as max_testing
 from msgsvc_sandbox import plugin as sandbox_plugin
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
 from msgsvc_telegram import plugin as telegram_plugin
-from msgsvc_telegram import testing as telegram_testing
 from tests.channels.phones import AT_ONCE, MaxPhone, Phone, SandboxPhone, Seen, TelegramPhone
 
 

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
+from msgsvc_devkit.platforms import max as max_testing
+from msgsvc_devkit.platforms import telegram as telegram_testing
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from msgsvc_max import plugin as max_plugin
-from msgsvc_max import testing as max_testing
 from msgsvc_sandbox import plugin as sandbox_plugin
 from msgsvc_sandbox.models import Message
 from msgsvc_sandbox.service import Messenger as SandboxMessenger
 from msgsvc_telegram import plugin as telegram_plugin
-from msgsvc_telegram import testing as telegram_testing
 
 #: So that nobody waits for a turn; the pace is the core's, and tested there.
 AT_ONCE: dict[str, Any] = {"per_bot_s": 1000, "per_chat_s": 1000}
