@@ -246,7 +246,7 @@ def _owner(options: Options, first_account: FirstAccount | None, *, asking: bool
     """Whose account is the first; None where no plugin keeps accounts."""
     if first_account is None:
         if options.owner:
-            raise WrongChoice("--owner: the plugin that keeps accounts is left out")
+            raise WrongChoice("--owner: accounts need a plugin that keeps them, which is left out")
         return None
     if options.owner is not None:
         return _checked_email(options.owner)

@@ -9,15 +9,6 @@ ROOT = Path(__file__).parents[2]
 
 #: The packages of the core and their tables.
 CORE_TABLES = {
-    "accounts": (
-        "core_account_codes",
-        "core_account_links",
-        "core_account_messengers",
-        "core_account_requests",
-        "core_account_sessions",
-        "core_accounts",
-        "core_audit",
-    ),
     "channels": (
         "core_bots",
         "core_channel_states",
@@ -54,11 +45,16 @@ Use = tuple[str, str]
 
 #: Statements over another package's table, by module and table, and why they are no two statements.
 #: Only for the core: a plugin asks the core's parts.
-ALLOWED: dict[Use, str] = {}
+ALLOWED: dict[Use, str] = {
+    (
+        "msgsvc_core.members.store",
+        "core_projects",
+    ): "each page of the dashboard asks for the role of an"
+    " account, and its projects are those that it owns or is a member of: one query, one order",
+}
 
 #: Places that break the rule and are still to be changed; nothing may be added.
 REMAINING: set[Use] = {
-    ("msgsvc_billing.store", "core_accounts"),
     ("msgsvc_billing.store", "core_projects"),
     ("msgsvc_core.accounts.store", "core_members"),
     ("msgsvc_core.accounts.store", "core_projects"),
@@ -69,10 +65,6 @@ REMAINING: set[Use] = {
     ("msgsvc_core.channels.offers", "core_subscribers"),
     ("msgsvc_core.channels.outages", "core_jobs"),
     ("msgsvc_core.channels.project_channels.store", "core_subscribers"),
-    ("msgsvc_core.core_parts", "core_account_links"),
-    ("msgsvc_core.core_parts", "core_account_requests"),
-    ("msgsvc_core.core_parts", "core_account_sessions"),
-    ("msgsvc_core.core_parts", "core_audit"),
     ("msgsvc_core.core_parts", "core_events"),
     ("msgsvc_core.core_parts", "core_idempotency"),
     ("msgsvc_core.core_parts", "core_limit_hits"),
@@ -90,7 +82,6 @@ REMAINING: set[Use] = {
     ("msgsvc_core.members.store", "core_subscribers"),
     ("msgsvc_core.messages.store", "core_permissions"),
     ("msgsvc_core.messages.store", "core_subscribers"),
-    ("msgsvc_core.security.sealed", "core_accounts"),
     ("msgsvc_core.security.sealed", "core_channels"),
     ("msgsvc_core.subscribers.conversation.store", "core_chats"),
     ("msgsvc_core.subscribers.conversation.store", "core_projects"),

@@ -52,7 +52,7 @@ _SETTINGS: dict[str, Any] = {
 #: Settings of plugins, by plugin, section and name, for services that load it.
 _PLUGIN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     # As they should be, a hundred passwords would take ten seconds.
-    "dashboard": {"accounts": {"password_memory_kib": 8, "password_passes": 1}},
+    "dashboard": {"dashboard": {"password_memory_kib": 8, "password_passes": 1}},
 }
 
 ServiceFactory = Callable[..., Awaitable[Service]]

@@ -144,6 +144,7 @@ async def test_of_100_people_who_say_yes_at_once_with_10_credits_10_are_charged_
 ) -> None:
     service = await make_service(
         extra_plugins=[("auth", auth), ("billing", plugin)],
+        plugins=("dashboard",),
         auth={"sessions_per_hour": 1000},
     )
     payer = await payer_of(service)

@@ -57,7 +57,7 @@ DAY_MS = 24 * 3600 * 1000
 
 @hookimpl
 def register_settings() -> SettingsSection:
-    return SettingsSection("accounts", AccountSettings)
+    return SettingsSection("dashboard", AccountSettings)
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""The section `[accounts]`."""
+"""The section `[dashboard]`."""
 
 from pydantic import Field
 

@@ -63,7 +63,7 @@ async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Serv
         f"{path}/{friend.member_id}", json={"role": "viewer"}, headers=headers
     )
     async with service.db.read() as tx:
-        role = await service.get(Accounts).role_in(tx, admin.account_id, project.project_id)
+        role = await service.members.role_of(tx, admin.account_id, project.project_id)
     await client.aclose()
 
     for refused in (raised, by_friend, lowered, ended):

@@ -85,7 +85,7 @@ async def test_a_browser_waits_and_is_in_after_its_number_was_picked_and_nobody_
 
 
 async def test_it_can_be_switched_off(make_service: ServiceFactory) -> None:
-    service = await make_service(accounts={"messenger_sign_in": False}, **WITH_DASHBOARD)
+    service = await make_service(dashboard={"messenger_sign_in": False}, **WITH_DASHBOARD)
     async with browsing(service) as browser:
         page = await browser.open("/dashboard/sign-in")
         begun = await browser.submit("/dashboard/sign-in/messenger")

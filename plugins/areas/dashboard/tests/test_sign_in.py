@@ -72,7 +72,7 @@ async def test_over_https_cookies_are_this_hosts_alone(make_service: ServiceFact
 async def test_a_refusal_keeps_the_email_and_the_way_and_says_how_long_to_wait(
     make_service: ServiceFactory, lang: str
 ) -> None:
-    service = await make_service(accounts={"tries_per_email": 1}, **WITH_DASHBOARD)
+    service = await make_service(dashboard={"tries_per_email": 1}, **WITH_DASHBOARD)
     typed = '"><img src=x onerror=alert(1)>@x.example'
     async with browsing(service, lang=lang) as browser:
         refused = await browser.sign_in(typed, "wrong", to="/dashboard/account?x=1")

@@ -264,9 +264,7 @@ async def test_a_members_link_opens_nobodys_account(service: Service) -> None:
     async with service.db.transaction() as tx:
         body = AddMemberBody(name="Ann", email=ann.email, role="agent")
         member = await service.members.add(tx, project.project_id, body)
-        await service.get(Accounts).make_member(
-            tx, project.project_id, member.member_id, ann.account_id
-        )
+        await service.members.link_account(tx, project.project_id, member.member_id, ann.account_id)
         payload, _ = await service.member_links.create(
             tx, project.project_id, member.member_id, 600
         )

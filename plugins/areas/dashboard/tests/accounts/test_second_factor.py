@@ -156,9 +156,9 @@ async def test_app_and_recovery_codes_outlive_the_secret_key_they_were_made_unde
     await both.stop()
 
     after = await make_service(database_url=shared, secret_keys=(NEW_KEY,))
-    by_app = await after.sign_in.by_code(await ticket(after), current(secret, clock), browser())
-    by_recovery = await after.sign_in.by_code(await ticket(after), codes[0], browser())
-    spent = await after.sign_in.by_code(await ticket(after), codes[0], browser())
+    by_app = await after.get(SignIn).by_code(await ticket(after), current(secret, clock), browser())
+    by_recovery = await after.get(SignIn).by_code(await ticket(after), codes[0], browser())
+    spent = await after.get(SignIn).by_code(await ticket(after), codes[0], browser())
 
     assert [type(each) for each in (by_app, by_recovery, spent)] == [SignedIn, SignedIn, Refused]
 

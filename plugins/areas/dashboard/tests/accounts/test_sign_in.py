@@ -79,7 +79,7 @@ async def test_an_unknown_email_takes_as_long_as_a_wrong_password(
     make_service: ServiceFactory,
 ) -> None:
     # Long enough that what differs would show.
-    service = await make_service(accounts={"password_memory_kib": 4096, "password_passes": 4})
+    service = await make_service(dashboard={"password_memory_kib": 4096, "password_passes": 4})
     await new_account(service)
     took = {}
     for email in ("ann@shop.example", "nobody@shop.example"):
@@ -99,7 +99,7 @@ async def test_a_password_is_hashed_anew_when_its_parameters_change(
     account = await new_account(service)
     stronger = await make_service(
         database_url=service.settings.database_url,
-        accounts={"password_memory_kib": 16, "password_passes": 2},
+        dashboard={"password_memory_kib": 16, "password_passes": 2},
     )
 
     await signed_in(stronger)
@@ -137,7 +137,7 @@ async def test_strangers_guesses_stop_strangers_and_not_the_browser_of_the_owner
 
 
 async def test_one_address_may_not_try_every_email(make_service: ServiceFactory) -> None:
-    service = await make_service(accounts={"tries_per_address": 3})
+    service = await make_service(dashboard={"tries_per_address": 3})
     tried = [
         await service.get(SignIn).by_password(f"{name}@shop.example", PASSWORD, browser(address))
         for name, address in [

@@ -46,17 +46,17 @@ async def test_an_invitation_makes_who_accepts_it_a_member_once(service: Service
         token = await service.get(Team).invite_again(tx, project_id, bob.member_id, by="admin")
     account = await new_account(service, "robert@x.example", password=None)
     async with service.db.transaction() as tx:
-        before = await service.get(Accounts).role_in(tx, account.account_id, project_id)
+        before = await service.members.role_of(tx, account.account_id, project_id)
         with pytest.raises(NotFound):
             await service.get(Team).join(tx, old, account)
         joined = await service.get(Team).join(tx, token, account)
         with pytest.raises(NotFound):
             await service.get(Team).join(tx, token, account)
-        role = await service.get(Accounts).role_in(tx, account.account_id, project_id)
+        role = await service.members.role_of(tx, account.account_id, project_id)
         with pytest.raises(Conflict, match="joined"):
             await service.get(Team).invite_again(tx, project_id, bob.member_id, by="owner")
         await service.get(Team).remove(tx, project_id, bob.member_id, by="admin")
-        after = await service.get(Accounts).role_in(tx, account.account_id, project_id)
+        after = await service.members.role_of(tx, account.account_id, project_id)
 
     assert joined.member_id == bob.member_id
     assert (before, role, after) == (None, "agent", None)
@@ -68,7 +68,7 @@ async def test_an_invitation_makes_nobody_but_its_addressee_a_member(service: Se
     async with service.db.transaction() as tx:
         _, token = await service.get(Team).invite(tx, project_id, body("bob@x.example"), by="admin")
     eve = await new_account(service, "eve@x.example", password=None)
-    with pytest.raises(Forbidden, match="another email"):
+    with pytest.raises(Forbidden, match="another e-mail"):
         async with service.db.transaction() as tx:
             await service.get(Team).join(tx, token, eve)
     bob = await new_account(service, "bob@x.example", password=None)
@@ -127,7 +127,7 @@ async def test_only_owners_make_and_end_owners_and_one_is_left(service: Service)
             await service.get(Team).remove(tx, project_id, owner.member_id, by="owner")
         await service.get(Accounts).give_project(tx, project_id, ann.account_id)
         await service.get(Team).remove(tx, project_id, owner.member_id, by="owner")
-        role = await service.get(Accounts).role_in(tx, ann.account_id, project_id)
+        role = await service.members.role_of(tx, ann.account_id, project_id)
 
     assert role == "owner"
 
