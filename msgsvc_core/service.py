@@ -118,6 +118,7 @@ from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.subscribers import Subscribers
+from msgsvc_core.subscribers import routes as subscriber_routes
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.conversation import Conversation
 from msgsvc_core.subscribers.erasure import SubscriberErasure
@@ -128,7 +129,6 @@ from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
-from msgsvc_core.subscribers.routes import router as subscribers_router
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.telemetry import Metrics
@@ -147,9 +147,11 @@ log = structlog.get_logger(__name__)
 CORE_ROUTERS = (
     projects_router,
     channels_router,
-    subscribers_router,
+    subscriber_routes.router,
     tags_router,
+    subscriber_routes.tags_router,
     permissions_router,
+    subscriber_routes.permissions_router,
     leaving_router,
     export_router,
     messages_router,

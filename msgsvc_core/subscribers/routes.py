@@ -23,6 +23,9 @@ from msgsvc_core.subscribers.models import (
 from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
+# Of one subscriber; the API reference lists each after the tags and permissions of the project.
+tags_router = Router(area="subscribers")
+permissions_router = Router(area="subscribers")
 
 
 @router.get("/v1/subscribers", errors=(BadRequest,))
@@ -58,7 +61,9 @@ async def update_subscriber(
     return SubscriberAnswer.of(subscriber)
 
 
-@router.put("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound))
+@tags_router.put(
+    "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound)
+)
 async def add_subscriber_tag(
     ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
@@ -68,7 +73,9 @@ async def add_subscriber_tag(
     return SubscriberAnswer.of(subscriber)
 
 
-@router.delete("/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound))
+@tags_router.delete(
+    "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound)
+)
 async def remove_subscriber_tag(
     ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
 ) -> SubscriberAnswer:
@@ -78,7 +85,7 @@ async def remove_subscriber_tag(
     return SubscriberAnswer.of(subscriber)
 
 
-@router.put(
+@permissions_router.put(
     "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
     errors=(NotFound, SubscriberNotFound),
 )
@@ -89,7 +96,7 @@ async def grant_permission(
     return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
 
 
-@router.delete(
+@permissions_router.delete(
     "/v1/subscribers/{subscriber_id}/permissions/{permission_key}",
     errors=(NotFound, SubscriberNotFound),
 )
