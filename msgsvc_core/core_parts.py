@@ -1,17 +1,25 @@
-"""The core's own declarations: events, and retention of old rows."""
+"""The core's own declarations, collected from its packages: events, retention, encrypted columns."""
 
+from msgsvc_core.channels import retention as channels
+from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
 from msgsvc_core.config.settings import Settings
+from msgsvc_core.db.retention import RetentionRule
+from msgsvc_core.events import retention as events
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
-from msgsvc_core.jobs.retention import RetentionRule
+from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
+from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
+from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
     DeliveryFailed,
     DeliverySuccess,
 )
+from msgsvc_core.security import key_canary
+from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
     PermissionChanged,
     SubscriptionCreated,
@@ -85,18 +93,10 @@ CORE_EVENTS = (
     ),
 )
 
-#: Hours for which ids of updates are kept; Telegram keeps an unfetched update for 24.
-UPDATE_HOURS = 48
-
-HOUR_MS = 3600 * 1000
-DAY_MS = 24 * HOUR_MS
-
-#: Tables whose rows mean nothing after their `expires_at_ms`.
-ENDING = (
-    "core_links",
-    "core_member_links",
-    "core_start_codes",
-    "core_limit_hits",
+#: Columns with long-lived encrypted values of the core: see `SealedColumn`.
+CORE_SEALED = (
+    CHANNEL_SETTINGS,
+    key_canary.SEALED,
 )
 
 
@@ -104,9 +104,10 @@ def retention_rules(settings: Settings) -> list[RetentionRule]:
     """How long rows of the core's tables are kept."""
     limits = settings.limits
     return [
-        RetentionRule("core_updates", "received_at_ms", UPDATE_HOURS * HOUR_MS),
-        RetentionRule("core_offers", "asked_at_ms", limits.answer_hours * HOUR_MS),
-        RetentionRule("core_idempotency", "created_at_ms", limits.idempotency_hours * HOUR_MS),
-        RetentionRule("core_events", "occurred_at_ms", limits.event_days * DAY_MS),
-        *(RetentionRule(table, "expires_at_ms") for table in ENDING),
+        *channels.retention_rules(answer_hours=limits.answer_hours),
+        idempotency_retention(hours=limits.idempotency_hours),
+        events.retention_rule(event_days=limits.event_days),
+        SUBSCRIPTION_LINKS,
+        MEMBER_LINKS,
+        LIMIT_HITS,
     ]

@@ -37,6 +37,7 @@ from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.channels.pages import channel_routes
 from msgsvc_core.channels.project_channels.routes import router as channels_router
 from msgsvc_core.channels.project_channels.service import ProjectChannels
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.receiver import UpdateReceiver
 from msgsvc_core.channels.reception import BotReceiver
 from msgsvc_core.channels.reception_health import ReceptionHealth
@@ -85,7 +86,7 @@ from msgsvc_core.mailings.expansion import MailingExpansion
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
 from msgsvc_core.mailings.sending import MailingSender
-from msgsvc_core.mailings.validation import MailingValidation
+from msgsvc_core.mailings.validation import AudienceNames, MailingValidation
 from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import Role as MemberRole
@@ -198,11 +199,13 @@ class Service:
         )
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
+        self.jobs = JobQueue(self.clock)
         self.metrics = Metrics(
             channels=settings.channels,
             database=DatabaseMetrics(
                 db=self.db,
                 clock=self.clock,
+                count_jobs=self.jobs.count_by_lane,
                 lane_prefixes=lambda: [spec.prefix for spec in self.lane_specs],
                 check_redis=self.limiter.check,
             ),
@@ -219,7 +222,6 @@ class Service:
             settings.languages,
             settings.locale_dir,
         )
-        self.jobs = JobQueue(self.clock)
         self.outbox = BotOutbox(jobs=self.jobs, secrets=self.secrets)
         self.commands = CommandCatalogue(
             texts=self.texts, declared=lambda: self.dispatcher.commands
@@ -266,8 +268,15 @@ class Service:
             settings=settings,
             start_codes=self.start_codes,
             commands=self.commands,
+            refresh=self._refresh_channels,
             receive=self._receive_update,
             apply_health=self._apply_channel_health,
+        )
+        self.channel_sync = ChannelSync(
+            db=self.db,
+            secrets=self.secrets,
+            channels=self.channels,
+            follow_s=settings.own_channels.follow_s,
         )
         self.erasure = SubscriberErasure(
             clock=self.clock,
@@ -304,6 +313,7 @@ class Service:
             secrets=self.secrets,
             texts=self.texts,
             on_moved=self.subscribers.move_chat,
+            language_of=self.subscribers.language_of,
         )
         self.consents = Consents(
             clock=self.clock,
@@ -343,6 +353,7 @@ class Service:
         )
         self.members = Members(
             clock=self.clock,
+            subscribers=self.subscribers,
             quota=MemberQuota(
                 owner_of=self.projects.owner_of,
                 plan_of=self.billing.plan_of_account,
@@ -382,7 +393,9 @@ class Service:
             db=self.db,
             secrets=self.secrets,
             channels=self.channels,
+            sync=self.channel_sync,
             states=self.channel_states,
+            has_subscribers=self.subscribers.has_bot,
             settings=settings,
         )
         self.message_files = MessageFiles(
@@ -407,6 +420,7 @@ class Service:
             billing=self.billing,
             channels=self.channels,
             subscribers=self.subscribers,
+            permissions=self.permissions,
             templates=self.templates,
             changes=MessageChanges(
                 clock=self.clock,
@@ -433,6 +447,7 @@ class Service:
             messages=self.messages,
             most=settings.limits.batch_messages,
         )
+        audience_names = AudienceNames(tags=self.tags, permissions=self.permissions)
         self.mailings = Mailings(
             clock=self.clock,
             jobs=self.jobs,
@@ -441,6 +456,7 @@ class Service:
                 clock=self.clock,
                 channels=self.channels,
                 templates=self.templates,
+                names=audience_names,
                 limits=settings.limits,
                 message_limits=message_limits,
                 languages=settings.languages,
@@ -540,6 +556,7 @@ class Service:
             clock=self.clock,
             jobs=self.jobs,
             mailings=self.mailings,
+            names=audience_names,
             most=settings.limits.broadcast_recipients,
             on_dead=self.dead_mailings.dead_letter,
         )
@@ -669,6 +686,7 @@ class Service:
         readiness = Readiness(
             db=self.db,
             clock=self.clock,
+            jobs=self.jobs,
             channels=self.channels,
             states=self.channel_states,
             limiter=self.limiter,
@@ -817,7 +835,8 @@ class Service:
             await self.limiter.open()
             undo.push_async_callback(self._close_media)
             undo.push_async_callback(self.channels.close)
-            await self.channels.open()
+            undo.push_async_callback(self.channel_sync.stop)
+            await self.channel_sync.start()
             await self.events.start()
             undo.push_async_callback(self.events.stop)
             undo.push_async_callback(self._stop_plugins)
@@ -1014,6 +1033,9 @@ class Service:
     async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
         hook = self.plugins.hook.forget_source
         await await_in_order(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
+
+    async def _refresh_channels(self) -> None:
+        await self.channel_sync.refresh()
 
     async def _receive_update(self, channel_key: str, update: Update) -> None:
         await self.inbound.receive(channel_key, update)

@@ -21,7 +21,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import UnionType
 from typing import (
     Annotated,
@@ -157,7 +157,7 @@ class Endpoint:
 
     @cached_property
     def hints(self) -> dict[str, Any]:
-        return get_type_hints(self.handler)
+        return _hints_of(self.handler)
 
     @property
     def body(self) -> type[BaseModel] | None:
@@ -202,6 +202,12 @@ class Endpoint:
     @property
     def description(self) -> str:
         return inspect.getdoc(self.handler) or ""
+
+
+@lru_cache(maxsize=4096)
+def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
+    # Each service of a process has an `Endpoint` of its own for the same handler.
+    return get_type_hints(handler)
 
 
 class Router:

@@ -146,20 +146,13 @@ async def save_account(tx: Tx, bot: Bot, account: str) -> None:
     )
 
 
-async def save_cursor(tx: Tx, bot: Bot, cursor: str | None, *, lane: str, owner: str) -> bool:
-    """Notes how far updates are taken; False unless `owner` still has the lease `lane`."""
+async def save_cursor(tx: Tx, bot: Bot, cursor: str | None) -> bool:
+    """Notes how far updates are taken; False if the settings are others by now."""
     return bool(
         await tx.execute(
             "UPDATE core_bots SET cursor = :cursor"
-            " WHERE channel = :channel AND settings_digest = :digest AND EXISTS"
-            " (SELECT 1 FROM core_lanes WHERE lane = :lane AND owner = :owner)",
-            {
-                "cursor": cursor,
-                "channel": bot.channel,
-                "digest": bot.settings_digest,
-                "lane": lane,
-                "owner": owner,
-            },
+            " WHERE channel = :channel AND settings_digest = :digest",
+            {"cursor": cursor, "channel": bot.channel, "digest": bot.settings_digest},
         )
     )
 

@@ -20,6 +20,7 @@ from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.kernel.aio import TimeoutPool
 from msgsvc_core.kernel.json import to_json_bytes
 from msgsvc_core.kernel.values import value_object
+from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Seconds for a connection to be made, or half of a call's time where that is less.
@@ -153,7 +154,7 @@ class PlatformHttp:
 
     def _connector(self) -> TCPConnector:
         if self._guard is not None and self._proxy is None:
-            return self._guard.connector(limit=self._connections, ssl=self._trust())
+            return GuardedConnector(self._guard, limit=self._connections, ssl=self._trust())
         return TCPConnector(limit=self._connections, ssl=self._trust())
 
     def _url(self, path: str) -> str:

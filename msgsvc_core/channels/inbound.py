@@ -6,8 +6,8 @@ from typing import Literal, Protocol
 
 import structlog
 
+from msgsvc_core.channels import chats, offers
 from msgsvc_core.channels import inbound_store as store
-from msgsvc_core.channels import offers
 from msgsvc_core.channels.commands import BotCommand, CommandCatalogue
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import ForeignBot
@@ -116,7 +116,7 @@ class InboundContext:
         """Makes the chat belong to this project from now on. Raises `ForeignBot`: see `serves`."""
         if not self.serves(project_id):
             raise ForeignBot(f"the bot {self.channel} serves another project")
-        await store.set_project(self.tx, self.channel, self.update.chat_id, project_id)
+        await chats.set_project(self.tx, self.channel, self.update.chat_id, project_id)
         self.chat = Chat(self.channel, self.update.chat_id, project_id)
 
 
@@ -210,7 +210,7 @@ class Inbound:
 
     async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
         bot = channel.identity
-        row = await store.touch_chat(
+        row = await chats.touch(
             tx,
             bot.key,
             update.chat_id,

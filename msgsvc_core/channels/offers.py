@@ -102,17 +102,6 @@ async def find(tx: Tx, channel: str, chat_id: str, since_ms: int) -> Offer | Non
     return None if row is None else Offer(row["sealed"], row["message_ref"])
 
 
-async def language(tx: Tx, channel: str, chat_id: str) -> str | None:
-    """What the person of a chat chose, else what they subscribed in; None if neither is known."""
-    found: str | None = await tx.fetch_val(
-        "SELECT COALESCE(c.lang, (SELECT s.lang FROM core_subscribers s WHERE s.bot = c.channel"
-        " AND s.user_id = c.user_id ORDER BY s.last_seen_at_ms DESC LIMIT 1)) AS lang"
-        " FROM core_chats c WHERE c.channel = :channel AND c.chat_id = :chat_id",
-        {"channel": channel, "chat_id": chat_id},
-    )
-    return found
-
-
 async def save_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
     """Keeps what a short code stands for; the same code of the same payload lasts as long as is asked."""
     await tx.execute(

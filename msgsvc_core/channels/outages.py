@@ -175,12 +175,7 @@ class ChannelOutages:
         """Whether a call waits on the channel: only what is to be sent anyway is tried."""
         soon_ms = self._clock.now_ms() + self._wait_ms(1)
         async with ctx.reading() as tx:
-            found = await tx.fetch_val(
-                "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state <> 'dead'"
-                " AND run_at_ms <= :soon_ms LIMIT 1",
-                {"lane": f"channel:{channel_key}", "soon_ms": soon_ms},
-            )
-        return found is not None
+            return await self._jobs.has_due_by(tx, f"channel:{channel_key}", soon_ms)
 
     def _wait_ms(self, probe: int) -> int:
         """How long to wait for the n-th probe."""

@@ -23,7 +23,6 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
-from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Backoff, Capacity, Job, JobContext, Reschedule, exponential
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
@@ -91,6 +90,7 @@ class OutboundGate:
         *,
         clock: Clock,
         db: Database,
+        jobs: JobQueue,
         channels: Channels,
         states: ChannelStates,
         outages: ChannelOutages,
@@ -101,6 +101,7 @@ class OutboundGate:
         self.order = RetryOrder()
         self._clock = clock
         self._db = db
+        self._jobs = jobs
         self._channels = channels
         self._states = states
         self._outages = outages
@@ -272,7 +273,7 @@ class OutboundGate:
             self._until_ms = max(self._until_ms, state.paused_until_ms)
             self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
-        for job in await store.list_postponed(tx, f"channel:{self.key}"):
+        for job in await self._jobs.list_postponed(tx, f"channel:{self.key}"):
             self.order.note(job, job.run_at_ms)
         self._looked_at_s = -math.inf
 
@@ -572,6 +573,7 @@ class OutboundGates:
             OutboundGate,
             clock=clock,
             db=db,
+            jobs=jobs,
             channels=channels,
             states=states,
             outages=outages,

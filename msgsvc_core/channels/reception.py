@@ -17,6 +17,7 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Database, DatabaseUnavailable
+from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import SecretBox
@@ -218,9 +219,10 @@ class BotReceiver:
 
     async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
         async with self._db.transaction() as tx:
-            saved = await bots.save_cursor(
-                tx, bot, cursor, lane=self._lease.lane, owner=self._lease.owner
-            )
+            # The lease first: who has lost it must not move the other's cursor.
+            saved = await lanes.lock_owned(
+                tx, self._lease.lane, self._lease.owner
+            ) and await bots.save_cursor(tx, bot, cursor)
         if saved:
             self._cursor = cursor
         else:

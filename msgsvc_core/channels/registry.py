@@ -13,7 +13,6 @@ from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, Ch
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
 from msgsvc_core.channels.ordering import FifoKeyLock
-from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update
@@ -22,6 +21,9 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.security import SecretBox
+
+#: Takes over the channels that other processes have added. Raises `DatabaseUnavailable`.
+Refresh = Callable[[], Awaitable[None]]
 
 #: Handles an update of the bot with that key.
 Receive = Callable[[str, Update], Awaitable[None]]
@@ -42,6 +44,7 @@ class Channels:
         settings: Settings,
         start_codes: StartCodes,
         commands: CommandCatalogue,
+        refresh: Refresh,
         receive: Receive,
         apply_health: NoteHealth,
     ) -> None:
@@ -52,6 +55,7 @@ class Channels:
         self._base_url = settings.base_url
         #: What bots' menus show.
         self.commands = commands
+        self._refresh = refresh
         self._receive = receive
         self._apply_health = apply_health
         #: The digests of a channel's settings under every secret key, the current one first.
@@ -65,9 +69,6 @@ class Channels:
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
         self._ref_counts = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
-        self.sync = ChannelSync(
-            db=db, secrets=secrets, channels=self, follow_s=settings.own_channels.follow_s
-        )
         #: Keeps the order in each chat across a lane's concurrent batches.
         self.turns = FifoKeyLock()
 
@@ -106,7 +107,7 @@ class Channels:
         """
         channel = self.get(key)
         if channel is None and is_id(key, bots.OWN_PREFIX):
-            await self.sync.refresh()
+            await self._refresh()
             channel = self.get(key)
         return channel
 
@@ -323,13 +324,8 @@ class Channels:
 
     # ---- life -----------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Loads projects' channels and the bots' profiles, and follows changes of them."""
-        await self.sync.start()
-
     async def close(self) -> None:
-        """Ends following, and closes all channels."""
-        await self.sync.stop()
+        """Closes all channels."""
         await self._ref_counts.close()
         await asyncio.gather(*(close_quietly(channel) for channel in self))
 

@@ -13,12 +13,12 @@ from html import escape as escape_html
 
 import structlog
 
-from msgsvc_core.channels import offers
+from msgsvc_core.channels import chats, offers
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
@@ -26,6 +26,9 @@ from msgsvc_core.security import DecryptionError, SecretBox
 
 #: Called when a channel's chat continues under another id.
 OnChatMoved = Callable[[Tx, str, str, str], Awaitable[None]]
+
+#: In which language a channel's bot writes to a person who chose none in the chat.
+LanguageOf = Callable[[Tx, str, str], Awaitable[str | None]]
 
 #: What a backslash makes harmless in Markdown: see `markup`.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
@@ -90,7 +93,8 @@ def pressed(text: str, choices: Sequence[Choice]) -> Choice | None:
 class ChannelSender:
     """Sends and edits messages with their buttons as the platform of the channel has them.
 
-    `on_moved` is awaited where the platform says that a chat goes on under another id.
+    `on_moved` is awaited where the platform says that a chat goes on under another id; `language_of` is
+    asked for people who chose no language in the chat.
     """
 
     def __init__(
@@ -101,12 +105,14 @@ class ChannelSender:
         secrets: SecretBox,
         texts: Texts,
         on_moved: OnChatMoved,
+        language_of: LanguageOf,
     ) -> None:
         self._db = db
         self._clock = clock
         self._secrets = secrets
         self._texts = texts
         self._on_moved = on_moved
+        self._language_of = language_of
 
     async def send(
         self,
@@ -153,7 +159,7 @@ class ChannelSender:
         offer_id = new_id(OWN_QUESTION if own else PROJECTS_QUESTION)
         try:
             async with self._db.transaction() as tx:
-                lang = lang or await offers.language(tx, channel.key, chat_id)
+                lang = lang or await self._language(tx, channel.key, chat_id)
                 if choices:
                     await offers.save(
                         tx,
@@ -176,6 +182,14 @@ class ChannelSender:
                 # It was sent, and may not be sent again; an answer to it is found by what it says.
                 log.warning("offer_without_message", channel=channel.key, error=str(error))
         return ref
+
+    async def _language(self, tx: Tx, channel_key: str, chat_id: str) -> str | None:
+        """What the person of a chat chose, else what they subscribed in; None if neither is known."""
+        known = await chats.find_language(tx, channel_key, chat_id)
+        if known is None:
+            return None
+        user_id, chosen = known
+        return chosen or await self._language_of(tx, channel_key, user_id)
 
     async def _follow_question(self, channel: Channel, chat_id: str) -> None:
         """What is answered by a number is what the bot said last: see
@@ -203,7 +217,7 @@ class ChannelSender:
         choices = choices_of(message) if kind == "words" else []
         try:
             async with self._db.transaction() as tx:
-                lang = await offers.language(tx, channel.key, chat_id)
+                lang = await self._language(tx, channel.key, chat_id)
                 await offers.change(
                     tx,
                     channel.key,
@@ -237,7 +251,7 @@ class TypedAnswers:
         """
         if not text.strip() or channel.capabilities.buttons != "words":
             return None
-        since_ms = self._clock.now_ms() - self._answer_hours * 3_600_000
+        since_ms = self._clock.now_ms() - self._answer_hours * HOUR_MS
         offer = await offers.find(tx, channel.key, chat_id, since_ms)
         if offer is None:
             return None

@@ -53,7 +53,7 @@ def check(
 
 async def _list(config: Path | None) -> list[tuple[OwnChannel, OwnChannelAnswer]]:
     async with opened(config) as service:
-        await service.channels.sync.refresh()
+        await service.channel_sync.refresh()
         async with service.db.read() as tx:
             found = await service.own_channels.list_all(tx)
             return list(zip(found, await service.own_channels.answers(tx, found), strict=True))

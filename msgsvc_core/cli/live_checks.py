@@ -12,13 +12,13 @@ from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.cli.checks import is_private
 from msgsvc_core.cli.findings import Finding, ok, problem, warning
 from msgsvc_core.config.settings import Section, SettingsError, own_users_value
+from msgsvc_core.core_parts import CORE_SEALED
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
-from msgsvc_core.jobs import store as jobs_store
 from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.security import key_canary
-from msgsvc_core.security.sealed import CORE_SEALED, count_sealed
+from msgsvc_core.security.sealed import count_sealed
 from msgsvc_core.service import Service
 
 #: Seconds after which due work that nobody has begun is remarkable.
@@ -199,7 +199,7 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
     """Those of projects: a token that a platform refuses is theirs to fix, lost settings are ours."""
-    await service.channels.sync.refresh()
+    await service.channel_sync.refresh()
     channels = service.channels.own
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, healths, strict=True):
@@ -294,7 +294,7 @@ async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
 
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
     async with service.db.read() as tx:
-        counts = await jobs_store.count_by_state(tx, service.clock.now_ms())
+        counts = await service.jobs.count_by_state(tx)
         with_work = await lanes.with_work(tx)
         runners = await lanes.count_runners(tx, service.clock.now_ms())
     if service.settings.jobs.runner == "dramatiq" and not runners:

@@ -16,11 +16,10 @@ from msgsvc_core.db.revisions import (
     DatabaseTooNew,
     MigrationSource,
     applied_revisions,
-    migrate,
-    pending_revisions,
 )
 from msgsvc_core.db.transaction_batcher import TransactionBatcher
 from msgsvc_core.db.tx import Row, Tx
+from msgsvc_core.db.upgrading import migrate, pending_revisions
 from msgsvc_core.db.write_batch import WriteBatch
 
 __all__ = [

@@ -1,5 +1,5 @@
 """The steps themselves, by Alembic. Import it where there is something to migrate, not before: with
-what it brings along it is some 15 MiB (see `revisions`)."""
+what it brings along it is some 15 MiB (see `upgrading`)."""
 
 import asyncio
 import sqlite3

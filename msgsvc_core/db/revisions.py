@@ -1,12 +1,11 @@
-"""At which revision every owner's tables stand, and bringing them to the newest.
+"""At which revision every owner's tables stand.
 
 Every owner, the core or a plugin, has Alembic scripts and a version table of its own
-(docs/decisions/0004-migrations-per-owner.md). What stands where is found out here by reading; Alembic
-itself, some 15 MiB of memory, is loaded only where there is something to do.
+(docs/decisions/0004-migrations-per-owner.md). What stands where is found out by reading, without Alembic.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,28 +51,6 @@ class MigrationSource:
 CORE_MIGRATIONS = MigrationSource("core", Path(__file__).parent.parent / "migrations")
 
 
-async def migrate(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """Brings every owner's tables to their newest revision, in order; returns what was applied.
-
-    One process migrates at a time; a failed step leaves the database as it was. Raises
-    `DatabaseTooNew`, `DatabaseUnavailable`.
-    """
-    if await _is_newest(url, sources):
-        return []
-    from msgsvc_core.db import migrations  # noqa: PLC0415 - loads Alembic, 16 MiB
-
-    return await migrations.upgrade(url, sources)
-
-
-async def pending_revisions(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """What `migrate` would apply, as `owner:revision`. Raises as `migrate` does."""
-    if await _is_newest(url, sources):
-        return []
-    from msgsvc_core.db import migrations  # noqa: PLC0415 - loads Alembic, 16 MiB
-
-    return migrations.pending(sources, await applied_revisions(url, sources))
-
-
 async def applied_revisions(url: str, sources: Iterable[MigrationSource]) -> dict[str, str | None]:
     """The revision at which each owner's tables stand; None where there are none.
 
@@ -87,12 +64,6 @@ async def applied_revisions(url: str, sources: Iterable[MigrationSource]) -> dic
             return {source.owner: await _applied(tx, source) for source in sources}
     finally:
         await database.disconnect()
-
-
-async def _is_newest(url: str, sources: Sequence[MigrationSource]) -> bool:
-    applied = await applied_revisions(url, sources)
-    newest = {source.owner: source.newest() for source in sources}
-    return None not in newest.values() and applied == newest
 
 
 async def _applied(tx: Tx, source: MigrationSource) -> str | None:

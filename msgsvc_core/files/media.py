@@ -17,6 +17,7 @@ from msgsvc_core.files.media_checks import MediaChecks
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.service import FileGone, Files
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Bytes of a file that are kept in memory; the rest goes to disk.
@@ -157,7 +158,7 @@ class MediaFiles:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=self.guard.connector(limit=100),
+                connector=GuardedConnector(self.guard, limit=100),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=False,
                 headers={"User-Agent": "msgsvc", "Accept-Encoding": "identity"},

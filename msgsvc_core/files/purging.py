@@ -9,7 +9,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.files import store
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 
 JOB = "core.purge_files"
 
@@ -33,7 +33,7 @@ class FilePurge:
 
     def __init__(self, *, clock: Clock, loose_hours: int) -> None:
         self._clock = clock
-        self._loose_ms = loose_hours * 3600 * 1000
+        self._loose_ms = loose_hours * HOUR_MS
 
     @property
     def spec(self) -> JobSpec:

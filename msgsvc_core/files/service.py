@@ -20,7 +20,7 @@ from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import safe_name, with_suffix
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import NotFound, PayloadTooLarge, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security import SecretBox
@@ -29,7 +29,6 @@ from msgsvc_core.security import SecretBox
 PREFIX = "fil"
 
 #: The window of `media.files_per_person`.
-DAY_MS = 24 * 3600 * 1000
 
 
 class FileGone(Exception):

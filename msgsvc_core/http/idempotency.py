@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from msgsvc_core.api.envelope import envelope
 from msgsvc_core.db import Database, LockTimeout, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.errors import (
     ApiError,
     IdempotencyConflict,
@@ -57,6 +58,11 @@ class StoredAnswer:
     is_secret: bool = True
 
 
+def retention_rule(*, hours: int) -> RetentionRule:
+    """Answers are kept for so long."""
+    return RetentionRule("core_idempotency", "created_at_ms", hours * HOUR_MS)
+
+
 T = TypeVar("T", Tx, WriteBatch)
 Work = Callable[[T], Awaitable[StoredAnswer]]
 ToAnswer = Callable[[ApiError], StoredAnswer]
@@ -78,7 +84,7 @@ class Idempotency:
         # An answer may hold a secret that is shown once, so answers are encrypted at rest.
         self._secrets = secrets
         self._clock = clock
-        self._keep_ms = keep_hours * 3600 * 1000
+        self._keep_ms = keep_hours * HOUR_MS
         self._running: dict[tuple[str, str], _KeyLock] = {}
 
     async def run(

@@ -14,7 +14,7 @@ from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
-from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.limits import Limiter
 
@@ -79,6 +79,7 @@ class Readiness:
         *,
         db: Database,
         clock: Clock,
+        jobs: JobQueue,
         channels: Channels,
         states: ChannelStates,
         limiter: Limiter,
@@ -87,6 +88,7 @@ class Readiness:
     ) -> None:
         self._db = db
         self._clock = clock
+        self._jobs = jobs
         self._channels = channels
         self._states = states
         self._limiter = limiter
@@ -153,7 +155,7 @@ class Readiness:
                     if not await _can_write(tx):
                         raise DatabaseUnavailable("the database lets nobody write")
                     if now_s >= counted_s + COUNTED_S:
-                        jobs = await jobs_store.count_by_state(tx, self._clock.now_ms())
+                        jobs = await self._jobs.count_by_state(tx)
                         self._counted = now_s, jobs
                 await db.check_writes(WRITE_TIMEOUT_S)
         except (DatabaseUnavailable, TimeoutError) as error:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import for_update
 from msgsvc_core.jobs.lease_clock import Held
 
 # The first job of each priority of each lane. Every step is one in `core_jobs_ready`, so this costs as
@@ -126,6 +127,16 @@ async def renew_owned(tx: Tx, *, runner_id: str, until_ms: int) -> set[str]:
         {"runner_id": runner_id, "until_ms": until_ms},
     )
     return {row["lane"] for row in rows}
+
+
+async def lock_owned(tx: Tx, lane: str, owner: str) -> bool:
+    """Whether `owner` has the lease of a lane; nobody takes it over until `tx` ends."""
+    found = await tx.fetch_val(
+        "SELECT 1 AS found FROM core_lanes WHERE lane = :lane AND owner = :owner"
+        + for_update(tx.dialect),
+        {"lane": lane, "owner": owner},
+    )
+    return found is not None
 
 
 async def leases_after(tx: Tx, from_ms: int) -> list[Held]:

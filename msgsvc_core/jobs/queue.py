@@ -1,11 +1,12 @@
 """Enqueues jobs in the transaction of what causes them, and wakes their lanes after its commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from msgsvc_core.db import Tx, WriteBatch
-from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.db import Row, Tx, WriteBatch
+from msgsvc_core.jobs import store
+from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
@@ -15,7 +16,7 @@ Wake = Callable[[str, int], None]
 
 
 class JobQueue:
-    """What the rest of the system sees of jobs: `enqueue`, and `bring_forward`."""
+    """What the rest of the system sees of jobs: it enqueues them, and asks what waits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -70,6 +71,38 @@ class JobQueue:
             {"name": name, "key": key},
         )
         return bool(rows)
+
+    async def running(self, tx: Tx, lane: str, name: str) -> list[Job]:
+        """A lane's jobs of one name that are in a handler now, or were when their runner died."""
+        return await store.running(tx, lane, name)
+
+    async def list_postponed(self, tx: Tx, lane: str) -> list[Job]:
+        """Jobs of a lane that were rescheduled, or enqueued for a later time."""
+        return await store.list_postponed(tx, lane)
+
+    async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
+        """Whether a lane has a job, at work or not, that is due at that time."""
+        return await store.has_due_by(tx, lane, until_ms)
+
+    async def count_by_state(self, tx: Tx) -> dict[str, int]:
+        """How many jobs are `ready`, `delayed` (ready, but not before a later time), `running` and
+        `dead`."""
+        return await store.count_by_state(tx, self._clock.now_ms())
+
+    async def count_by_lane(self, tx: Tx, now_ms: int) -> list[Row]:
+        """`lane`, `state`, `count` and `oldest_ms` at that time, in Unix milliseconds: see `store`."""
+        return await store.count_by_lane(tx, now_ms)
+
+    async def find_unclaimed(
+        self, tx: Tx, lane: str, name: str, *, until_ms: int, containing: str
+    ) -> list[tuple[str, Any]]:
+        """Id and payload of a lane's jobs of one name, dead ones too, created until then, that no runner
+        has claimed and whose payload contains a text."""
+        return await store.find_unclaimed(tx, lane, name, until_ms=until_ms, containing=containing)
+
+    async def discard_unclaimed(self, tx: Tx, job_ids: Sequence[str]) -> None:
+        """Removes those of the jobs that no runner has claimed."""
+        await store.discard_unclaimed(tx, job_ids)
 
     def add(self, unit: WriteBatch, job: NewJob) -> None:
         """Adds a job without a key to what is written together; its lane is woken after the commit."""

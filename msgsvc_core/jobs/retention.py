@@ -1,10 +1,10 @@
 """Once an hour: removes what need not be kept any longer, and lets older secret keys be retired."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from msgsvc_core.db import Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.db.sql import limited_delete
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_parts, in_steps
@@ -12,15 +12,6 @@ from msgsvc_core.kernel.clock import Clock
 
 #: Encrypts what an older secret key encrypted by the current one.
 Reseal = Callable[[Tx], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionRule:
-    """Rows of a table that are removed `retention_ms` milliseconds after the time in `column`."""
-
-    table: str
-    column: str
-    retention_ms: int = 0
 
 
 class Retention:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, for_update, key_params, key_table
@@ -165,6 +166,47 @@ async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
             f" WHERE lane = :lane AND state = 'ready' AND run_at_ms <= :now_ms AND {known} LIMIT 1",
             {"lane": lane, "now_ms": now_ms, **params},
         )
+    )
+
+
+async def has_due_by(tx: Tx, lane: str, until_ms: int) -> bool:
+    """Whether a lane has a job, at work or not, that is due at that time."""
+    found = await tx.fetch_val(
+        "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state <> 'dead'"
+        " AND run_at_ms <= :until_ms LIMIT 1",
+        {"lane": lane, "until_ms": until_ms},
+    )
+    return found is not None
+
+
+async def find_unclaimed(
+    tx: Tx, lane: str, name: str, *, until_ms: int, containing: str
+) -> list[tuple[str, Any]]:
+    """Id and payload of a lane's jobs of one name, dead ones too, created until then, that no runner has
+    claimed and whose payload contains a text."""
+    rows = await tx.fetch_all(
+        "SELECT job_id, payload FROM core_jobs WHERE lane = :lane AND state IN ('ready', 'dead')"
+        " AND name = :name AND created_at_ms <= :until_ms AND payload LIKE :pattern",
+        {"lane": lane, "name": name, "until_ms": until_ms, "pattern": f"%{containing}%"},
+    )
+    return [(row["job_id"], from_json(row["payload"])) for row in rows]
+
+
+async def discard_unclaimed(tx: Tx, job_ids: Sequence[str]) -> None:
+    """Removes those of the jobs that no runner has claimed."""
+    these, params = any_of("job_id", "ids", job_ids, tx.dialect)
+    await tx.execute(f"DELETE FROM core_jobs WHERE {these} AND state IN ('ready', 'dead')", params)
+
+
+async def count_by_lane(tx: Tx, now_ms: int) -> list[Row]:
+    """`lane`, `state`, `count` and `oldest_ms`, when the first of them was or is to run.
+
+    A job that waits for its time is `delayed`; one that is due and waits for a runner is `ready`.
+    """
+    return await tx.fetch_all(
+        "SELECT lane, CASE WHEN state = 'ready' AND run_at_ms > :now_ms THEN 'delayed' ELSE state"
+        " END AS state, COUNT(*) AS count, MIN(run_at_ms) AS oldest_ms FROM core_jobs GROUP BY 1, 2",
+        {"now_ms": now_ms},
     )
 
 

@@ -22,6 +22,12 @@ _LEAST_MS = -62_135_510_400_000
 _MOST_MS = 253_402_214_400_000
 
 
+#: Durations in milliseconds.
+MINUTE_MS = 60 * 1000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+
 class Clock(Protocol):
     """Source of time; each `Service` owns one."""
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 from string import Formatter
@@ -263,17 +263,28 @@ class Texts:
         return chain
 
     def _add(self, package: str, lang: str, path: Path, *, is_checked: bool = False) -> None:
-        if not path.exists():
+        try:
+            status = path.stat()
+        except FileNotFoundError:
             return
-        with path.open("rb") as file:
-            catalogue = read_po(file, locale=_locale_of(lang))
-        if is_checked:
-            _check(catalogue, path)
-        compiled = io.BytesIO()
-        write_mo(compiled, catalogue)
-        compiled.seek(0)
-        read = gettext.GNUTranslations(compiled)
+        read = _read_catalogue(path, lang, is_checked, status.st_mtime_ns, status.st_size)
         self._catalogues.setdefault((package, lang), []).append(read)
+
+
+@lru_cache(maxsize=256)
+def _read_catalogue(
+    path: Path, lang: str, is_checked: bool, _mtime_ns: int, _size: int
+) -> gettext.GNUTranslations:
+    """A compiled catalogue, kept for the process while the file stays the same: compiling them is most of
+    what building a `Service` takes. `_chain` copies it, so services may share it."""
+    with path.open("rb") as file:
+        catalogue = read_po(file, locale=_locale_of(lang))
+    if is_checked:
+        _check(catalogue, path)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
 
 
 def _catalogues_in(folder: Path, languages: Sequence[str]) -> Iterator[tuple[str, Path]]:

@@ -1,9 +1,10 @@
 """One object of each type, and functions whose parameters are filled with them."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar, get_type_hints
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 
@@ -64,18 +65,34 @@ class Providers:
 
 def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
     """The parameters of a handler that are to be provided, by name, with their types."""
-    parameters = inspect.signature(function).parameters.values()
-    names = [
-        each.name
-        for each in parameters
-        if each.name not in given and each.default is inspect.Parameter.empty
-    ]
-    if not names:
-        return {}
+    return {name: kind for name, kind in _without_default(function).items() if name not in given}
+
+
+def _without_default(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """The parameters without a default, by name, with their types."""
     inner = function
     while isinstance(inner, partial):
         inner = inner.func
-    hints = get_type_hints(getattr(inner, "__func__", inner))
+    inner = getattr(inner, "__func__", inner)
+    if inner is not function:
+        return _inspected(function, inner)
+    found = _parameters.get(function)
+    if found is None:
+        found = _parameters[function] = _inspected(function, inner)
+    return found
+
+
+#: What was found out about plain functions: each service of a process binds the same ones.
+_parameters: WeakKeyDictionary[Callable[..., Any], Mapping[str, Any]] = WeakKeyDictionary()
+
+
+def _inspected(function: Callable[..., Any], inner: Callable[..., Any]) -> dict[str, Any]:
+    names = [
+        name
+        for name, each in inspect.signature(function).parameters.items()
+        if each.default is inspect.Parameter.empty
+    ]
+    hints = get_type_hints(inner) if names else {}
     return {name: hints.get(name, Any) for name in names}
 
 

@@ -1,6 +1,7 @@
 """Limits that hold over restarts and processes: the times of the latest hits, in the database."""
 
 from msgsvc_core.db import Database, Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
@@ -10,6 +11,9 @@ from msgsvc_core.security import digest
 #: Milliseconds by which clocks of machines may differ. Hits from further in the future are forgotten: a
 #: clock that was set back would keep the key shut until it has caught up.
 SKEW_MS = 60_000
+
+#: A hit counts until its window has passed.
+RETENTION = RetentionRule("core_limit_hits", "expires_at_ms")
 
 
 @value_object

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, any_of, for_key_share
+from msgsvc_core.db.sql import Dialect, any_of
 from msgsvc_core.mailings.models import Audience
 
 #: The rows of a ledger that the index `core_recipients_told` holds. It is taken where this stands in
@@ -183,13 +183,3 @@ async def bots_of(tx: Tx, project_id: str, job_id: str) -> list[str]:
         {"project_id": project_id, "job_id": job_id},
     )
     return [row["bot"] for row in rows]
-
-
-async def missing_tags(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
-    known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
-    rows = await tx.fetch_all(
-        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
-        {"project_id": project_id, **params},
-    )
-    return sorted(set(names) - {row["name"] for row in rows})

@@ -9,7 +9,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import audience, store
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
-from msgsvc_core.mailings.validation import missing_name
+from msgsvc_core.mailings.validation import AudienceNames
 
 #: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000
@@ -19,11 +19,19 @@ class MailingExpansion:
     """The job that finds the recipients of a mailing, of whom there are `most`."""
 
     def __init__(
-        self, *, clock: Clock, jobs: JobQueue, mailings: Mailings, most: int, on_dead: OnDead
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        mailings: Mailings,
+        names: AudienceNames,
+        most: int,
+        on_dead: OnDead,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._mailings = mailings
+        self._names = names
         self._most = most
         self._on_dead = on_dead
 
@@ -50,7 +58,7 @@ class MailingExpansion:
                 return False
             asked = Audience.model_validate(mailing.audience)
             # Without its tags, a mailing to all but some would go to all.
-            if missing := await missing_name(tx, project_id, asked):
+            if missing := await self._names.find_missing(tx, project_id, asked):
                 await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
             end = await audience.step_end(tx, project_id, mailing.expanded_to, STEP)

@@ -6,9 +6,8 @@ The mailing stays with its counts; so do the messages.
 from collections.abc import Sequence
 
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.mailings import ledger, store
-from msgsvc_core.mailings.service import DAY_MS
 
 #: Recipients that are removed in one transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000

@@ -8,7 +8,7 @@ from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NewJob
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
@@ -31,7 +31,6 @@ OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
 #: What is paid for: the messages of a mailing when it is taken, and the difference when it has ended.
 OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
 
-DAY_MS = 24 * 3600 * 1000
 
 #: The jobs of a mailing: the one that writes its ledger, and one for each way out.
 EXPAND_JOB, SEND_JOB = "mailing.expand", "mailing.send"

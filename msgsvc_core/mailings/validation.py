@@ -18,9 +18,10 @@ from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES
-from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
 
 #: What may be an id of a subscriber (decision 0075).
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
@@ -44,6 +45,41 @@ class PreparedMailing:
         return self.reachable + self.unreachable
 
 
+class AudienceNames:
+    """Whether a project has what an audience goes by."""
+
+    def __init__(self, *, tags: Tags, permissions: Permissions) -> None:
+        self._tags = tags
+        self._permissions = permissions
+
+    async def find_missing(
+        self, tx: Tx, project_id: str, asked: Audience
+    ) -> ValidationFailed | None:
+        """What an audience goes by that the project does not have; None if it has all.
+
+        Without it, an audience would be nobody, or everybody.
+        """
+        for field in ("tags_any", "tags_all", "tags_none"):
+            tags: Sequence[str] = getattr(asked, field) or ()
+            if tags and (missing := await self._tags.lock_missing(tx, project_id, tags)):
+                return ValidationFailed(
+                    "this project has no tag {name!r}", field=f"audience.{field}", name=missing[0]
+                )
+        if asked.permission is not None:
+            return await self.find_missing_permission(
+                tx, project_id, "audience.permission", asked.permission
+            )
+        return None
+
+    async def find_missing_permission(
+        self, tx: Tx, project_id: str, field: str, key: str
+    ) -> ValidationFailed | None:
+        """The same for a permission that the request names in `field`."""
+        if await self._permissions.exists(tx, project_id, key):
+            return None
+        return ValidationFailed("this project has no permission {key!r}", field=field, key=key)
+
+
 class MailingValidation:
     """Whether a mailing can be sent, and to how many."""
 
@@ -53,6 +89,7 @@ class MailingValidation:
         clock: Clock,
         channels: Channels,
         templates: Templates,
+        names: AudienceNames,
         limits: LimitSettings,
         message_limits: MessageLimits,
         languages: tuple[str, ...],
@@ -61,6 +98,7 @@ class MailingValidation:
         self._clock = clock
         self._channels = channels
         self._templates = templates
+        self._names = names
         self._limits = limits
         self._message_limits = message_limits
         self.languages = languages
@@ -83,7 +121,7 @@ class MailingValidation:
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
         """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
         and for more than there may be."""
-        if missing := await missing_name(tx, project_id, asked):
+        if missing := await self._names.find_missing(tx, project_id, asked):
             raise missing
         self._check_channel_names(project_id, asked)
         return sum((await self._counts(tx, project_id, asked)).values())
@@ -119,10 +157,12 @@ class MailingValidation:
             )
 
     async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
-        missing = await missing_name(tx, project_id, new.audience)
+        missing = await self._names.find_missing(tx, project_id, new.audience)
         permission = new.message.permission
         if missing is None and permission is not None:
-            missing = await _missing_permission(tx, project_id, "permission", permission)
+            missing = await self._names.find_missing_permission(
+                tx, project_id, "permission", permission
+            )
         if missing is not None:
             raise missing
         self._check_channel_names(project_id, new.audience)
@@ -175,27 +215,3 @@ class MailingValidation:
             return content.render(lang, self.default_lang, values, most)
         except WrongVariable as error:
             raise ValidationFailed.because(error, field="variables", joined=True) from None
-
-
-async def missing_name(tx: Tx, project_id: str, asked: Audience) -> ValidationFailed | None:
-    """What an audience goes by that the project does not have; None if it has all.
-
-    Without it, an audience would be nobody, or everybody.
-    """
-    for field in ("tags_any", "tags_all", "tags_none"):
-        tags: Sequence[str] = getattr(asked, field) or ()
-        if tags and (missing := await audience.missing_tags(tx, project_id, tags)):
-            return ValidationFailed(
-                "this project has no tag {name!r}", field=f"audience.{field}", name=missing[0]
-            )
-    if asked.permission is not None:
-        return await _missing_permission(tx, project_id, "audience.permission", asked.permission)
-    return None
-
-
-async def _missing_permission(
-    tx: Tx, project_id: str, field: str, key: str
-) -> ValidationFailed | None:
-    if await find_permissions(tx, [(project_id, key)]):
-        return None
-    return ValidationFailed("this project has no permission {key!r}", field=field, key=key)

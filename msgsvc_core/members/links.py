@@ -6,6 +6,7 @@ from msgsvc_core.channels.inbound import InboundContext, InboundRule
 from msgsvc_core.channels.updates import Started
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.kernel.ids import new_token
@@ -15,6 +16,9 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 
 START_PREFIX = "mem_"
+
+#: A link means nothing after its time.
+RETENTION = RetentionRule("core_member_links", "expires_at_ms")
 
 
 class MemberLinks:

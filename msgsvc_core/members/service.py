@@ -18,6 +18,7 @@ from msgsvc_core.members.models import (
     UpdateMemberBody,
 )
 from msgsvc_core.members.quota import MemberQuota
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Called with a member before and after a change (None: erased), in its transaction.
 OnMemberChanged = Callable[[Tx, Member, Member | None], Awaitable[None]]
@@ -26,8 +27,16 @@ OnMemberChanged = Callable[[Tx, Member, Member | None], Awaitable[None]]
 class Members:
     """`service.members`."""
 
-    def __init__(self, *, clock: Clock, quota: MemberQuota, on_changed: OnMemberChanged) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        subscribers: Subscribers,
+        quota: MemberQuota,
+        on_changed: OnMemberChanged,
+    ) -> None:
         self._clock = clock
+        self._subscribers = subscribers
         self._quota = quota
         self._on_changed = on_changed
 
@@ -83,8 +92,11 @@ class Members:
     async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         """The active member behind a messenger account in each project, with the id of the linked
         subscriber."""
+        theirs = await self._subscribers.list_by_user(tx, bot, user_id)
         found = []
-        for project_id, subscriber_id in await store.subscribers_of_person(tx, bot, user_id):
+        for project_id, subscriber_id in await store.bound_among(
+            tx, [(one.project_id, one.subscriber_id) for one in theirs]
+        ):
             member = await store.find_by_subscriber(tx, project_id, subscriber_id)
             if member is not None:
                 found.append((subscriber_id, member))

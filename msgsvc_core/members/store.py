@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import array_param, for_update, in_array
+from msgsvc_core.db.sql import array_param, for_update, in_array, key_params, key_table
 from msgsvc_core.members.models import ANSWERING, Member, MemberQuery
 
 _COLUMNS = (
@@ -144,14 +144,16 @@ async def count_others(tx: Tx, project_id: str, account_id: str, email: str) -> 
     )
 
 
-async def subscribers_of_person(tx: Tx, bot: str, user_id: str) -> list[tuple[str, str]]:
-    """(project_id, subscriber_id) of those by which a person on a bot is a member, of any project."""
+async def bound_among(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of (project_id, subscriber_id) by which somebody is a member, in the order of their ids."""
+    if not keys:
+        return []
     rows = await tx.fetch_all(
-        "SELECT s.project_id, s.subscriber_id FROM core_subscribers s"
-        " JOIN core_member_subscribers l"
-        " ON l.project_id = s.project_id AND l.subscriber_id = s.subscriber_id"
-        " WHERE s.bot = :bot AND s.user_id = :user_id ORDER BY s.subscriber_id",
-        {"bot": bot, "user_id": user_id},
+        "SELECT l.project_id, l.subscriber_id"
+        f" FROM {key_table(('project', 'subscriber'), tx.dialect)}"
+        " CROSS JOIN core_member_subscribers l WHERE l.project_id = keys.project"
+        " AND l.subscriber_id = keys.subscriber ORDER BY l.subscriber_id",
+        key_params(keys, tx.dialect),
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
 

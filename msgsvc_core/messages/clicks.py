@@ -1,26 +1,31 @@
 """A press on a button of a project's own message becomes `button.clicked`."""
 
+from collections.abc import Sequence
+
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button
+from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.jobs import store as jobs_store
+from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.messages import store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.service import Subscribers
 
 
-async def button_pressed(ctx: InboundContext, *, subscribers: Subscribers, events: Events) -> None:
+async def button_pressed(
+    ctx: InboundContext, *, jobs: JobQueue, subscribers: Subscribers, events: Events
+) -> None:
     """Tells the project; a button that no message of a project has is answered with a notice."""
     update = ctx.update
     assert isinstance(update, ButtonPressed)
     message = (
-        await _by_ref(ctx, update)
-        or await _under_way(ctx, update, subscribers)
+        await _by_ref(ctx, update, subscribers)
+        or await _under_way(ctx, update, jobs, subscribers)
         # Its outcome may have been written between the two.
-        or await _by_ref(ctx, update)
+        or await _by_ref(ctx, update, subscribers)
     )
     # A messenger's client can send any data, so only what was offered counts.
     pressed = _button_of(message, update.data) if message else None
@@ -38,36 +43,62 @@ async def button_pressed(ctx: InboundContext, *, subscribers: Subscribers, event
     )
 
 
-async def _by_ref(ctx: InboundContext, update: ButtonPressed) -> Message | None:
-    return await store.find_by_ref(
-        ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.message_ref
+async def find_by_ref(
+    tx: Tx, subscribers: Subscribers, bot: str, chat_id: str, user_id: str, message_ref: str
+) -> Message | None:
+    """The message to this person that the platform knows under `message_ref` in this bot's chat.
+
+    A shared bot has one chat with a person for all projects, so the project is what is looked for.
+    """
+    messages = await store.find_by_ref(tx, bot, message_ref)
+    theirs = await _of_person(tx, subscribers, messages, chat_id, user_id)
+    return theirs[0] if theirs else None
+
+
+async def _by_ref(
+    ctx: InboundContext, update: ButtonPressed, subscribers: Subscribers
+) -> Message | None:
+    return await find_by_ref(
+        ctx.tx,
+        subscribers,
+        ctx.channel,
+        update.chat_id,
+        update.user.user_id,
+        update.message_ref,
     )
 
 
 async def _under_way(
-    ctx: InboundContext, update: ButtonPressed, subscribers: Subscribers
+    ctx: InboundContext, update: ButtonPressed, jobs: JobQueue, subscribers: Subscribers
 ) -> Message | None:
     """The newest message to this person with such a button whose outcome is not written yet.
 
     What the platform calls a message is written for a batch at a time, and a person can be quicker.
     """
-    jobs = await jobs_store.running(ctx.tx, lane_of(ctx.channel), JOB)
-    keys = [(job.project_id or "", job.payload["message_id"]) for job in jobs]
+    under_way = await jobs.running(ctx.tx, lane_of(ctx.channel), JOB)
+    keys = [(job.project_id or "", job.payload["message_id"]) for job in under_way]
     messages = [
         message
         for message in await store.find_many(ctx.tx, keys)
         if message.status == "sending" and _button_of(message, update.data)
     ]
+    theirs = await _of_person(ctx.tx, subscribers, messages, update.chat_id, update.user.user_id)
+    return max(theirs, key=lambda message: message.message_id, default=None)
+
+
+async def _of_person(
+    tx: Tx, subscribers: Subscribers, messages: Sequence[Message], chat_id: str, user_id: str
+) -> list[Message]:
+    """Those of `messages` that went to a person in a chat."""
     people = await subscribers.get_many(
-        ctx.tx, [(message.project_id, message.subscriber_id) for message in messages]
+        tx, [(message.project_id, message.subscriber_id) for message in messages]
     )
-    theirs = [
+    return [
         message
         for message in messages
         if (person := people.get((message.project_id, message.subscriber_id)))
-        and (person.chat_id, person.user_id) == (update.chat_id, update.user.user_id)
+        and (person.chat_id, person.user_id) == (chat_id, user_id)
     ]
-    return max(theirs, key=lambda message: message.message_id, default=None)
 
 
 def _button_of(message: Message, data: str) -> Button | None:

@@ -14,7 +14,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.messages import edit_store, store
-from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, FinalStatus, Message
 from msgsvc_core.telemetry import Metrics
@@ -43,7 +43,7 @@ class MessageChanges:
         jobs: JobQueue,
         metrics: Metrics,
         channels: Channels,
-        batches: BatchCounts,
+        batches: OutcomeCounter,
         limits: MessageLimits,
     ) -> None:
         self._clock = clock

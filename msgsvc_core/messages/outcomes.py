@@ -11,7 +11,7 @@ from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import store
-from msgsvc_core.messages.batches.counting import BatchCounts
+from msgsvc_core.messages.counting import OutcomeCounter
 from msgsvc_core.messages.deliveries import Delivery, Round, obstacle
 from msgsvc_core.messages.models import FinalStatus, MessageStatus
 from msgsvc_core.subscribers.service import Subscribers
@@ -31,7 +31,7 @@ class MessageOutcomes:
         events: Events,
         metrics: Metrics,
         subscribers: Subscribers,
-        batches: BatchCounts,
+        batches: OutcomeCounter,
     ) -> None:
         self._clock = clock
         self._events = events
@@ -42,7 +42,7 @@ class MessageOutcomes:
     async def count(
         self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
     ) -> None:
-        """Counts them in their batches: see `BatchCounts.count`."""
+        """Counts them in their batches: see `OutcomeCounter.count`."""
         await self._batches.count(tx, ended, corrected)
 
     async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]:

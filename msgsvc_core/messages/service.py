@@ -1,7 +1,7 @@
 """The rules of sending: who gets what, and what is refused before a platform is called."""
 
 import json
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
@@ -28,6 +28,7 @@ from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient
+from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 
 
@@ -53,6 +54,7 @@ class Messages:
         billing: BillingGate,
         channels: Channels,
         subscribers: Subscribers,
+        permissions: Permissions,
         templates: Templates,
         changes: MessageChanges,
         limits: MessageLimits,
@@ -68,7 +70,7 @@ class Messages:
         self._limits = limits
         self.changes = changes
         #: Sends that are taken at the same time share a query.
-        self._permissions = DataLoader(db, store.find_permissions)
+        self._permissions = DataLoader(db, permissions.find_existing)
 
     async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
         """Queues a message, in a transaction of its own; for callers in the same process.
@@ -174,6 +176,20 @@ class Messages:
         """Raises `NotFound`, for another project's id as well."""
         return await find(tx, project_id, message_id)
 
+    async def get_many(
+        self, tx: Tx, project_id: str, message_ids: Sequence[str]
+    ) -> dict[str, Message]:
+        """Existing messages of a project, by their ids."""
+        found = await store.find_many(tx, [(project_id, each) for each in message_ids])
+        return {message.message_id: message for message in found}
+
+    async def find_by_ref(
+        self, tx: Tx, bot: str, chat_id: str, user_id: str, message_ref: str
+    ) -> Message | None:
+        """The message to a person that the platform knows under `message_ref` in a bot's chat, of whatever
+        project; `bot` is the channel's key."""
+        return await clicks.find_by_ref(tx, self._subscribers, bot, chat_id, user_id, message_ref)
+
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel is not None:
@@ -196,7 +212,9 @@ class Messages:
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""
-        await clicks.button_pressed(ctx, subscribers=self._subscribers, events=self._events)
+        await clicks.button_pressed(
+            ctx, jobs=self._jobs, subscribers=self._subscribers, events=self._events
+        )
 
     async def _content(
         self, project_id: str, body: SendBody, receiver: Recipient, tx: Tx | None

@@ -107,37 +107,14 @@ async def list_page(
     return [message for message in map(_message, rows) if message.created_at_ms > since_ms]
 
 
-async def find_by_ref(
-    tx: Tx, bot: str, chat_id: str, user_id: str, message_ref: str
-) -> Message | None:
-    """The message to this person that the platform knows under `message_ref` in this bot's chat.
-
-    A shared bot has one chat with a person for all projects, so the project is what is looked for.
-    """
-    row = await tx.fetch_one(
-        "SELECT m.project_id, m.message_id FROM core_messages m JOIN core_subscribers s"
-        " ON s.project_id = m.project_id AND s.subscriber_id = m.subscriber_id"
-        " WHERE m.bot = :bot AND m.message_ref = :message_ref"
-        " AND s.chat_id = :chat_id AND s.user_id = :user_id",
-        {
-            "bot": bot,
-            "chat_id": chat_id,
-            "user_id": user_id,
-            "message_ref": message_ref,
-        },
-    )
-    return None if row is None else await find(tx, row["project_id"], row["message_id"])
-
-
-async def find_permissions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bool]:
-    """Which permissions there are of (project_id, key), of several projects at once."""
+async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
+    """Messages, to whomever, that the platform knows under `message_ref`: in one chat there is one, and a
+    platform may use it again in another."""
     rows = await tx.fetch_all(
-        f"SELECT p.project_id, p.key FROM {key_table(('project', 'permission'), tx.dialect)}"
-        " CROSS JOIN core_permissions p"
-        " WHERE p.project_id = keys.project AND p.key = keys.permission",
-        key_params(keys, tx.dialect),
+        f"SELECT {_SELECTED} FROM core_messages m WHERE m.bot = :bot AND m.message_ref = :message_ref",
+        {"bot": bot, "message_ref": message_ref},
     )
-    return {(row["project_id"], row["key"]): True for row in rows}
+    return [_message(row) for row in rows]
 
 
 async def mark_sending(

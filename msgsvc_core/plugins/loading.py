@@ -4,6 +4,7 @@ import difflib
 import inspect
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, TypeVar
@@ -17,9 +18,21 @@ ENTRY_POINT_GROUP = "msgsvc.plugins"
 
 D = TypeVar("D")
 
+#: Whether each hook is async.
+_IS_ASYNC = {
+    name: inspect.iscoroutinefunction(spec)
+    for name, spec in inspect.getmembers(HookSpecs, inspect.isfunction)
+}
+
 
 def available_plugins() -> dict[str, EntryPoint]:
-    """The installed plugins by name, loaded or not."""
+    """The installed plugins by name, loaded or not. One installed later is found by the next process."""
+    return dict(_available_plugins())
+
+
+@cache
+def _available_plugins() -> dict[str, EntryPoint]:
+    # Reads a file of every installed distribution.
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
@@ -109,8 +122,7 @@ def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:
 
 def _check_sync_or_async(manager: pluggy.PluginManager) -> None:
     """pluggy itself is sync: a coroutine that nobody awaits would be lost without a word."""
-    for name, spec in inspect.getmembers(HookSpecs, inspect.isfunction):
-        wanted = inspect.iscoroutinefunction(spec)
+    for name, wanted in _IS_ASYNC.items():
         for implementation in getattr(manager.hook, name).get_hookimpls():
             if inspect.iscoroutinefunction(implementation.function) is not wanted:
                 kind = "async def" if wanted else "a plain def"

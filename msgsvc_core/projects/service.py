@@ -1,6 +1,6 @@
 """The rules of projects and API keys."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
@@ -101,6 +101,16 @@ class Projects:
     async def count_owned(self, tx: Tx, account_id: str) -> int:
         """How many projects an account owns."""
         return await store.count_owned(tx, account_id)
+
+    async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
+        """Existing projects by id."""
+        return await store.get_many(tx, sorted(set(project_ids))) if project_ids else {}
+
+    async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
+        """Ids of the projects that are disabled, of all or of `project_ids`."""
+        return await store.find_disabled(
+            tx, None if project_ids is None else sorted(set(project_ids))
+        )
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
         """What the project has its bots say."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import array_param, in_array, key_params, key_table
+from msgsvc_core.db.sql import any_of, array_param, in_array, key_params, key_table
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
@@ -30,6 +30,14 @@ async def find_project(tx: Tx, project_id: str) -> Project | None:
         {"project_id": project_id},
     )
     return None if row is None else _project(row)
+
+
+async def get_many(tx: Tx, project_ids: Sequence[str]) -> dict[str, Project]:
+    known, params = any_of("project_id", "ids", project_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT project_id, name, status, created_at_ms FROM core_projects WHERE {known}", params
+    )
+    return {row["project_id"]: _project(row) for row in rows}
 
 
 async def list_projects(tx: Tx) -> list[Project]:
@@ -77,6 +85,18 @@ async def count_owned(tx: Tx, account_id: str) -> int:
             {"account_id": account_id},
         )
     )
+
+
+async def find_disabled(tx: Tx, project_ids: Sequence[str] | None) -> set[str]:
+    """Ids of projects that are not active, of all or of `project_ids`."""
+    known, params = "", dict[str, Any]()
+    if project_ids is not None:
+        condition, params = any_of("project_id", "ids", project_ids, tx.dialect)
+        known = f" AND {condition}"
+    rows = await tx.fetch_all(
+        f"SELECT project_id FROM core_projects WHERE status <> 'active'{known}", params
+    )
+    return {row["project_id"] for row in rows}
 
 
 async def set_status(tx: Tx, project_id: str, status: str) -> bool:

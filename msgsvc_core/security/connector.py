@@ -1,4 +1,7 @@
-"""The outbound guard's place in aiohttp: where names are resolved, and where sockets are opened."""
+"""The outbound guard's place in aiohttp: where names are resolved, and where sockets are opened.
+
+aiohttp is 7 MiB of an idle process: import this where something is called, and not to check a URL.
+"""
 
 import socket
 from functools import lru_cache
@@ -59,15 +62,22 @@ class GuardedResolver(AbstractResolver):
 
 
 class GuardedConnector(TCPConnector):
-    """Looks at the URL of every request, at every resolved name, and at every socket's address.
+    """For `aiohttp.ClientSession`: looks at the URL of every request, at every resolved name, and at every
+    socket's address, and reaches allowed ones alone.
 
-    The resolver alone does not do: aiohttp never asks it about hosts that are IP addresses.
+    Arguments as for `aiohttp.TCPConnector`. It must be made inside a running loop. The resolver alone does
+    not do: aiohttp never asks it about hosts that are IP addresses.
     """
 
     def __init__(
-        self, guard: OutboundGuard, *, limit: int, limit_per_host: int, ssl: SSLContext | bool
+        self,
+        guard: OutboundGuard,
+        *,
+        limit: int = 100,
+        limit_per_host: int = 0,
+        ssl: SSLContext | bool = True,
     ) -> None:
-        self._names = guard.resolver()
+        self._names = GuardedResolver(guard)
         super().__init__(
             resolver=self._names,
             ttl_dns_cache=REMEMBERED_S,

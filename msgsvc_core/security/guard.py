@@ -4,17 +4,11 @@ import errno
 import re
 from collections.abc import Sequence
 from ipaddress import ip_network
-from ssl import SSLContext
-from typing import TYPE_CHECKING
 
 from yarl import URL
 
 from msgsvc_core.kernel.errors import Finding, Refusal, calling_package
 from msgsvc_core.security.addresses import Address, is_public, parse_address, without_wrapping
-
-# aiohttp is 7 MiB of an idle process; it is loaded where something is called, and not to check a URL.
-if TYPE_CHECKING:
-    from msgsvc_core.security.connector import GuardedConnector, GuardedResolver
 
 #: Characters in a host name (RFC 1035, section 2.3.4, less the root's dot).
 MAX_HOST_LENGTH = 253
@@ -61,7 +55,8 @@ class OutboundGuard:
     """Says which URLs and addresses may be called.
 
     `allow_cidrs` are ranges that the operator opens although they are not public, such as
-    `127.0.0.0/8` in development; `allow_http` opens plain http. ValueError for a bad CIDR.
+    `127.0.0.0/8` in development; `allow_http` opens plain http. ValueError for a bad CIDR. Calls are made
+    with a `GuardedConnector`.
     """
 
     def __init__(self, allow_cidrs: Sequence[str] = (), allow_http: bool = False) -> None:
@@ -80,8 +75,8 @@ class OutboundGuard:
     def check_url(self, url: str) -> None:
         """Raises `ForbiddenTarget` for a URL that is wrong by itself, without a DNS lookup.
 
-        Used when a URL is entered. DNS records change, so `connector` resolves and checks the address at
-        every call.
+        Used when a URL is entered. DNS records change, so `GuardedConnector` resolves and checks the address
+        at every call.
         """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")
@@ -101,23 +96,6 @@ class OutboundGuard:
         if parsed.port == 0:
             raise ForbiddenTarget("port 0 can't be connected to")
         self._check_host(parsed.raw_host or "")
-
-    def resolver(self) -> "GuardedResolver":
-        """A resolver that fails for a name with any forbidden address."""
-        from msgsvc_core.security.connector import GuardedResolver  # noqa: PLC0415 - aiohttp; above
-
-        return GuardedResolver(self)
-
-    def connector(
-        self, *, limit: int = 100, limit_per_host: int = 0, ssl: SSLContext | bool = True
-    ) -> "GuardedConnector":
-        """A connector for `aiohttp.ClientSession` that reaches allowed addresses alone.
-
-        Arguments as for `aiohttp.TCPConnector`. It must be made inside a running loop.
-        """
-        from msgsvc_core.security.connector import GuardedConnector  # noqa: PLC0415 - aiohttp; above
-
-        return GuardedConnector(self, limit=limit, limit_per_host=limit_per_host, ssl=ssl)
 
     def _check_host(self, host: str) -> None:
         if not host:

@@ -5,7 +5,10 @@ re-encrypted with the current key once an hour, like all secrets.
 """
 
 from msgsvc_core.db import Tx
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+
+SEALED = SealedColumn("core_key_canary", "sealed")
 
 CANARY = "what can be read by the keys of this database"
 

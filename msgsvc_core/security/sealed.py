@@ -18,13 +18,6 @@ class SealedColumn:
     column: str
 
 
-#: Settings of projects' messengers, and the text that shows whether keys were lost.
-CORE_SEALED = (
-    SealedColumn("core_channels", "settings"),
-    SealedColumn("core_key_canary", "sealed"),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class SealedCount:
     """Values that an older key reads, and values that none does."""

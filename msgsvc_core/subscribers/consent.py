@@ -6,7 +6,6 @@ only after a Yes in the first (docs/decisions/0070). The question is not stored:
 asker, the minute, the project, the `external_id` and the holder.
 """
 
-import hmac
 import re
 
 from msgsvc_core.channels.inbound import OWN_BUTTON, InboundContext, InboundRule
@@ -15,13 +14,12 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.i18n import Texts
-from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.ids import ID_WIDTH
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers import store
-from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import lock_external_id
@@ -30,7 +28,6 @@ PREFIX = "who:"
 
 PURPOSE = "consent question"
 
-MINUTE_MS = 60_000
 
 _SUBSCRIBER = "sub_"
 _DATA = re.compile(
@@ -117,13 +114,13 @@ class Consents:
         if match is None:
             return False
         choice, asker, minute, seal = match.groups()
-        mine = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
-        keys = [(each.project_id, each.subscriber_id) for each in mine.all]
+        mine = await store.list_by_user(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        keys = [(each.project_id, each.subscriber_id) for each in mine]
         for holder in (await store.get_many(ctx.tx, keys)).values():
             if holder.external_id is None:
                 continue
-            seals = self._seals(choice, holder, _SUBSCRIBER + asker, int(minute))
-            if any(hmac.compare_digest(seal, valid) for valid in seals):
+            parts = _parts(choice, holder, _SUBSCRIBER + asker, int(minute))
+            if self._secrets.verify(seal, PURPOSE, *parts):
                 said = await self._answer(ctx, holder, _SUBSCRIBER + asker, int(minute), choice)
                 await ctx.edit(ctx.update.message_ref, OutgoingMessage(said, format="plain"))
                 await ctx.answer_button()
@@ -153,14 +150,13 @@ class Consents:
 
     def _data(self, choice: str, holder: Subscriber, asker_id: str) -> str:
         minute = self._clock.now_ms() // MINUTE_MS
-        seal = self._seals(choice, holder, asker_id, minute)[0]
+        seal = self._secrets.sign(PURPOSE, *_parts(choice, holder, asker_id, minute))
         asker = asker_id.removeprefix(_SUBSCRIBER)
         return f"{OWN_BUTTON}{PREFIX}{choice}:{asker}:{minute}:{seal}"
 
-    def _seals(self, choice: str, holder: Subscriber, asker_id: str, minute: int) -> list[str]:
-        parts = (
-            *(choice, asker_id, str(minute), holder.project_id, holder.external_id or ""),
-            *(holder.bot, holder.user_id, holder.subscriber_id),
-        )
-        derived = self._secrets.derive_all(PURPOSE, *parts)
-        return [encode_base62(each[:16], ID_WIDTH) for each in derived]
+
+def _parts(choice: str, holder: Subscriber, asker_id: str, minute: int) -> tuple[str, ...]:
+    return (
+        *(choice, asker_id, str(minute), holder.project_id, holder.external_id or ""),
+        *(holder.bot, holder.user_id, holder.subscriber_id),
+    )

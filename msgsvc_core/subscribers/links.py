@@ -10,6 +10,7 @@ from msgsvc_core.channels.inbound import InboundContext, InboundRule
 from msgsvc_core.channels.updates import Started
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.projects.service import Projects
@@ -22,6 +23,9 @@ from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.tags.service import Tags
 
 START_PREFIX = "sub_"
+
+#: A link means nothing after its time.
+RETENTION = RetentionRule("core_links", "expires_at_ms")
 
 
 class SubscriptionLinks:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import RequestModel
+from msgsvc_core.channels import chats
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import InvalidMiniApp
 from msgsvc_core.channels.registry import Channels
@@ -10,7 +11,6 @@ from msgsvc_core.channels.updates import MiniAppUser
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
-from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.models import Subscriber, SubscriberAnswer, TagName
 from msgsvc_core.subscribers.service import Subscribers, check_external_id
 from msgsvc_core.subscribers.tags.service import Tags
@@ -116,12 +116,12 @@ async def enter(
 
     Raises `Conflict` where the bot has no chat with the person yet.
     """
-    chat_id = opened.chat_id or await store.find_chat(tx, channel.key, opened.user.user_id)
+    chat_id = opened.chat_id or await chats.find_latest(tx, channel.key, opened.user.user_id)
     if chat_id is None:
         raise Conflict(
             "the bot can't write to this person yet; have them start it first", field="init_data"
         )
-    await store.enter_chat(tx, channel.key, chat_id, opened.user.user_id, project_id, now_ms)
+    await chats.enter(tx, channel.key, chat_id, opened.user.user_id, project_id, now_ms)
     return chat_id
 
 

@@ -74,6 +74,15 @@ class Recipient:
     lang: str
 
 
+@value_object
+class PersonSubscription:
+    """A project that a person is or was subscribed to by a bot, which knows them across projects."""
+
+    project_id: str
+    subscriber_id: str
+    status: Status
+
+
 class SubscriberAnswer(ResponseModel):
     """A subscriber as the API shows them."""
 

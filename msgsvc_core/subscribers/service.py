@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from msgsvc_core.channels import chats
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
@@ -24,8 +25,10 @@ from msgsvc_core.subscribers import search_store, store
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
+    PersonSubscription,
     Recipient,
     Source,
+    Status,
     Subscriber,
     SubscriberFilters,
     SubscriberQuery,
@@ -117,6 +120,8 @@ class Subscribers:
         `Greetings`. Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
         now_ms = self._clock.now_ms()
+        # What they chose by /lang in this chat holds for whatever they subscribe to there.
+        _, chosen = await chats.find_language(tx, channel, chat_id) or ("", None)
         seen = Subscriber(
             project_id=project_id,
             subscriber_id=new_id(_ID_PREFIX),
@@ -126,7 +131,7 @@ class Subscribers:
             chat_id=chat_id,
             first_name=user.first_name,
             username=user.username,
-            lang=self._texts.choose(user.lang),
+            lang=chosen or self._texts.choose(user.lang),
             external_id=None,
             status="active",
             source=source,
@@ -135,15 +140,10 @@ class Subscribers:
         )
         if external_id is not None:
             await lock_external_id(tx, project_id, external_id)
-        is_new, subscribed = False, None
-        while subscribed is None:
-            # A subscriber found by the first query may be erased before the second.
-            is_new = await store.insert_if_new(tx, seen)
-            subscribed = is_new or await store.refresh(tx, seen)
-        subscriber = await self._refresh(tx, seen)
+        subscriber_id, is_new, subscribed = await self._insert_or_refresh(tx, seen)
         if external_id is not None:
-            await store.set_external_id(tx, project_id, subscriber.subscriber_id, external_id)
-        await self._tags.assign(tx, project_id, subscriber.subscriber_id, tags)
+            await store.set_external_id(tx, project_id, subscriber_id, external_id)
+        await self._tags.assign(tx, project_id, subscriber_id, tags)
         subscriber = await self._refresh(tx, seen)
         if subscribed:
             await self._events.emit(
@@ -154,6 +154,16 @@ class Subscribers:
         if subscribed:
             await self._greetings.welcome(tx, subscriber, source)
         return subscriber, subscribed
+
+    async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:
+        """The id of the subscriber, whether they are new, and whether they were not active until now."""
+        while True:
+            # A subscriber found by the first query may be erased before the second.
+            if await store.insert_if_new(tx, seen):
+                return seen.subscriber_id, True, True
+            known = await store.refresh(tx, seen)
+            if known is not None:
+                return known[0], False, known[1]
 
     async def change(
         self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
@@ -210,6 +220,30 @@ class Subscribers:
         if subscriber is None:
             raise _not_found(subscriber_id)
         return subscriber
+
+    async def find_by_user(
+        self, tx: Tx, project_id: str, channel: str, user_id: str
+    ) -> Subscriber | None:
+        """The person whom the messenger knows by `user_id`, on a project's channel by its name."""
+        return await store.find_by_user(tx, project_id, channel, user_id)
+
+    async def list_by_user(self, tx: Tx, bot: str, user_id: str) -> list[PersonSubscription]:
+        """What a person is or was subscribed to by a bot, of all projects, the oldest first; `bot` is the
+        channel's key."""
+        return await store.list_by_user(tx, bot, user_id)
+
+    async def lock_existing(
+        self, tx: Tx, keys: Collection[tuple[str, str]], *, skip_locked: bool = False
+    ) -> dict[tuple[str, str], Status]:
+        """The status of those of `keys` who exist; nobody erases them until `tx` ends.
+
+        Keys are (project_id, subscriber_id). For rows that refer to people: lock the people before such
+        rows, as an erasure does, or the two wait for each other. With `skip_locked`, whoever is being
+        erased at this moment is left out instead of waited for.
+        """
+        if not keys:
+            return {}
+        return await store.lock_existing(tx, sorted(set(keys)), skip_locked=skip_locked)
 
     async def get_by_identifier(
         self,
@@ -364,6 +398,22 @@ class Subscribers:
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
         """The chat goes on under another id, for everybody whom the bot reaches there."""
         await store.move_chat(tx, channel, chat_id, new_chat_id)
+        await chats.move(tx, channel, chat_id, new_chat_id)
+
+    async def language_of(self, tx: Tx, channel: str, user_id: str) -> str | None:
+        """In which a bot writes to a person who chose none in the chat; None if they never subscribed."""
+        return await store.find_language(tx, channel, user_id)
+
+    async def set_language(
+        self, tx: Tx, channel: str, chat_id: str, user_id: str, lang: str
+    ) -> None:
+        """What a person chose in a chat, for what the bot says there, and for what projects send by it."""
+        await chats.set_language(tx, channel, chat_id, lang)
+        await store.set_language(tx, channel, user_id, lang)
+
+    async def has_bot(self, tx: Tx, project_id: str, bot: str) -> bool:
+        """Whether a project has a subscriber whom that bot reaches; `bot` is the channel's key."""
+        return await store.has_bot(tx, project_id, bot)
 
     async def unsubscribe(
         self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str

@@ -8,7 +8,13 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, for_no_key_update, key_params, key_table, string_agg
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.subscribers.filters import by_id, filter_of
-from msgsvc_core.subscribers.models import Recipient, Subscriber, SubscriberFilters
+from msgsvc_core.subscribers.models import (
+    PersonSubscription,
+    Recipient,
+    Status,
+    Subscriber,
+    SubscriberFilters,
+)
 from msgsvc_core.subscribers.searching import columns_of
 
 #: In the order of `Subscriber`'s fields, which rows become by position.
@@ -31,11 +37,9 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     """False if the person is a subscriber of that channel and project already."""
     return bool(
         await tx.execute(
-            # What they chose by /lang in this chat holds for whatever they subscribe to there.
             f"INSERT INTO core_subscribers ({_COLUMNS}, search_name, search_username)"
             " VALUES (:project_id, :subscriber_id,"
-            " :channel, :bot, :user_id, :chat_id, :first_name, :username, COALESCE((SELECT lang"
-            " FROM core_chats WHERE channel = :bot AND chat_id = :chat_id), :lang), NULL, :status,"
+            " :channel, :bot, :user_id, :chat_id, :first_name, :username, :lang, NULL, :status,"
             " :source, :now_ms, :now_ms, :search_name, :search_username)"
             " ON CONFLICT (project_id, channel, user_id) DO NOTHING",
             {
@@ -57,10 +61,9 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
     )
 
 
-async def refresh(tx: Tx, seen: Subscriber) -> bool | None:
-    """Brings name, bot, chat and time of a known person up to date; True if they were not active.
-
-    None if they are not known.
+async def refresh(tx: Tx, seen: Subscriber) -> tuple[str, bool] | None:
+    """Brings name, bot, chat and time of a known person up to date: their id, and whether they were not
+    active. None if they are not known.
     """
     key = {
         "project_id": seen.project_id,
@@ -68,10 +71,11 @@ async def refresh(tx: Tx, seen: Subscriber) -> bool | None:
         "user_id": seen.user_id,
     }
     where = "project_id = :project_id AND channel = :channel AND user_id = :user_id"
-    is_known = await tx.execute(
+    subscriber_id: str | None = await tx.fetch_val(
         "UPDATE core_subscribers SET first_name = :first_name, username = :username,"
         " search_name = :search_name, search_username = :search_username,"
-        f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}",
+        f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}"
+        " RETURNING subscriber_id",
         {
             **key,
             **columns_of(first_name=seen.first_name, username=seen.username),
@@ -82,14 +86,12 @@ async def refresh(tx: Tx, seen: Subscriber) -> bool | None:
             "now_ms": seen.last_seen_at_ms,
         },
     )
-    if not is_known:
+    if subscriber_id is None:
         return None
-    return bool(
-        await tx.execute(
-            f"UPDATE core_subscribers SET status = 'active' WHERE {where} AND status <> 'active'",
-            key,
-        )
+    was_away = await tx.execute(
+        f"UPDATE core_subscribers SET status = 'active' WHERE {where} AND status <> 'active'", key
     )
+    return subscriber_id, bool(was_away)
 
 
 async def find(tx: Tx, project_id: str, subscriber_id: str) -> Subscriber | None:
@@ -139,6 +141,33 @@ async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> S
     )
 
 
+async def list_by_user(tx: Tx, bot: str, user_id: str) -> list[PersonSubscription]:
+    """A person's by this bot, of all projects, the oldest first."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, subscriber_id, status FROM core_subscribers"
+        " WHERE bot = :bot AND user_id = :user_id ORDER BY subscriber_id",
+        {"bot": bot, "user_id": user_id},
+    )
+    return [PersonSubscription(*row) for row in rows]
+
+
+async def lock_existing(
+    tx: Tx, keys: Sequence[tuple[str, str]], *, skip_locked: bool
+) -> dict[tuple[str, str], Status]:
+    """The status of those of `keys`, which are (project_id, subscriber_id), that exist."""
+    locking = ""
+    if tx.dialect == "postgresql":
+        locking = " FOR KEY SHARE OF s" + (" SKIP LOCKED" if skip_locked else "")
+    rows = await tx.fetch_all(
+        "SELECT s.project_id, s.subscriber_id, s.status"
+        f" FROM {key_table(('project', 'subscriber'), tx.dialect)} CROSS JOIN core_subscribers s"
+        " WHERE s.project_id = keys.project AND s.subscriber_id = keys.subscriber"
+        f" ORDER BY s.project_id, s.subscriber_id{locking}",
+        key_params(keys, tx.dialect),
+    )
+    return {(row["project_id"], row["subscriber_id"]): row["status"] for row in rows}
+
+
 async def get_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Subscriber]:
     """Subscribers by (project_id, subscriber_id), of several projects."""
     if not keys:
@@ -179,34 +208,6 @@ async def has_channel(tx: Tx, project_id: str, channel: str) -> bool:
     return found is not None
 
 
-async def find_chat(tx: Tx, bot: str, user_id: str) -> str | None:
-    """The id of the chat that a bot has with a person, the latest of several."""
-    chat_id: str | None = await tx.fetch_val(
-        "SELECT chat_id FROM core_chats WHERE channel = :bot AND user_id = :user_id"
-        " ORDER BY seen_at_ms DESC LIMIT 1",
-        {"bot": bot, "user_id": user_id},
-    )
-    return chat_id
-
-
-async def enter_chat(
-    tx: Tx, bot: str, chat_id: str, user_id: str, project_id: str, now_ms: int
-) -> None:
-    """Makes a chat belong to a project from now on, as a start link does."""
-    await tx.execute(
-        "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
-        " VALUES (:bot, :chat_id, :user_id, :project_id, :now_ms) ON CONFLICT (channel, chat_id)"
-        " DO UPDATE SET project_id = :project_id, seen_at_ms = :now_ms",
-        {
-            "bot": bot,
-            "chat_id": chat_id,
-            "user_id": user_id,
-            "project_id": project_id,
-            "now_ms": now_ms,
-        },
-    )
-
-
 async def lock_subscriptions(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
     """Locks the subscriptions of people by a bot, of all projects, until `tx` ends.
 
@@ -232,22 +233,55 @@ async def set_chat(tx: Tx, bot: str, user_id: str, chat_id: str) -> None:
 
 
 async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
-    """The chat under its new id, with what is known of it, unless that is known already."""
-    params = {"bot": bot, "chat_id": chat_id, "new_chat_id": new_chat_id}
+    """Who is reached in a chat is reached under its new id."""
     await tx.execute(
         "UPDATE core_subscribers SET chat_id = :new_chat_id WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
         " AND chat_id = :chat_id"
         f" ORDER BY user_id, project_id{for_no_key_update(tx.dialect)})",
-        params,
+        {"bot": bot, "chat_id": chat_id, "new_chat_id": new_chat_id},
     )
-    for table in ("core_chats", "core_offers"):
-        await tx.execute(
-            f"UPDATE {table} SET chat_id = :new_chat_id WHERE channel = :bot AND chat_id = :chat_id"
-            f" AND NOT EXISTS (SELECT 1 FROM {table} there WHERE there.channel = :bot"
-            " AND there.chat_id = :new_chat_id)",
-            params,
-        )
+
+
+async def find_language(tx: Tx, bot: str, user_id: str) -> str | None:
+    """The language of a person's subscription by a bot, the one seen last."""
+    lang: str | None = await tx.fetch_val(
+        "SELECT lang FROM core_subscribers WHERE bot = :bot AND user_id = :user_id"
+        " ORDER BY last_seen_at_ms DESC LIMIT 1",
+        {"bot": bot, "user_id": user_id},
+    )
+    return lang
+
+
+async def set_language(tx: Tx, bot: str, user_id: str, lang: str) -> None:
+    """For what projects send a person by a bot."""
+    await tx.execute(
+        "UPDATE core_subscribers SET lang = :lang WHERE bot = :bot AND user_id = :user_id",
+        {"lang": lang, "bot": bot, "user_id": user_id},
+    )
+
+
+async def find_bots_of_others(
+    tx: Tx, user_id: str, bots: Collection[str], subscriber_id: str
+) -> set[str]:
+    """Those of `bots` by which a person is subscribed otherwise than as `subscriber_id`."""
+    these, params = any_of("bot", "bots", sorted(bots), tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT DISTINCT bot FROM core_subscribers WHERE {these} AND user_id = :user_id"
+        " AND subscriber_id <> :subscriber_id",
+        {"user_id": user_id, "subscriber_id": subscriber_id, **params},
+    )
+    return {row["bot"] for row in rows}
+
+
+async def has_bot(tx: Tx, project_id: str, bot: str) -> bool:
+    """Whether a project has a subscriber whom that bot reaches."""
+    found = await tx.fetch_val(
+        "SELECT 1 AS found FROM core_subscribers WHERE project_id = :project_id AND bot = :bot"
+        " LIMIT 1",
+        {"project_id": project_id, "bot": bot},
+    )
+    return found is not None
 
 
 async def deactivate_all(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:

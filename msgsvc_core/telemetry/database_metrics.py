@@ -9,9 +9,8 @@ import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from msgsvc_core.db import Database, DatabaseUnavailable, Tx
+from msgsvc_core.db import Database, DatabaseUnavailable, Row, Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.telemetry import store
 
 #: Seconds for which an answer is used again: counting many jobs takes a while, and
 #: several Prometheus servers may scrape.
@@ -25,6 +24,9 @@ STATES = ("ready", "delayed", "running", "dead")
 #: Asks on a reading connection, for a moment, and keeps the answer until the next time.
 Question = Callable[[Tx], Awaitable[None]]
 
+#: Jobs at a time in Unix milliseconds: `lane`, `state`, `count`, and `oldest_ms`, when the first was due.
+CountJobs = Callable[[Tx, int], Awaitable[Sequence[Row]]]
+
 log = structlog.get_logger(__name__)
 
 
@@ -36,6 +38,7 @@ class DatabaseMetrics(Collector):
         *,
         db: Database,
         clock: Clock,
+        count_jobs: CountJobs,
         lane_prefixes: Callable[[], Sequence[str]],
         check_redis: Callable[[], Awaitable[str | None]],
         monotonic: Callable[[], float] = time.monotonic,
@@ -43,6 +46,7 @@ class DatabaseMetrics(Collector):
     ) -> None:
         self._db = db
         self._clock = clock
+        self._count_jobs = count_jobs
         self._lane_prefixes = lane_prefixes
         self._check_redis = check_redis
         self._monotonic = monotonic
@@ -78,7 +82,7 @@ class DatabaseMetrics(Collector):
     async def _query(self) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
-            rows = await store.jobs_by_lane(tx, now_ms)
+            rows = await self._count_jobs(tx, now_ms)
             for ask in self.queries:
                 await ask(tx)
         # Lanes without jobs are shown too: an alert on what is absent never fires.

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.core_parts import DAY_MS, HOUR_MS
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import JobContext, Stopping, retention, steps
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant

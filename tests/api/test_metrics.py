@@ -243,6 +243,7 @@ def database_metrics(service: Service, **more: Any) -> DatabaseMetrics:
     return DatabaseMetrics(
         db=service.db,
         clock=service.clock,
+        count_jobs=service.jobs.count_by_lane,
         lane_prefixes=lambda: ["default"],
         check_redis=service.limiter.check,
         **more,

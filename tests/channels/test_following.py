@@ -88,7 +88,7 @@ async def test_a_change_that_is_undone_has_no_effect(service: Service, tenant: T
         async with service.db.transaction() as tx:
             await service.own_channels.create(tx, tenant.project.project_id, body)
             raise ZeroDivisionError
-    await service.channels.sync.refresh()
+    await service.channel_sync.refresh()
 
     assert service.channels.own == []
 

@@ -1,7 +1,7 @@
 """The rules of projects' own channels: what they may set, and what becomes of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from msgsvc_core.channels.project_channels.models import (
     UpdateChannelBody,
     row_of,
 )
+from msgsvc_core.channels.project_channels.sync import ChannelSync
 from msgsvc_core.channels.reception_models import ReceptionAnswer, reception_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
@@ -32,9 +33,17 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import DecryptionError, SecretBox
+from msgsvc_core.security.sealed import SealedColumn
 
 #: Prefix of the ids; the key of the channel everywhere else.
 ID_PREFIX = "chn"
+
+#: Settings hold the bots' tokens.
+SEALED = SealedColumn("core_channels", "settings")
+
+
+#: Whether a project has a subscriber whom a channel reaches, by the channel's key.
+HasSubscribers = Callable[[Tx, str, str], Awaitable[bool]]
 
 
 class ProjectChannels:
@@ -47,14 +56,18 @@ class ProjectChannels:
         db: Database,
         secrets: SecretBox,
         channels: Channels,
+        sync: ChannelSync,
         states: ChannelStates,
+        has_subscribers: HasSubscribers,
         settings: Settings,
     ) -> None:
         self._clock = clock
         self._db = db
         self._secrets = secrets
         self._channels = channels
+        self._sync = sync
         self._states = states
+        self._has_subscribers = has_subscribers
         self._shared = settings.channels
         self._per_project = settings.own_channels.per_project
 
@@ -85,7 +98,7 @@ class ProjectChannels:
             updated_at_ms=now_ms,
         )
         await store.upsert(tx, channel)
-        tx.on_commit(partial(self._channels.sync.apply, channel))
+        tx.on_commit(partial(self._sync.apply, channel))
         return channel
 
     async def get(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
@@ -133,7 +146,7 @@ class ProjectChannels:
             await self._states.clear_stop(tx, channel.channel_id)
         else:
             await self._states.delete(tx, channel.channel_id)
-        tx.on_commit(partial(self._channels.sync.apply, changed))
+        tx.on_commit(partial(self._sync.apply, changed))
         return changed
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
@@ -143,11 +156,12 @@ class ProjectChannels:
         """
         await tx.lock(f"channels of {project_id}")
         channel = await self.get(tx, project_id, name)
-        await store.remove(tx, channel, self._clock.now_ms())
+        has_people = await self._has_subscribers(tx, project_id, channel.channel_id)
+        await store.remove(tx, channel, self._clock.now_ms(), keep=has_people)
         await self._states.delete(tx, channel.channel_id)
         await bots.delete(tx, channel.channel_id)
         revision = await bots.next_revision(tx)
-        tx.on_commit(partial(self._channels.sync.remove, channel.channel_id, revision))
+        tx.on_commit(partial(self._sync.remove, channel.channel_id, revision))
 
     async def check(
         self, project_id: str, name: str
@@ -226,7 +240,7 @@ class ProjectChannels:
         """The channel that works here; before the commit of a change, what it will be."""
         channels = self._channels
         here = channels.get(row.channel_id)
-        if here is not None and channels.sync.has(row):
+        if here is not None and self._sync.has(row):
             return here
         identity = ChannelIdentity(row.name, row.channel_id, row.project_id)
         return channels.kinds.create(identity, row.plugin, options)

@@ -112,19 +112,14 @@ async def update(tx: Tx, channel: OwnChannel) -> bool:
     )
 
 
-async def remove(tx: Tx, channel: OwnChannel, now_ms: int) -> bool:
+async def remove(tx: Tx, channel: OwnChannel, now_ms: int, *, keep: bool) -> bool:
     """Removes a channel with its settings; False if it was removed before.
 
-    The row stays as long as it has subscribers.
+    With `keep` the row stays: it has subscribers.
     """
     key = {"project_id": channel.project_id, "name": channel.name}
     this = "project_id = :project_id AND name = :name AND removed_at_ms IS NULL"
-    known = await tx.fetch_val(
-        "SELECT 1 AS found FROM core_subscribers WHERE project_id = :project_id AND bot = :bot"
-        " LIMIT 1",
-        {"project_id": channel.project_id, "bot": channel.channel_id},
-    )
-    if known:
+    if keep:
         return bool(
             await tx.execute(
                 f"UPDATE core_channels SET settings = '', removed_at_ms = :now_ms WHERE {this}",

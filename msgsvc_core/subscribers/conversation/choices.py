@@ -6,7 +6,8 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.kernel.values import whole_number
-from msgsvc_core.subscribers.conversation import buttons, store, texts
+from msgsvc_core.subscribers.conversation import buttons, texts
+from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.permissions import Permission, Permissions
 from msgsvc_core.subscribers.service import Subscribers
@@ -27,10 +28,12 @@ class Choices:
     def __init__(
         self,
         *,
+        known: KnownSubscriptions,
         subscribers: Subscribers,
         permissions: Permissions,
         default_lang: str,
     ) -> None:
+        self._known = known
         self._subscribers = subscribers
         self._permissions = permissions
         self._default_lang = default_lang
@@ -41,7 +44,7 @@ class Choices:
         }
 
     async def handle_command(self, ctx: InboundContext) -> None:
-        known = await self._subscriptions(ctx)
+        known = await self._known.of(ctx)
         number, *words = ctx.argument.split() or [""]
         one = known.by_number(number)
         if one is None:
@@ -69,19 +72,19 @@ class Choices:
         return await self._page(ctx, known, one, 0)
 
     async def _on_turn_page(self, ctx: InboundContext, parts: Sequence[str]) -> None:
-        known = await self._subscriptions(ctx)
+        known = await self._known.of(ctx)
         page = buttons.page_of((*parts, "")[0], len(known.active))
         message = _project_question(ctx, known, page) if known.active else texts.not_subscribed(ctx)
         await buttons.replace(ctx, message)
 
     async def _on_open(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, page = (*parts, "", "")[:2]
-        known = await self._subscriptions(ctx)
+        known = await self._known.of(ctx)
         await self._show(ctx, known, known.by_id(which), page)
 
     async def _on_change(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, permission, state, page = (*parts, "", "", "", "")[:4]
-        known = await self._subscriptions(ctx)
+        known = await self._known.of(ctx)
         one, granted = known.by_id(which), STATES.get(state)
         notice = None
         if one is not None and one.is_active and granted is not None:
@@ -132,9 +135,6 @@ class Choices:
             default_lang=self._default_lang,
         )
         return shown.message(page)
-
-    async def _subscriptions(self, ctx: InboundContext) -> Subscriptions:
-        return await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
 
 
 class _Page:

@@ -9,6 +9,7 @@ from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.conversation import buttons
 from msgsvc_core.subscribers.conversation.choices import Choices
+from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.languages import Languages
 from msgsvc_core.subscribers.conversation.leaving import Leaving
 from msgsvc_core.subscribers.conversation.starting import Starting
@@ -35,19 +36,24 @@ class Conversation:
         greetings: Greetings,
         commands: Commands,
     ) -> None:
+        known = KnownSubscriptions(projects=projects, subscribers=subscribers)
         self._starting = Starting(
             clock=clock,
             projects=projects,
+            known=known,
             subscribers=subscribers,
             commands=commands,
         )
-        self._leaving = Leaving(clock=clock, subscribers=subscribers, greetings=greetings)
+        self._leaving = Leaving(
+            clock=clock, known=known, subscribers=subscribers, greetings=greetings
+        )
         self._choices = Choices(
+            known=known,
             subscribers=subscribers,
             permissions=permissions,
             default_lang=texts.default_lang,
         )
-        self._languages = Languages(texts)
+        self._languages = Languages(texts=texts, subscribers=subscribers)
         self._commands = commands
         self._presses: dict[str, buttons.Press] = {
             **self._starting.presses,

@@ -6,7 +6,8 @@ from functools import cached_property
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.i18n import Texts, own_name
-from msgsvc_core.subscribers.conversation import buttons, store
+from msgsvc_core.subscribers.conversation import buttons
+from msgsvc_core.subscribers.service import Subscribers
 
 #: Buttons beside each other, so that the languages' names fit on a phone.
 IN_A_ROW = 2
@@ -15,8 +16,9 @@ IN_A_ROW = 2
 class Languages:
     """What is chosen holds for this chat, above the language of the messenger."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, *, texts: Texts, subscribers: Subscribers) -> None:
         self._texts = texts
+        self._subscribers = subscribers
         self.presses: dict[str, buttons.Press] = {"lang": self._on_choose}
 
     async def handle_command(self, ctx: InboundContext) -> None:
@@ -45,7 +47,9 @@ class Languages:
 
     async def _choose(self, ctx: InboundContext, lang: str) -> OutgoingMessage:
         update = ctx.update
-        await store.set_language(ctx.tx, ctx.channel, update.chat_id, update.user.user_id, lang)
+        await self._subscribers.set_language(
+            ctx.tx, ctx.channel, update.chat_id, update.user.user_id, lang
+        )
         _ = self._texts.into(lang)
         return OutgoingMessage(_("You will now get messages in English."))
 

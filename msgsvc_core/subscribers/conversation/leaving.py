@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.subscribers.conversation import buttons, store, texts
+from msgsvc_core.subscribers.conversation import buttons, texts
+from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.service import Subscribers
@@ -20,8 +21,16 @@ ALL = "all"
 class Leaving:
     """Unsubscribes from the only project immediately; with several, asks which."""
 
-    def __init__(self, *, clock: Clock, subscribers: Subscribers, greetings: Greetings) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        known: KnownSubscriptions,
+        subscribers: Subscribers,
+        greetings: Greetings,
+    ) -> None:
         self._clock = clock
+        self._known = known
         self._subscribers = subscribers
         self._greetings = greetings
         self.presses: dict[str, buttons.Press] = {
@@ -31,7 +40,7 @@ class Leaving:
         }
 
     async def handle_command(self, ctx: InboundContext) -> None:
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         one = known.by_number(ctx.argument)
         if one is not None:
             await ctx.reply(await self._unsubscribe(ctx, [one]))
@@ -44,7 +53,7 @@ class Leaving:
 
     async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, asked = (*parts, "", "")[:2]
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         one = known.by_id(which)
         # "All" is all that the question named, and nothing that came after it.
         chosen = known.active if which == _all_of(known) else [one] if one else []
@@ -55,12 +64,12 @@ class Leaving:
         await buttons.replace(ctx, await self._unsubscribe(ctx, chosen))
 
     async def _on_turn_page(self, ctx: InboundContext, parts: Sequence[str]) -> None:
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         page = buttons.page_of((*parts, "")[0], len(known.active))
         await buttons.replace(ctx, self._question(ctx, known, page))
 
     async def _on_keep(self, ctx: InboundContext, _parts: Sequence[str]) -> None:
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         _ = ctx._
         names = texts.named(ctx, known.active)
         text = _("Nothing has changed. You get notifications from {projects}.", projects=names)

@@ -6,7 +6,8 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.projects.service import Projects
-from msgsvc_core.subscribers.conversation import buttons, store, texts
+from msgsvc_core.subscribers.conversation import buttons, texts
+from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -19,17 +20,19 @@ class Starting:
         *,
         clock: Clock,
         projects: Projects,
+        known: KnownSubscriptions,
         subscribers: Subscribers,
         commands: texts.Commands,
     ) -> None:
         self._clock = clock
         self._projects = projects
+        self._known = known
         self._subscribers = subscribers
         self._commands = commands
         self.presses: dict[str, buttons.Press] = {"back": self._on_choose}
 
     async def handle_start(self, ctx: InboundContext) -> None:
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         project_id = await self._subscribes_to(ctx, known)
         if project_id is not None:
             await self._subscribe(ctx, project_id)
@@ -55,7 +58,7 @@ class Starting:
 
     async def _on_choose(self, ctx: InboundContext, parts: Sequence[str]) -> None:
         which, asked = (*parts, "", "")[:2]
-        known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        known = await self._known.of(ctx)
         one = known.by_id(which)
         if (
             one is None
@@ -67,7 +70,7 @@ class Starting:
             return
         if not one.is_active:
             await self._subscribe(ctx, one.project_id)
-            known = await store.subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
+            known = await self._known.of(ctx)
         await buttons.replace(ctx, self._hello(ctx, known))
 
     async def _subscribe(self, ctx: InboundContext, project_id: str) -> None:

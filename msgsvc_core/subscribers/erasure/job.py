@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from msgsvc_core.channels import chats
 from msgsvc_core.channels.erasure import erase_calls
 from msgsvc_core.channels.outbox import lane_of
 from msgsvc_core.db import Tx
@@ -16,6 +17,7 @@ from msgsvc_core.jobs.contract import BULK, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.subscribers.erasure import store
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.store import find_bots_of_others
 
 JOB = "subscriber.erase"
 
@@ -61,7 +63,7 @@ class SubscriberErasure:
         """
         project_id, subscriber_id = subscriber.project_id, subscriber.subscriber_id
         # Chats first, as an update from the messenger does it: else the two may wait for each other.
-        chat_is_gone = await store.delete_chats(tx, subscriber)
+        chat_is_gone = await _delete_chats(tx, subscriber)
         if not await store.delete_subscriber(tx, project_id, subscriber_id):
             return False
         payload = {"subscriber_id": subscriber_id, "round": 1}
@@ -90,7 +92,7 @@ class SubscriberErasure:
         project_id, subscriber_id = job.project_id or "", job.payload["subscriber_id"]
         if "chat_id" in job.payload:
             lane, chat_id = job.payload["lane"], job.payload["chat_id"]
-            await erase_calls(ctx, lane, chat_id, job.created_at_ms)
+            await erase_calls(ctx, self._jobs, lane, chat_id, job.created_at_ms)
         left = 0
         for erase in self._erasers:
             left += await erase(ctx, project_id, subscriber_id) or 0
@@ -101,6 +103,21 @@ class SubscriberErasure:
                 payload = {"subscriber_id": subscriber_id, "round": this_round + 1}
                 run_at_ms = self._clock.now_ms() + after_s * 1000
                 await self._jobs.enqueue(tx, _job(project_id, payload, run_at_ms))
+
+
+async def _delete_chats(tx: Tx, erased: Subscriber) -> bool:
+    """Deletes the person's chats that no other project's subscription uses, and removes this project from
+    the others. True if the chat with the person's bot was deleted."""
+    # The bot that they started last, and those that the project's channel had before.
+    theirs = await chats.lock_of_person(
+        tx, erased.project_id, erased.channel, erased.bot, erased.user_id
+    )
+    bots = {bot for bot, _ in theirs}
+    used = await find_bots_of_others(tx, erased.user_id, bots, erased.subscriber_id)
+    await chats.forget_questions(tx, theirs)
+    await chats.delete(tx, [key for key in theirs if key[0] not in used])
+    await chats.leave(tx, erased.bot, erased.user_id, erased.project_id)
+    return not await chats.is_there(tx, erased.bot, erased.chat_id)
 
 
 def _job(project_id: str, payload: dict[str, object], run_at_ms: int | None = None) -> NewJob:

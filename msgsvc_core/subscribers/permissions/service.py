@@ -41,6 +41,16 @@ class Permissions:
             raise _missing(key)
         return permission
 
+    async def exists(self, tx: Tx, project_id: str, key: str) -> bool:
+        """Whether the project has such a permission."""
+        return bool(await self.find_existing(tx, [(project_id, key)]))
+
+    async def find_existing(
+        self, tx: Tx, keys: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], bool]:
+        """True for those of (project_id, key) that exist, of several projects at once."""
+        return await store.find_existing(tx, keys)
+
     async def count_active(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission]
     ) -> dict[str, int]:

@@ -32,6 +32,17 @@ async def find(tx: Tx, project_id: str, key: str) -> Permission | None:
     return None if row is None else _permission(row)
 
 
+async def find_existing(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bool]:
+    """Which permissions there are of (project_id, key), of several projects at once."""
+    rows = await tx.fetch_all(
+        f"SELECT p.project_id, p.key FROM {key_table(('project', 'permission'), tx.dialect)}"
+        " CROSS JOIN core_permissions p"
+        " WHERE p.project_id = keys.project AND p.key = keys.permission",
+        key_params(keys, tx.dialect),
+    )
+    return {(row["project_id"], row["key"]): True for row in rows}
+
+
 async def list_all(tx: Tx, project_id: str) -> list[Permission]:
     """The oldest first."""
     rows = await tx.fetch_all(

@@ -74,6 +74,10 @@ class Tags:
         """Permanent ids of the tags that `ensure` created, for storing."""
         return await store.ids_of(tx, project_id, names) if names else []
 
+    async def lock_missing(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
+        """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
+        return await store.lock_missing(tx, project_id, names)
+
     async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
         """What the tags are called now; those that were removed are left out."""
         return await store.names_of(tx, project_id, tag_ids) if tag_ids else []

@@ -60,6 +60,16 @@ async def exists(tx: Tx, project_id: str, name: str) -> bool:
     )
 
 
+async def lock_missing(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
+    """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
+    known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
+        {"project_id": project_id, **params},
+    )
+    return sorted(set(names) - {row["name"] for row in rows})
+
+
 async def count(tx: Tx, project_id: str, besides: Collection[str]) -> int:
     """How many tags the project would have with `besides` added."""
     rows = await tx.fetch_all(

@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from msgsvc_core.security.connector import GuardedResolver
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 GUARD = OutboundGuard(allow_http=True)
@@ -243,7 +244,7 @@ def test_text_that_is_no_plain_address_is_not_allowed(text: str):
 
 
 async def resolve(guard: OutboundGuard = GUARD, host: str = "hooks.example.com") -> list[str]:
-    found = await guard.resolver().resolve(host, family=socket.AF_UNSPEC)
+    found = await GuardedResolver(guard).resolve(host, family=socket.AF_UNSPEC)
     return [one["host"] for one in found]
 
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from msgsvc_core.security import dns
+from msgsvc_core.security.connector import GuardedConnector, GuardedResolver
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 
 
@@ -51,7 +52,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def get(guard: OutboundGuard, url: str, **options) -> int:
     async with (
-        aiohttp.ClientSession(connector=guard.connector()) as session,
+        aiohttp.ClientSession(connector=GuardedConnector(guard)) as session,
         session.get(url, **options) as response,
     ):
         return response.status
@@ -98,7 +99,7 @@ async def test_name_that_moves_to_loopback_after_its_check_gains_nothing(
     url = f"http://hooks.example.com:{canary.port}/"
     answer_dns("8.8.8.8")
     guard.check_url(url)
-    assert await guard.resolver().resolve("hooks.example.com")
+    assert await GuardedResolver(guard).resolve("hooks.example.com")
     answer_dns("127.0.0.1")
 
     with pytest.raises(aiohttp.ClientConnectorError):
@@ -168,7 +169,7 @@ async def test_remembered_address_is_looked_at_again_by_the_guard(
 ):
     guard = OutboundGuard(allow_http=True, allow_cidrs=["127.0.0.0/8"])
     url = f"http://hooks.example.com:{canary.port}/"
-    async with aiohttp.ClientSession(connector=guard.connector()) as session:
+    async with aiohttp.ClientSession(connector=GuardedConnector(guard)) as session:
         for _ in range(2):  # the canary closes each connection
             async with session.get(url) as response:
                 assert response.status == 200
@@ -204,7 +205,7 @@ async def test_lookups_end_with_the_connector(monkeypatch: pytest.MonkeyPatch):
         return []
 
     monkeypatch.setattr(dns, "query_system", ask)
-    session = aiohttp.ClientSession(connector=OutboundGuard().connector())
+    session = aiohttp.ClientSession(connector=GuardedConnector(OutboundGuard()))
     resolver = asyncio.create_task(session.get("https://hooks.example.com/"))
     await asyncio.to_thread(begun.wait, 10)
     before = asyncio.all_tasks()

@@ -1,5 +1,7 @@
 """Encryption and keyed hashes, and what becomes of both when the keys change."""
 
+import re
+
 import pytest
 
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
@@ -160,3 +162,20 @@ def test_a_bound_value_of_an_older_key_stays_bound_when_it_is_renewed():
     assert SecretBox([NEW]).decrypt(renewed, ROW) == "token"
     with pytest.raises(DecryptionError):
         SecretBox([NEW, OLD]).renewed(renewed, OTHER)
+
+
+def test_a_signature_is_verified_under_every_key_and_for_its_parts_alone():
+    made = SecretBox([OLD]).sign("button", "yes", "ses_1")
+    box = SecretBox([NEW, OLD])
+
+    assert re.fullmatch("[0-9A-Za-z]{22}", made)
+    assert box.verify(made, "button", "yes", "ses_1")
+    assert not box.verify(made, "button", "no", "ses_1")
+    assert not box.verify(made, "page", "yes", "ses_1")
+    assert not SecretBox([NEW]).verify(made, "button", "yes", "ses_1")
+
+
+@pytest.mark.parametrize("text", ["", "ж", "\ud800", "0" * 22])
+def test_what_is_no_signature_is_refused_without_an_error(text: str):
+    assert not SecretBox([NEW]).verify(text, "button", "yes")
+    assert not SecretBox([NEW]).verify(SecretBox([NEW]).sign("button", "yes"), "button", text)

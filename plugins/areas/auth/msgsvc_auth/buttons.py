@@ -6,21 +6,17 @@ that person in that chat, also in a group, and only for a button that was shown;
 opened link.
 """
 
-import hmac
 import re
 from typing import Literal
 
 from msgsvc_core.channels import ButtonPressed, InboundContext
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
+from msgsvc_core.kernel.ids import ID_WIDTH
 from msgsvc_core.security import SecretBox
 
 PREFIX = "auth:"
 
 PURPOSE = "auth.button"
-
-#: Bytes of a seal: 128 bits can't be guessed, and more would not fit beside the token.
-SEAL_BYTES = 16
 
 #: Yes, Cancel, or a number that was picked.
 Choice = Literal["y", "n"] | int
@@ -37,7 +33,8 @@ class SealedButtons:
         self._secrets = secrets
 
     def write(self, ctx: InboundContext, choice: Choice, token: str) -> str:
-        return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{self._seals(ctx, choice, token)[0]}"
+        seal = self._secrets.sign(PURPOSE, *_parts(ctx, choice, token))
+        return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{seal}"
 
     def read(self, ctx: InboundContext) -> tuple[Choice, str] | None:
         """The choice and the session's token; None if this person was not asked in this chat."""
@@ -47,17 +44,13 @@ class SealedButtons:
             return None
         text, token, seal = match.groups()
         choice = _choice(text)
-        if not any(hmac.compare_digest(seal, valid) for valid in self._seals(ctx, choice, token)):
+        if not self._secrets.verify(seal, PURPOSE, *_parts(ctx, choice, token)):
             return None
         return choice, token
 
-    def _seals(self, ctx: InboundContext, choice: Choice, token: str) -> list[str]:
-        """The seal under every secret key, the current one first."""
-        parts = (str(choice), token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
-        return [
-            encode_base62(derived[:SEAL_BYTES], ID_WIDTH)
-            for derived in self._secrets.derive_all(PURPOSE, *parts)
-        ]
+
+def _parts(ctx: InboundContext, choice: Choice, token: str) -> tuple[str, ...]:
+    return (str(choice), token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
 
 
 def _choice(text: str) -> Choice:

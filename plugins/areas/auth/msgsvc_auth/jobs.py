@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 
 from msgsvc_auth import store
-from msgsvc_auth.mini_app import store as mini_app_store
+from msgsvc_auth.mini_app.service import purge_uses
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, MINUTE_MS, Clock
 
 #: Days for which a session's outcome can be looked up. Its code has expired long before; afterwards,
 #: verifying it again gives `auth_code_invalid` instead of `auth_code_used`.
 KEPT_DAYS = 7
-
-DAY_MS = 24 * 3600 * 1000
-MINUTE_MS = 60 * 1000
 
 
 class SessionPurge:
@@ -33,7 +30,5 @@ class SessionPurge:
         used_before_ms = now_ms - MINUTE_MS
         await in_parts(
             lambda: in_steps(ctx, lambda tx, most: store.purge_sessions(tx, before_ms, most)),
-            lambda: in_steps(
-                ctx, lambda tx, most: mini_app_store.purge_uses(tx, used_before_ms, most)
-            ),
+            lambda: in_steps(ctx, lambda tx, most: purge_uses(tx, used_before_ms, most)),
         )

@@ -6,10 +6,9 @@ from msgsvc_auth.buttons import Choice
 from msgsvc_auth.models import Session
 from msgsvc_auth.sites import readable_site
 from msgsvc_core.channels import Button, OutgoingMessage
+from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.pages.user_agents import readable_agent
-
-MINUTE_MS = 60_000
 
 
 def question(

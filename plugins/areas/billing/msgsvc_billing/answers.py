@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 from pydantic import Field
 
-from msgsvc_billing.models import DAY_MS, Entry, Standing, State, Usage
+from msgsvc_billing.models import Entry, Standing, State, Usage
 from msgsvc_core.api.endpoint import Query, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import MomentMs
-from msgsvc_core.kernel.clock import to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, to_rfc3339
 
 
 class PeriodAnswer(ResponseModel):

@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgsvc_billing import ledger, store
-from msgsvc_billing.models import DAY_MS, Debit, Entry, State
+from msgsvc_billing.models import Debit, Entry, State
 from msgsvc_billing.payers import Payers
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import BillingBlocked
 
 #: Operations that correct what another was charged, of the same resource.

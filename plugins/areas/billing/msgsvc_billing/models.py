@@ -11,8 +11,6 @@ GRANTED, EXPIRED = "allowance.granted", "allowance.expired"
 PLAN_CHANGED = "plan.changed"
 PACK_GRANTED, PACK_WITHDRAWN = "pack.granted", "pack.withdrawn"
 
-DAY_MS = 24 * 3600 * 1000
-
 
 @value_object
 class State:

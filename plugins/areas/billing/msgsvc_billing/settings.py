@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from msgsvc_core.billing import Plan
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.clock import DAY_MS
 
 #: What each operation costs unless the configuration says otherwise (decision 0075).
 PRICES = {"auth.confirmed": 1}
@@ -66,7 +67,7 @@ class BillingSettings(Section):
 
     @property
     def grace_ms(self) -> int:
-        return round(self.grace_days * 24 * 3600 * 1000)
+        return round(self.grace_days * DAY_MS)
 
     def price(self, operation: str) -> int:
         """Credits for one of it; 0 for what nobody named."""

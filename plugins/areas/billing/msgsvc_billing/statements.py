@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from msgsvc_billing import ledger
-from msgsvc_billing.models import DAY_MS, Entry, LedgerFilter, State, Usage
+from msgsvc_billing.models import Entry, LedgerFilter, State, Usage
 from msgsvc_billing.payers import Payers
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 
 #: Lines that are read, and sent, at a time.

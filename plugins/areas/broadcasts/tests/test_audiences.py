@@ -218,6 +218,8 @@ async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
         ({"text": "Hi {{ first_name"}, "text"),
         ({"text": "Hi", "template": "hello"}, "text"),
         ({"send_at": "2026-01-15T11:59:59Z"}, "send_at"),
+        ({"send_at": "9999-12-31T23:59:59Z"}, "send_at"),
+        ({"send_at": "9999-12-31T23:59:59-23:59"}, "send_at"),
         ({"messages_per_minute": 0}, "messages_per_minute"),
         ({"subscriber_id": "sub_1"}, "subscriber_id"),
         ({"buttons": [[{"text": "b", "data": "d"}] * 4]}, "buttons"),

@@ -9,9 +9,10 @@ from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec
-from msgsvc_core.jobs.retention import Retention, RetentionRule
+from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.members import Role
 from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
 from msgsvc_core.plugins.audit import AuditRecord

@@ -66,7 +66,7 @@ class DefinitionChecks:
             raise ValidationFailed(
                 "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
             )
-        read = await read_message(self._templates, tx, project_id, message)
+        read = await read_message(self._templates, self._permissions, tx, project_id, message)
         self._check_shown(project_id, read.content)
 
     def _check_shown(self, project_id: str, content: MailingContent) -> None:

@@ -12,10 +12,10 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
 from msgsvc_core.messages.service import Messages, PreparedMessage
-from msgsvc_core.messages.store import find_permissions
 from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient, Subscriber
+from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_drip.definition import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
@@ -30,14 +30,16 @@ class Read:
     options: SendBody
 
 
-async def read_message(templates: Templates, tx: Tx, project_id: str, message: StepMessage) -> Read:
+async def read_message(
+    templates: Templates, permissions: Permissions, tx: Tx, project_id: str, message: StepMessage
+) -> Read:
     """Raises `NotFound` for a template that is not there, and `ValidationFailed`."""
     if message.template is None:
         content = message.to_content()
     else:
         content = await templates.content_of(tx, project_id, message.template)
     key = message.permission
-    if key is not None and not await find_permissions(tx, [(project_id, key)]):
+    if key is not None and not await permissions.exists(tx, project_id, key):
         raise ValidationFailed(
             "this project has no permission {key!r}", field="permission", key=key
         )
@@ -54,6 +56,7 @@ class Contents:
         *,
         db: Database,
         templates: Templates,
+        permissions: Permissions,
         channels: Channels,
         messages: Messages,
         default_lang: str,
@@ -61,6 +64,7 @@ class Contents:
     ) -> None:
         self._db = db
         self._templates = templates
+        self._permissions = permissions
         self._channels = channels
         self._messages = messages
         self._default_lang = default_lang
@@ -109,7 +113,7 @@ class Contents:
 
     async def _one(self, tx: Tx, project_id: str, message: StepMessage) -> Read | ApiError:
         try:
-            return await read_message(self._templates, tx, project_id, message)
+            return await read_message(self._templates, self._permissions, tx, project_id, message)
         except ApiError as error:
             if error.status >= 500:
                 raise

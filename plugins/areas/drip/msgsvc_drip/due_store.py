@@ -4,11 +4,11 @@ Due times are kept in the own time of the chain, which stands still while it is 
 `paused_ms`, all of its pauses together. What is given and returned here is in the clock's time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.db.sql import any_of, key_params, key_table
 from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.enrollment_store import COLUMNS
 from msgsvc_drip.models import Enrollment, EnrollmentStatus
@@ -52,21 +52,23 @@ class Move:
         return self.due.row
 
 
-async def find_due_drips(tx: Tx, now_ms: int, limit: int) -> list[DueDrip]:
-    """Chains that go on, of projects that do, in which a step is due; the longest due first.
+async def find_due_drips(
+    tx: Tx, now_ms: int, limit: int, *, disabled: Collection[str] = ()
+) -> list[DueDrip]:
+    """Chains that go on in which a step is due, but those of the projects `disabled`; the longest due first.
 
     It is one step in an index for each such chain, however many people are in it.
     """
+    stopped, params = any_of("c.project_id", "disabled", sorted(disabled), tx.dialect)
     rows = await tx.fetch_all(
         "WITH firsts AS MATERIALIZED (SELECT c.project_id, c.drip_id, c.paused_ms, c.paused_ms"
         " + (SELECT e.due_at_ms FROM drip_enrollments e WHERE e.project_id = c.project_id"
         " AND e.drip_id = c.drip_id AND e.due_at_ms IS NOT NULL"
         " ORDER BY e.due_at_ms, e.enrollment_id LIMIT 1) AS first_ms"
-        " FROM drip_chains c JOIN core_projects p ON p.project_id = c.project_id"
-        " WHERE c.status = 'active' AND p.status = 'active')"
+        f" FROM drip_chains c WHERE c.status = 'active' AND NOT {stopped})"
         " SELECT project_id, drip_id, paused_ms FROM firsts WHERE first_ms <= :now_ms"
         " ORDER BY first_ms, drip_id LIMIT :most",
-        {"now_ms": now_ms, "most": limit},
+        {"now_ms": now_ms, "most": limit, **params},
     )
     return [DueDrip(*row) for row in rows]
 
@@ -92,10 +94,8 @@ async def advance(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
     """Applies those of the moves whose enrollment is unchanged, in a campaign that is still active; returns
     their ids. Pausing the campaign waits until the transaction ends.
 
-    On PostgreSQL locked rows are skipped and left for the next poll.
+    Their subscribers are locked already. On PostgreSQL locked rows are skipped and left for the next poll.
     """
-    if moves and tx.dialect == "postgresql":
-        await _lock_people(tx, moves)
     going_on = await _lock_drips(tx, moves) if moves else {}
     moves = [move for move in moves if going_on.get(_drip_of(move)) == move.due.paused_ms]
     if moves and tx.dialect == "postgresql":
@@ -118,18 +118,6 @@ async def advance(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:
         key_params([_values(move, now_ms) for move in moves], tx.dialect),
     )
     return {row["enrollment_id"] for row in rows}
-
-
-async def _lock_people(tx: Tx, moves: Sequence[Move]) -> None:
-    """Has them stay until the transaction ends. Before all else, as an erasure has them."""
-    people = sorted({(move.row.project_id, move.row.subscriber_id) for move in moves})
-    await tx.fetch_all(
-        f"SELECT 1 AS found FROM {key_table(('project', 'subscriber'), tx.dialect)}"
-        " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
-        " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
-        " FOR KEY SHARE OF s",
-        key_params(people, tx.dialect),
-    )
 
 
 async def _lock_drips(tx: Tx, moves: Sequence[Move]) -> dict[tuple[str, str], int]:

@@ -58,8 +58,8 @@ class NewEnrollment:
 
 
 async def insert(tx: Tx, enrollments: Sequence[NewEnrollment], now_ms: int) -> set[str]:
-    """Enrolls active subscribers in active campaigns, unless they are enrolled, or were and may not
-    re-enter. Returns the ids of the new enrollments."""
+    """Enrolls subscribers, who are locked, in active campaigns, unless they are enrolled, or were and may
+    not re-enter. Returns the ids of the new enrollments."""
     if not enrollments:
         return set()
     columns = ("project", "enrollment", "drip", "number", "subscriber", "due")
@@ -69,10 +69,9 @@ async def insert(tx: Tx, enrollments: Sequence[NewEnrollment], now_ms: int) -> s
         " SELECT keys.project, keys.enrollment, keys.drip, CAST(keys.number AS integer),"
         " keys.subscriber, 'active', 0, CAST(keys.due AS bigint) - c.paused_ms, CAST(:now_ms AS bigint)"
         f" FROM {key_table(columns, tx.dialect)}"
-        " CROSS JOIN drip_chains c CROSS JOIN core_subscribers s"
+        " CROSS JOIN drip_chains c"
         " WHERE c.project_id = keys.project AND c.drip_id = keys.drip AND c.status = 'active'"
-        " AND s.project_id = keys.project AND s.subscriber_id = keys.subscriber"
-        " AND s.status = 'active' AND (c.reentry = 'after_completion' OR NOT EXISTS"
+        " AND (c.reentry = 'after_completion' OR NOT EXISTS"
         " (SELECT 1 FROM drip_enrollments b WHERE b.project_id = keys.project"
         " AND b.subscriber_id = keys.subscriber AND b.drip_id = keys.drip))"
         " ON CONFLICT DO NOTHING RETURNING enrollment_id",

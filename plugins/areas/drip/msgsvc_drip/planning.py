@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.db import DatabaseUnavailable, LockTimeout, WriteBatch
+from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import Message, Messages
@@ -13,7 +14,7 @@ from msgsvc_drip.conditions import is_met
 from msgsvc_drip.contents import Contents
 from msgsvc_drip.definition import DripDefinition, Step
 from msgsvc_drip.due_store import DueStep, Move
-from msgsvc_drip.schedule import MINUTE_MS, due_after, is_time
+from msgsvc_drip.schedule import due_after, is_time
 
 #: Stop reason for a subscriber who left without an event.
 NOT_SUBSCRIBED = "not subscribed"

@@ -68,6 +68,7 @@ class DripPlugin:
             Contents,
             db=context.db,
             templates=context.templates,
+            permissions=context.permissions,
             channels=context.channels,
             messages=context.messages,
             default_lang=context.config.default_lang,
@@ -83,11 +84,12 @@ class DripPlugin:
             clock=context.clock,
             db=context.db,
             events=context.events,
+            projects=context.projects,
             subscribers=context.subscribers,
             planner=planner,
             batch=settings.batch,
         )
-        self.triggers = Triggers(clock=context.clock)
+        self.triggers = Triggers(clock=context.clock, subscribers=context.subscribers)
         self.jobs = DripJobs(drips=self.drips, runner=self.runner, look_s=settings.look_s)
 
     @hookimpl

@@ -3,10 +3,9 @@
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.kernel.time_zones import local_of, ms_of
 from msgsvc_drip.definition import DripDefinition, Step
-
-MINUTE_MS = 60_000
 
 
 def due_after(definition: DripDefinition, step: Step, at_ms: int, day_ms: int | None = None) -> int:

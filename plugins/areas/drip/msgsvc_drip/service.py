@@ -24,7 +24,7 @@ from msgsvc_drip.models import (
     UpdateDripBody,
 )
 from msgsvc_drip.settings import DripSettings
-from msgsvc_drip.triggers import new_enrollment
+from msgsvc_drip.triggers import enroll, new_enrollment
 
 #: The job that removes those who were in a chain that was deleted.
 REMOVE = "drip.remove"
@@ -170,7 +170,7 @@ class Drips:
         )
         who, now_ms = receiver.subscriber_id, self._clock.now_ms()
         new = new_enrollment(project_id, drip_id, chain.version, chain.content, who, now_ms)
-        begun = await enrollment_store.insert(tx, [new], now_ms)
+        begun = await enroll(tx, self._subscribers, [new], now_ms)
         if begun:
             return await self.get_enrollment(tx, project_id, new.enrollment_id)
         if chain.status == "paused":

@@ -11,6 +11,7 @@ import structlog
 from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import due_store, events, store
 from msgsvc_drip.definition import DripDefinition, read_definition
@@ -36,6 +37,7 @@ class StepRunner:
         clock: Clock,
         db: Database,
         events: Events,
+        projects: Projects,
         subscribers: Subscribers,
         planner: Planner,
         batch: int,
@@ -43,6 +45,7 @@ class StepRunner:
         self._clock = clock
         self._db = db
         self._events = events
+        self._projects = projects
         self._subscribers = subscribers
         self._planner = planner
         self._batch = batch
@@ -61,7 +64,8 @@ class StepRunner:
 
     async def _find_due(self, tx: Tx, now_ms: int) -> list[DueStep]:
         """Up to a batch of people, from each chain its share, and what others leave of theirs."""
-        chains = await due_store.find_due_drips(tx, now_ms, CHAINS_AT_ONCE)
+        disabled = await self._projects.find_disabled(tx)
+        chains = await due_store.find_due_drips(tx, now_ms, CHAINS_AT_ONCE, disabled=disabled)
         due: list[DueStep] = []
         for number, chain in enumerate(chains):
             share = -((len(due) - self._batch) // (len(chains) - number))
@@ -104,6 +108,10 @@ class StepRunner:
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
         """Moves the enrollments that are unchanged; returns how many."""
         async with self._db.transaction() as tx:
+            # Before all else, as an erasure has them.
+            await self._subscribers.lock_existing(
+                tx, [(plan.move.row.project_id, plan.move.row.subscriber_id) for plan in plans]
+            )
             taken = await due_store.advance(tx, [plan.move for plan in plans], now_ms)
             unit, told = WriteBatch(), list[NewEvent]()
             for plan in plans:

@@ -7,6 +7,7 @@ from msgsvc_core.events import Event
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.values import value_object
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip import enrollment_store, store
 from msgsvc_drip.definition import read_definition
 from msgsvc_drip.enrollment_store import NewEnrollment
@@ -27,8 +28,9 @@ class Happening:
 class Triggers:
     """Leads people into the chains of all projects, and out of them."""
 
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, clock: Clock, subscribers: Subscribers) -> None:
         self._clock = clock
+        self._subscribers = subscribers
 
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         """Leads people into chains and out of them, in the transaction of what happened."""
@@ -87,7 +89,7 @@ class Triggers:
             for subscriber_id, of in meant
             if of.content is not None
         ]
-        await enrollment_store.insert(tx, beginnings, now_ms)
+        await enroll(tx, self._subscribers, beginnings, now_ms)
 
 
 def _meanings(event: Event) -> Iterator[tuple[str, str]]:
@@ -102,6 +104,20 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
         yield "subscription", event.data["source"]
     if event.name == "subscription.permission_changed" and event.data["granted"]:
         yield "permission", event.data["permission"]
+
+
+async def enroll(
+    tx: Tx, subscribers: Subscribers, enrollments: Sequence[NewEnrollment], now_ms: int
+) -> set[str]:
+    """Enrolls those who are active subscribers; returns the ids of the new enrollments."""
+    people = await subscribers.lock_existing(
+        tx, [(one.project_id, one.subscriber_id) for one in enrollments]
+    )
+    return await enrollment_store.insert(
+        tx,
+        [one for one in enrollments if people.get((one.project_id, one.subscriber_id)) == "active"],
+        now_ms,
+    )
 
 
 def new_enrollment(

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.db import Database, MigrationSource, migrate
+from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_devkit import FakeClock
 from msgsvc_drip import plugin
 
 from .conftest import HOUR, WITH_DRIP, Shop
-
-MINUTE_MS = 60_000
 
 
 async def test_who_was_held_by_a_pause_keeps_what_was_left(

@@ -4,14 +4,12 @@ than it is kept; see `reminders`."""
 from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_forms.service import EMPTY_SPAM, REMOVE, Forms
 from msgsvc_forms.settings import FormsSettings
 
 #: Submissions that are removed in one transaction.
 CHUNK = 200
-
-DAY_MS = 24 * 3600 * 1000
 
 
 class Removal:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.channels.outbox import BotOutbox
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_forms import dialogue_store as store
 from msgsvc_forms.dialogue import Remark
@@ -18,8 +18,6 @@ AT_ONCE = 100
 
 #: Days for which a conversation's record is kept, without its answers, to reply to late edits.
 KEPT_DAYS = 7
-
-HOUR_MS = 3600 * 1000
 
 
 class Reminders:

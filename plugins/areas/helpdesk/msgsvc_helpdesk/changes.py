@@ -9,7 +9,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import Priority
@@ -18,9 +18,6 @@ from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store
 from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
-
-HOUR_MS = 3600 * 1000
-DAY_MS = 24 * HOUR_MS
 
 #: Digits of a ticket's number that are looked for; no project has more tickets.
 NUMBER_DIGITS = 15

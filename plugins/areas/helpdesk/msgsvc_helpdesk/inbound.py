@@ -5,11 +5,11 @@ import hashlib
 from msgsvc_core.channels import InboundContext, InboundRule, MessageEdited, MessageReceived
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.files.service import Files
-from msgsvc_core.messages.store import find_by_ref
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import blocklist_store, entry_store, store, texts
+from msgsvc_helpdesk import blocklist_store, entry_store, texts
 from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
@@ -26,12 +26,14 @@ class HelpdeskBot:
         *,
         projects: Projects,
         subscribers: Subscribers,
+        messages: Messages,
         files: Files,
         tickets: Tickets,
         settings: HelpdeskSettings,
     ) -> None:
         self._projects = projects
         self._subscribers = subscribers
+        self._messages = messages
         self._files = files
         self._tickets = tickets
         self._settings = settings
@@ -58,10 +60,10 @@ class HelpdeskBot:
         self, ctx: InboundContext, update: MessageReceived, project: Project
     ) -> None:
         project_id = project.project_id
-        known = await store.status_of_person(
+        known = await self._subscribers.find_by_user(
             ctx.tx, project_id, ctx.channel_name, update.user.user_id
         )
-        if known not in {None, "active"}:
+        if known is not None and known.status != "active":
             await ctx.reply(texts.has_left(ctx._, project.name))
             return
         # To write to the bot that is the project's own is to ask for its answer.
@@ -95,7 +97,7 @@ class HelpdeskBot:
         """The project's message that the person replies to, if their messenger reports it."""
         if update.reply_to is None:
             return None
-        message = await find_by_ref(
+        message = await self._messages.find_by_ref(
             ctx.tx, ctx.channel, update.chat_id, update.user.user_id, update.reply_to
         )
         return message.message_id if message and message.project_id == project_id else None

@@ -2,11 +2,10 @@
 
 from msgsvc_core.api.pagination import next_cursor
 from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, MINUTE_MS, Clock
 from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_helpdesk import inbox_store
-from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
@@ -14,7 +13,6 @@ from msgsvc_helpdesk.settings import HelpdeskSettings
 MOST_COUNTED = 100
 
 #: Milliseconds after which an unchanged list is rendered again, because it shows waiting times.
-MINUTE_MS = 60 * 1000
 
 
 @value_object

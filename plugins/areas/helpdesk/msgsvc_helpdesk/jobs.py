@@ -8,10 +8,9 @@ from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
 from msgsvc_helpdesk import removing, store
 from msgsvc_helpdesk.agents.desk import GONE_JOB, AgentDesk
-from msgsvc_helpdesk.changes import DAY_MS, HOUR_MS
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 

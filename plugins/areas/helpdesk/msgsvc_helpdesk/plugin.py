@@ -178,6 +178,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
     customers = HelpdeskBot(
         projects=context.projects,
         subscribers=context.subscribers,
+        messages=context.messages,
         files=context.files,
         tickets=tickets,
         settings=settings,
@@ -187,6 +188,7 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         projects=context.projects,
         members=context.members,
         subscribers=context.subscribers,
+        messages=context.messages,
         tickets=tickets,
         desk=desk,
         answering=answering,
@@ -229,6 +231,7 @@ def _for_handlers(
         Conversations: Conversations(
             tickets=tickets,
             members=context.members,
+            messages=context.messages,
             files=context.files,
             base_url=context.config.base_url,
         ),

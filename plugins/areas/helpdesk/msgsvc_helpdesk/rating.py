@@ -14,10 +14,9 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.projects.service import Projects
-from msgsvc_core.subscribers.conversation.store import subscriptions
 from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, rating_store, store
@@ -37,8 +36,6 @@ END_JOB = "helpdesk.end_rating"
 
 #: Characters of a comment that are kept.
 MOST_OF_COMMENT = 4000
-
-MINUTE_MS = 60 * 1000
 
 
 class Ratings:
@@ -238,8 +235,8 @@ class Ratings:
 
     async def _own_ticket(self, ctx: InboundContext, ticket_id: str) -> Ticket | None:
         """The ticket, if the person who presses is its customer."""
-        known = await subscriptions(ctx.tx, ctx.channel, ctx.update.user.user_id)
-        for one in known.all:
+        known = await self._subscribers.list_by_user(ctx.tx, ctx.channel, ctx.update.user.user_id)
+        for one in known:
             ticket = await store.find(ctx.tx, one.project_id, ticket_id)
             if ticket is not None:
                 return ticket if ticket.subscriber_id == one.subscriber_id else None

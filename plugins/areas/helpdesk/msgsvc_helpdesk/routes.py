@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import (
     BadRequest,
     BillingBlocked,
@@ -17,11 +17,10 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.messages.models import Message
-from msgsvc_core.messages.store import find_many
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import desk_routes
 from msgsvc_helpdesk.canned import CannedAnswers
-from msgsvc_helpdesk.changes import DAY_MS
 from msgsvc_helpdesk.models import (
     API,
     VIRTUAL,
@@ -116,7 +115,7 @@ async def get_ticket_stats(ctx: Context, query: StatsQuery, clock: Clock) -> Sta
 
 @router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
 async def get_ticket(
-    ctx: Context, ticket_id: str, query: PageQuery, all_tickets: Tickets
+    ctx: Context, ticket_id: str, query: PageQuery, all_tickets: Tickets, messages: Messages
 ) -> WholeTicketAnswer:
     """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
@@ -128,7 +127,8 @@ async def get_ticket(
         ctx.tx, ctx.project_id, ticket.ticket_id, query.after, query.fetch_limit
     )
     page, following = query.cut(found, lambda entry: entry.entry_id)
-    return WholeTicketAnswer.whole(ticket, page, following, await _messages(ctx, page))
+    brought = await _messages_of(ctx, messages, page)
+    return WholeTicketAnswer.whole(ticket, page, following, brought)
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
@@ -148,6 +148,7 @@ async def reply_to_ticket(
     body: ReplyBody,
     all_tickets: Tickets,
     canned_answers: CannedAnswers,
+    messages: Messages,
 ) -> ReplyAnswer:
     """Replies to the customer in their messenger, or with `internal` adds an internal note.
 
@@ -173,8 +174,8 @@ async def reply_to_ticket(
     ticket, entry = await tickets.reply(
         ctx.tx, ctx.project_id, ticket_id, said, Actor("agent", body.member_id)
     )
-    messages = await _messages(ctx, [entry])
-    shown = TicketEntryAnswer.of(entry, messages.get(entry.message_id or ""))
+    brought = await _messages_of(ctx, messages, [entry])
+    shown = TicketEntryAnswer.of(entry, brought.get(entry.message_id or ""))
     return ReplyAnswer(ticket=TicketAnswer.of(ticket), message=shown)
 
 
@@ -266,10 +267,12 @@ async def merge_ticket(
     return TicketAnswer.of(await tickets.merge(ctx.tx, ctx.project_id, ticket_id, body.into, API))
 
 
-async def _messages(ctx: Context, entries: Sequence[Entry]) -> dict[str, Message]:
+async def _messages_of(
+    ctx: Context, messages: Messages, entries: Sequence[Entry]
+) -> dict[str, Message]:
     """The core's messages that bring answers, by their ids."""
-    keys = [(ctx.project_id, entry.message_id) for entry in entries if entry.message_id]
-    return {message.message_id: message for message in await find_many(ctx.tx, keys)}
+    message_ids = [entry.message_id for entry in entries if entry.message_id]
+    return await messages.get_many(ctx.tx, ctx.project_id, message_ids)
 
 
 router.endpoints += desk_routes.router.endpoints

@@ -10,7 +10,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members.service import Members
@@ -20,7 +20,7 @@ from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, entry_store, removing, store
 from msgsvc_helpdesk import events as names
-from msgsvc_helpdesk.changes import DAY_MS, TicketChanges
+from msgsvc_helpdesk.changes import TicketChanges
 from msgsvc_helpdesk.models import (
     CUSTOMER,
     SUBJECT_LENGTH,

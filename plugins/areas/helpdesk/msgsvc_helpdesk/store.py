@@ -249,16 +249,6 @@ async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, limit:
     return [row["ticket_id"] for row in rows]
 
 
-async def status_of_person(tx: Tx, project_id: str, channel: str, user_id: str) -> str | None:
-    """A person's subscription status on a messenger; None if they never subscribed."""
-    found: str | None = await tx.fetch_val(
-        "SELECT status FROM core_subscribers WHERE project_id = :project_id"
-        " AND channel = :channel AND user_id = :user_id",
-        {"project_id": project_id, "channel": channel, "user_id": user_id},
-    )
-    return found
-
-
 async def _find(
     tx: Tx, project_id: str, condition: str, params: Mapping[str, Any]
 ) -> Ticket | None:

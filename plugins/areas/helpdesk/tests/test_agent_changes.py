@@ -9,9 +9,8 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_helpdesk import jobs
-from msgsvc_helpdesk.agents import store
 from msgsvc_helpdesk.agents.desk import AgentDesk
-from msgsvc_helpdesk.agents.models import Note
+from msgsvc_helpdesk.service import Tickets
 
 from .chats import Agent, hire, tells_replies
 from .conftest import (
@@ -250,15 +249,20 @@ async def test_an_agent_whose_subscriber_is_erased_keeps_no_customer_from_writin
 ) -> None:
     await ann.write("Help")
     project_id = tenant.project.project_id
+    desk, tickets = service.get(AgentDesk), service.get(Tickets)
     async with service.db.read() as tx:
-        row = await tx.fetch_one("SELECT * FROM helpdesk_agent_messages LIMIT 1")
-    assert row is not None
-    gone = Note(**{**dict(zip(row.keys(), row, strict=True)), "subscriber_id": "sub_gone"})
+        seat, *_ = await desk.seats(tx, await service.members.list_agents(tx, project_id))
+        ticket = await tickets.get(tx, project_id, "1")
+    gone = replace(seat, subscriber=replace(seat.subscriber, subscriber_id="sub_gone"))
 
     async with service.db.transaction() as tx:
-        assert not await store.insert_note(tx, replace(gone, note_id="tan_new"))
-        await store.open_in_chat(tx, project_id, "sub_gone", gone.ticket_id)
-        assert await store.opened_in_chat(tx, project_id, "sub_gone") is None
+        await desk.send_card(tx, gone, ticket)
+        await desk.open_in_chat(tx, gone, ticket.ticket_id)
+        await desk.save_draft(tx, gone, "tad_1", "Hello")
+
+    async with service.db.read() as tx:
+        for table in ("helpdesk_agent_messages", "helpdesk_agent_chats"):
+            assert not await tx.fetch_all(f"SELECT 1 FROM {table} WHERE subscriber_id = 'sub_gone'")
 
 
 async def test_agents_of_a_disabled_project_do_nothing(

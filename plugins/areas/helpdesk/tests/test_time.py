@@ -266,6 +266,18 @@ async def test_there_are_figures_without_tickets_too(client: httpx2.AsyncClient)
     assert stats["since"].startswith("2025-12-16T12:00:00")
 
 
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2100-01-01T00:00:00Z"]
+)
+async def test_figures_refuse_times_at_the_edge_of_the_calendar(
+    client: httpx2.AsyncClient, time: str
+) -> None:
+    answer = await client.get("/v1/tickets/stats", params={"since": time})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "validation_failed"), answer.text
+    assert answer.json()["error"].startswith("since: ")
+
+
 async def test_what_was_said_lately_stays_with_the_old_ticket_that_it_was_merged_into(
     make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
 ) -> None:

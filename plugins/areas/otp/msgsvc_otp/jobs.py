@@ -8,7 +8,7 @@ from msgsvc_core.channels.outbox import EXPIRED, SENT
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import events as names
 from msgsvc_otp import store
@@ -17,8 +17,6 @@ from msgsvc_otp.service import emit
 
 #: Days for which a code's outcome can be looked up.
 KEPT_DAYS = 7
-
-DAY_MS = 24 * 3600 * 1000
 
 
 class CodeJobs:

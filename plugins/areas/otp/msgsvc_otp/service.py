@@ -7,7 +7,7 @@ from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.errors import (
     ApiError,
     Conflict,
@@ -82,7 +82,7 @@ class OneTimeCodes:
             tx=tx,
         )
         # Before anything is written: an erasure holds the person, and then waits for their codes.
-        if not await store.lock_subscriber(tx, project_id, receiver.subscriber_id):
+        if not await self._subscribers.lock_existing(tx, [(project_id, receiver.subscriber_id)]):
             raise SubscriberNotFound(
                 "there is no subscriber {subscriber_id!r}", subscriber_id=receiver.subscriber_id
             )
@@ -148,7 +148,7 @@ class OneTimeCodes:
             subscriber_id=subscriber_id,
             code_hash=self._hashes.hash(request.otp_id, code),
             now_ms=now_ms,
-            expires_at_ms=now_ms + request.ttl_minutes * 60_000,
+            expires_at_ms=now_ms + request.ttl_minutes * MINUTE_MS,
         )
         assert issued is not None, "whoever issues it has made or holds the request"
         await self._billing.charge(tx, Charge(project_id, OPERATION, request.otp_id))
@@ -210,7 +210,7 @@ class OneTimeCodes:
                     "this code is for {purpose}", field="purpose", purpose=code.purpose
                 )
             if code.subscriber_id is not None:
-                await _lock(tx, project_id, code.subscriber_id)
+                await self._lock(tx, project_id, code.subscriber_id)
             return code
         if names.count(None) == len(names):
             raise ValidationFailed("give it, or subscriber_id, or external_id", field="otp_id")
@@ -220,7 +220,7 @@ class OneTimeCodes:
         if last is None:
             return None
         assert last.subscriber_id is not None
-        await _lock(tx, project_id, last.subscriber_id)
+        await self._lock(tx, project_id, last.subscriber_id)
         # Another may have been sent until the lock was ours.
         return await store.find_last(tx, project_id, [last.subscriber_id], purpose)
 
@@ -292,6 +292,15 @@ class OneTimeCodes:
             expires_at_ms=now_ms + allowed.link_lifetime_s * 1000,
         )
 
+    async def _lock(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Keeps others from the person's codes, and the person from being erased meanwhile.
+
+        The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
+        a code twice, and the two would wait for each other.
+        """
+        await self._subscribers.lock_existing(tx, [(project_id, subscriber_id)])
+        await limits.lock(tx, project_id, subscriber_id)
+
     async def _emit(self, tx: Tx, event: str, code: OneTimeCode, subscriber: Subscriber) -> None:
         await emit(self._events, tx, event, code, subscriber)
 
@@ -306,16 +315,6 @@ async def emit(
         "attempts_left": code.attempts_left,
     }
     await events.emit(tx, code.project_id, event, fields, subscriber=subscriber)
-
-
-async def _lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
-    """Keeps others from the person's codes, and the person from being erased meanwhile.
-
-    The person first, as an erasure has them: PostgreSQL looks for them again when a transaction changes
-    a code twice, and the two would wait for each other.
-    """
-    await store.lock_subscriber(tx, project_id, subscriber_id)
-    await limits.lock(tx, project_id, subscriber_id)
 
 
 def _within(name: str, value: int, least: int, most: int) -> int:

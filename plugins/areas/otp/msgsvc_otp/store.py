@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import for_key_share, for_update, in_list, limited_delete
+from msgsvc_core.db.sql import for_update, in_list, limited_delete
 from msgsvc_core.kernel.values import value_object
 from msgsvc_otp.models import OneTimeCode
 
@@ -50,17 +50,6 @@ async def insert(tx: Tx, code: OneTimeCode, token_digest: str | None = None) -> 
             "expires_at_ms": code.expires_at_ms,
         },
     )
-
-
-async def lock_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Locks the subscriber until the transaction ends; False if they do not exist."""
-    row = await tx.fetch_one(
-        "SELECT 1 AS found FROM core_subscribers"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
-        + for_key_share(tx.dialect),
-        {"project_id": project_id, "subscriber_id": subscriber_id},
-    )
-    return row is not None
 
 
 async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import structlog
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, exponential, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_scheduling import store
 from msgsvc_scheduling.models import Due
 from msgsvc_scheduling.running import PASSING, Running
 from msgsvc_scheduling.settings import SchedulingSettings
-
-DAY_MS = 24 * 3600 * 1000
 
 #: Projects whose mailings are started concurrently: each takes a connection of PostgreSQL's pool.
 AT_ONCE = 4

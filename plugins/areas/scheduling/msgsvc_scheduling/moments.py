@@ -3,7 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
-from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, from_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 
@@ -27,7 +27,7 @@ def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
             raise _too_far()
         return ms_of(local, zone(timezone))
     ms = from_rfc3339(text)
-    if abs(ms - now_ms) > MOST_AHEAD_DAYS * 24 * 3600 * 1000:
+    if abs(ms - now_ms) > MOST_AHEAD_DAYS * DAY_MS:
         raise _too_far()
     return ms
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgsvc_core.db import WriteBatch
 from msgsvc_core.events import NewEvent
+from msgsvc_core.kernel.clock import MINUTE_MS
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_scheduling.events import FAILED, RECURRING_SENT, SENT, SKIPPED
 from msgsvc_scheduling.models import Outcome, Record
@@ -56,7 +57,7 @@ def finished(record: Record, outcome: Outcome, now_ms: int) -> Plan:
 def not_sent(record: Record, settings: SchedulingSettings, now_ms: int) -> Plan | None:
     """A plan for what is not to be sent now: it was missed, or waits for the end of quiet hours."""
     assert record.due_at_ms is not None, "it is due"
-    if now_ms - record.due_at_ms <= settings.grace_minutes * 60_000:
+    if now_ms - record.due_at_ms <= settings.grace_minutes * MINUTE_MS:
         return None
     if settings.missed == "skip":
         missed = Outcome("skipped", reason=MISSED, error="the service was down at its time")

@@ -62,6 +62,7 @@ class SchedulingPlugin:
             clock=context.clock,
             db=context.db,
             events=context.events,
+            projects=context.projects,
             subscribers=context.subscribers,
             sending=sending,
             settings=settings,

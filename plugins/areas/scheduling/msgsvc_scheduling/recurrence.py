@@ -7,11 +7,10 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import local_of, ms_of, zone
 from msgsvc_core.kernel.values import value_object
-
-HOUR_MS = 3600 * 1000
 
 #: What the five fields may be written with; the library would take a field of seconds too.
 _CRON = re.compile(r"[0-9A-Za-z*/,#-]+( [0-9A-Za-z*/,#-]+){4}", re.ASCII)

@@ -12,6 +12,7 @@ import structlog
 from msgsvc_core.db import Database, DatabaseUnavailable, LockTimeout, Tx, WriteBatch
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_scheduling import planning, store
@@ -41,6 +42,7 @@ class Running:
         clock: Clock,
         db: Database,
         events: Events,
+        projects: Projects,
         subscribers: Subscribers,
         settings: SchedulingSettings,
         sending: Sending,
@@ -48,6 +50,7 @@ class Running:
         self._clock = clock
         self._db = db
         self._events = events
+        self._projects = projects
         self._subscribers = subscribers
         self._settings = settings
         self._sending = sending
@@ -82,7 +85,7 @@ class Running:
         db, now_ms = self._db, self._clock.now_ms()
         async with db.read() as tx:
             records = await store.find_due(tx, due)
-            inactive = await store.inactive_projects(tx, {one.project_id for one in due})
+            inactive = await self._projects.find_disabled(tx, {one.project_id for one in due})
             people = await self._subscribers.get_many(
                 tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
             )
@@ -90,7 +93,7 @@ class Running:
         plans = await asyncio.gather(*(self._plan(one, inactive, now_ms) for one in records))
         async with db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)
-            there = {one.record_id: one for one in await store.lock_due(tx, due)}
+            there = {one.record_id: one for one in await self._lock_due(tx, due)}
             # What was changed meanwhile is left for the next look.
             ready = [plan for plan in plans if there.get(plan.record.record_id) == plan.record]
             await self._write(tx, ready, people)
@@ -115,6 +118,20 @@ class Running:
         told = (plan.event(people) for plan in plans)
         await self._events.emit_many(tx, [event for event in told if event is not None])
 
+    async def _lock_due(self, tx: Tx, due: Sequence[Due]) -> list[Record]:
+        """Records that are still due, locked. People before the records, as an erasure has them: two who go
+        the other way would wait for each other."""
+        people = {(one.project_id, one.subscriber_id or "") for one in due if one.subscriber_id}
+        there = await self._subscribers.lock_existing(tx, people, skip_locked=True)
+        return await store.lock_due(
+            tx,
+            [
+                one
+                for one in due
+                if one.subscriber_id is None or (one.project_id, one.subscriber_id) in there
+            ],
+        )
+
     async def _run_mailing(self, due: Due) -> None:
         try:
             await self._try_mailing(due)
@@ -128,8 +145,8 @@ class Running:
         now_ms = self._clock.now_ms()
         async with self._db.transaction() as tx:
             await tx.wait_for_locks(LOCKED_S)
-            for record in await store.lock_due(tx, [due]):
-                if await store.inactive_projects(tx, {due.project_id}):
+            for record in await self._lock_due(tx, [due]):
+                if await self._projects.find_disabled(tx, {due.project_id}):
                     plan = planning.of_disabled_project(record, now_ms)
                 elif (later := planning.not_sent(record, self._settings, now_ms)) is not None:
                     plan = later
@@ -141,7 +158,7 @@ class Running:
     async def _fail(self, due: Due, error: Exception) -> None:
         now_ms = self._clock.now_ms()
         async with self._db.transaction() as tx:
-            for record in await store.lock_due(tx, [due]):
+            for record in await self._lock_due(tx, [due]):
                 whose = [(record.project_id, record.subscriber_id or "")]
                 people = await self._subscribers.get_many(tx, whose)
                 await self._write(tx, [planning.failed(record, error, now_ms)], people)

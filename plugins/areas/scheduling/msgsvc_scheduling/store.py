@@ -1,12 +1,12 @@
 """The SQL of scheduled and recurring messages."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, for_update, key_params, key_table, limited_delete
+from msgsvc_core.db.sql import for_update, key_params, key_table, limited_delete
 from msgsvc_core.kernel.json import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
@@ -99,26 +99,11 @@ async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
 async def lock_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
     """The same, locked until the transaction ends. On PostgreSQL rows locked by another transaction are
     skipped and left for the next poll."""
-    if tx.dialect != "postgresql":
-        return await _find_due(tx, due, "")
-    # People before the records, as an erasure has them: two who go the other way would wait for each
-    # other.
-    people = {(one.project_id, one.subscriber_id) for one in due if one.subscriber_id is not None}
-    if people:
-        rows = await tx.fetch_all(
-            f"SELECT s.project_id, s.subscriber_id FROM {key_table(('project', 'subscriber'), tx.dialect)}"
-            " CROSS JOIN core_subscribers s WHERE s.project_id = keys.project"
-            " AND s.subscriber_id = keys.subscriber ORDER BY s.project_id, s.subscriber_id"
-            " FOR KEY SHARE OF s SKIP LOCKED",
-            key_params(sorted(people), tx.dialect),
-        )
-        free = {(row["project_id"], row["subscriber_id"]) for row in rows}
-        due = [
-            one
-            for one in due
-            if one.subscriber_id is None or (one.project_id, one.subscriber_id) in free
-        ]
-    return await _find_due(tx, due, " FOR UPDATE OF r SKIP LOCKED")
+    if not due:
+        return []
+    return await _find_due(
+        tx, due, " FOR UPDATE OF r SKIP LOCKED" if tx.dialect == "postgresql" else ""
+    )
 
 
 async def _find_due(tx: Tx, due: Sequence[Due], ending: str) -> list[Record]:
@@ -132,15 +117,6 @@ async def _find_due(tx: Tx, due: Sequence[Due], ending: str) -> list[Record]:
         ),
     )
     return sorted(map(_record, rows), key=lambda one: (one.due_at_ms, one.record_id))
-
-
-async def inactive_projects(tx: Tx, project_ids: Iterable[str]) -> set[str]:
-    """Those that are disabled."""
-    known, params = any_of("project_id", "projects", sorted(project_ids), tx.dialect)
-    rows = await tx.fetch_all(
-        f"SELECT project_id FROM core_projects WHERE {known} AND status <> 'active'", params
-    )
-    return {row["project_id"] for row in rows}
 
 
 async def update_after_run(tx: Tx, records: Sequence[Record]) -> None:

@@ -7,7 +7,7 @@ import structlog
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock, optional_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, Clock, optional_rfc3339
 from msgsvc_core.kernel.values import value_object
 from msgsvc_webhooks import store
 from msgsvc_webhooks.events import TEST
@@ -15,8 +15,6 @@ from msgsvc_webhooks.metrics import AttemptMetrics
 from msgsvc_webhooks.models import Attempt, Delivery, DisabledReason, Webhook
 from msgsvc_webhooks.retries import Verdict
 from msgsvc_webhooks.settings import WebhookSettings
-
-DAY_MS = 24 * 3600 * 1000
 
 #: Deliveries that must have failed, with none in between that succeeded, before a webhook is disabled
 #: (decision 0024).

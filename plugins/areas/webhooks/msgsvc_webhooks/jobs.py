@@ -5,13 +5,11 @@ from functools import partial
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import DELIVER, Webhooks
-
-DAY_MS = 24 * 3600 * 1000
 
 #: Faults of our own (the database, a lost key) that a delivery survives; what receivers do is
 #: not counted here, but in the retry plan.

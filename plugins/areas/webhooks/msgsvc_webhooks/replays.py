@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event, Events
 from msgsvc_core.jobs import BULK, Job, JobContext, JobQueue, JobSpec, NewJob
-from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.models import DeliveryStatus, ReplayAnswer, ReplayBody, Webhook
@@ -15,8 +15,6 @@ REPLAY = "webhooks.replay"
 
 #: Events that are looked at in one transaction.
 CHUNK = 500
-
-DAY_MS = 24 * 3600 * 1000
 
 
 class Replays:

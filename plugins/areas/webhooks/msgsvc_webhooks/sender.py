@@ -24,6 +24,7 @@ from aiohttp import (
 
 from msgsvc_core.kernel.aio import TimeoutPool
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.models import Attempt, Delivery
@@ -70,7 +71,7 @@ class Sender:
         self._session = ClientSession(
             # Unlimited: with a common limit, slow receivers would take every place. The lanes
             # bound the calls to each webhook.
-            connector=self._guard.connector(limit=0),
+            connector=GuardedConnector(self._guard, limit=0),
             # Cookies of one receiver would be sent to another webhook on the same host.
             cookie_jar=DummyCookieJar(),
             trust_env=False,

@@ -126,3 +126,8 @@ def _check_is_for(link: StaticLink, channel: Channel, opened: MiniAppUser) -> No
             field="init_data",
             parameter=meant,
         )
+
+
+async def purge_uses(tx: Tx, expired_before_ms: int, limit: int) -> int:
+    """Deletes up to `limit` notes of data that was used and has expired since; returns how many."""
+    return await store.purge_uses(tx, expired_before_ms, limit)

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
-from msgsvc_billing.models import DAY_MS, Usage
+from msgsvc_billing.models import Usage
+from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.values import value_object
 
 #: Days of the chart, the width of one in units of the drawing, and its height.

@@ -4,7 +4,6 @@ It waits in a cookie of the browser, so no machine has to remember it; nobody el
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from hmac import compare_digest
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +13,8 @@ from msgsvc_dashboard.accounts import AccountSession
 from msgsvc_dashboard.frame.addresses import root_of
 
 COOKIE = "msgsvc_notice"
+
+_PURPOSE = "dashboard notice"
 
 #: Seconds for which it waits: the browser is on its way to the page.
 WAITS_S = 60
@@ -37,7 +38,7 @@ class Notice:
 
 def read_notice(request: Request, session: AccountSession, secrets: SecretBox) -> Notice:
     packed, _, given = request.cookies.get(COOKIE, "").partition(".")
-    if not compare_digest(given.encode(), _signature(secrets, session, packed).encode()):
+    if not secrets.verify(given, _PURPOSE, session.session_id, packed):
         return Notice("")
     return Notice(urlsafe_b64decode(packed.encode()).decode())
 
@@ -48,7 +49,7 @@ def leave_notice(
     packed = urlsafe_b64encode(text[:MOST].encode()).decode()
     response.set_cookie(
         COOKIE,
-        f"{packed}.{_signature(secrets, session, packed)}",
+        f"{packed}.{secrets.sign(_PURPOSE, session.session_id, packed)}",
         max_age=WAITS_S,
         path=root_of(request),
         secure=request.url.scheme == "https",
@@ -59,7 +60,3 @@ def leave_notice(
 
 def forget_notice(response: Response, request: Request) -> None:
     response.delete_cookie(COOKIE, path=root_of(request), httponly=True, samesite="lax")
-
-
-def _signature(secrets: SecretBox, session: AccountSession, packed: str) -> str:
-    return secrets.derive("dashboard notice", session.session_id, packed).hex()

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_dashboard.overview import store
 
 #: The events that charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
@@ -25,7 +25,6 @@ COUNTED = frozenset(
 #: Days for which counts are kept: a year, and its month before for comparison.
 KEPT_DAYS = 400
 
-DAY_MS = 24 * 3600 * 1000
 
 _FIRST_DAY = date(1970, 1, 1)
 

@@ -3,8 +3,6 @@
 Without that, another site could sign somebody in to an account of its own, and have them write there.
 """
 
-from hmac import compare_digest
-
 from starlette.requests import Request
 
 from msgsvc_core.dashboard import PostedForm
@@ -14,6 +12,8 @@ from msgsvc_dashboard.frame.browser import CSRF_FIELD
 from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
+
+_PURPOSE = "dashboard sign-in form"
 
 
 class Forms:
@@ -26,7 +26,7 @@ class Forms:
     def begin(self, request: Request) -> tuple[str, str]:
         """The cookie of a page with a form, and the token in the form."""
         nonce = self._cookies.read(request, FORM) or new_token()
-        return nonce, self._token(nonce)
+        return nonce, self._secrets.sign(_PURPOSE, nonce)
 
     async def read(self, request: Request) -> PostedForm:
         """Raises `Forbidden` for a form that is none of ours."""
@@ -35,9 +35,6 @@ class Forms:
             raise not_ours()
         async with reading(request, None) as form:
             given = form.text(CSRF_FIELD)
-            if not compare_digest(given.encode(), self._token(nonce).encode()):
+            if not self._secrets.verify(given, _PURPOSE, nonce):
                 raise not_ours()
             return form
-
-    def _token(self, nonce: str) -> str:
-        return self._secrets.derive("dashboard sign-in form", nonce).hex()

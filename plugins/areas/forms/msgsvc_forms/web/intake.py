@@ -8,7 +8,7 @@ from typing import Any
 
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.files.service import Files
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import PayloadTooLarge, ValidationFailed
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.kernel.json import to_json
@@ -33,7 +33,6 @@ from msgsvc_forms.web.tokens import PageToken, PageTokens
 WINDOW_S = 60
 
 #: The window of `forms.file_bytes_per_day`.
-DAY_MS = 24 * 3600 * 1000
 
 #: Findings that one answer to a program names.
 MOST_NAMED = 3

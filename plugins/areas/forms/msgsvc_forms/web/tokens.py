@@ -1,17 +1,13 @@
 """The token of a page: when it was fetched, of which version, and that it is one page."""
 
-import hmac
 import re
 from dataclasses import dataclass
 
-from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62, new_token
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_forms.models import Form
 
 PURPOSE = "form page"
-
-#: Bytes of the seal; guessing one gains no more than requesting a page.
-SEAL_BYTES = 16
 
 _TOKEN = re.compile(
     r"([0-9]{1,9})\.([0-9]{1,15})\.([0-9A-Za-z]{16,32})\.([0-9A-Za-z]{22})", re.ASCII
@@ -35,7 +31,7 @@ class PageTokens:
 
     def new(self, form: Form, now_ms: int) -> str:
         parts = (str(form.version), str(now_ms), new_token(96))
-        return ".".join((*parts, self._seals(form.form_id, parts)[0]))
+        return ".".join((*parts, self._secrets.sign(PURPOSE, form.form_id, *parts)))
 
     def read(self, form_id: str, text: str) -> PageToken | None:
         """None for what is no token of this form."""
@@ -43,14 +39,6 @@ class PageTokens:
         if match is None:
             return None
         version, issued_ms, nonce, seal = match.groups()
-        seals = self._seals(form_id, (version, issued_ms, nonce))
-        if not any(hmac.compare_digest(seal, valid) for valid in seals):
+        if not self._secrets.verify(seal, PURPOSE, form_id, version, issued_ms, nonce):
             return None
         return PageToken(int(version), int(issued_ms), text)
-
-    def _seals(self, form_id: str, parts: tuple[str, ...]) -> list[str]:
-        """The seal under every secret key, the current one first."""
-        return [
-            encode_base62(derived[:SEAL_BYTES], ID_WIDTH)
-            for derived in self._secrets.derive_all(PURPOSE, form_id, *parts)
-        ]

@@ -74,9 +74,7 @@ class Answering:
         except ApiError as error:
             await ctx.reply(OutgoingMessage(self.refusal(_, error)))
             return
-        await store.open_in_chat(
-            ctx.tx, project_id, seat.subscriber.subscriber_id, ticket.ticket_id
-        )
+        await self._desk.open_in_chat(ctx.tx, seat, ticket.ticket_id)
         for file in await self._received(ctx, seat, ticket, files, text):
             if file.status == "failed":
                 await ctx.reply(OutgoingMessage(_file_failed(_, file)))

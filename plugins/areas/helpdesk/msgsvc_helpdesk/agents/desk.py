@@ -234,7 +234,7 @@ class AgentDesk:
         elif shown == FRESH:
             told = texts.card(ticket, words, _, replies=self.tells_replies(seat.subscriber.bot))
             await self._send(tx, seat, ticket, "card", told)
-            await store.open_in_chat(tx, ticket.project_id, subscriber_id, ticket.ticket_id)
+            await self.open_in_chat(tx, seat, ticket.ticket_id)
         else:
             told = texts.state(ticket, shown, await self.name_of(tx, ticket), _, words)
             await self._send(tx, seat, ticket, "card", told, shown)
@@ -244,6 +244,23 @@ class AgentDesk:
                     await self._send(
                         tx, seat, ticket, "word", [self._with_file(seat, ticket, file)]
                     )
+
+    async def open_in_chat(self, tx: Tx, seat: Seat, ticket_id: str) -> None:
+        """Makes a ticket the one that an agent has open in their chat."""
+        if await self._is_there(tx, seat):
+            await store.open_in_chat(tx, seat.project_id, seat.subscriber.subscriber_id, ticket_id)
+
+    async def save_draft(self, tx: Tx, seat: Seat, draft_id: str, text: str) -> None:
+        """Keeps what an agent wrote until they say whom it is for."""
+        if await self._is_there(tx, seat):
+            await store.save_draft(
+                tx, seat.project_id, seat.subscriber.subscriber_id, draft_id, text
+            )
+
+    async def _is_there(self, tx: Tx, seat: Seat) -> bool:
+        """False for an agent who was erased a moment ago: nothing that a customer says may fail by that."""
+        key = (seat.project_id, seat.subscriber.subscriber_id)
+        return bool(await self._subscribers.lock_existing(tx, [key]))
 
     async def refresh(self, tx: Tx, ticket: Ticket, dealt: Collection[str] = ()) -> None:
         """Brings what agents were shown of a ticket up to date: no button of it promises what it can't.
@@ -343,6 +360,8 @@ class AgentDesk:
     ) -> None:
         """Has messages sent, by each of which an answer finds the ticket; the last one has the buttons."""
         subscriber = seat.subscriber
+        if not await self._is_there(tx, seat):
+            return
         for number, message in enumerate(told, 1):
             note = Note(
                 project_id=ticket.project_id,
@@ -357,8 +376,7 @@ class AgentDesk:
                 shown=shown,
                 created_at_ms=self._clock.now_ms(),
             )
-            if not await store.insert_note(tx, note):
-                return
+            await store.insert_note(tx, note)
             key = {"project_id": note.project_id, "note_id": note.note_id, "shown": note.shown}
             then = OnComplete(SENT_JOB, key)
             await self._outbox.send(

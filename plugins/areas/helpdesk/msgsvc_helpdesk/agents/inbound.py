@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgsvc_core.channels import ButtonPressed, InboundContext, InboundRule, MessageReceived
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members.service import Members
-from msgsvc_core.messages.store import find_by_ref
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import store as ticket_store
@@ -20,7 +20,6 @@ from msgsvc_helpdesk.agents import buttons, store, texts
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.models import Seat
-from msgsvc_helpdesk.changes import HOUR_MS
 from msgsvc_helpdesk.models import Actor, CustomerMessage, Ticket
 from msgsvc_helpdesk.service import Tickets
 
@@ -47,6 +46,7 @@ class AgentBot:
         projects: Projects,
         members: Members,
         subscribers: Subscribers,
+        messages: Messages,
         tickets: Tickets,
         desk: AgentDesk,
         answering: Answering,
@@ -55,6 +55,7 @@ class AgentBot:
         self._projects = projects
         self._members = members
         self._subscribers = subscribers
+        self._messages = messages
         self._tickets = tickets
         self._desk = desk
         self._answering = answering
@@ -224,7 +225,9 @@ class AgentBot:
         if update.reply_to is None:
             return False
         user_id = update.user.user_id
-        found = await find_by_ref(ctx.tx, ctx.channel, update.chat_id, user_id, update.reply_to)
+        found = await self._messages.find_by_ref(
+            ctx.tx, ctx.channel, update.chat_id, user_id, update.reply_to
+        )
         return found is not None
 
     async def _ask_target(
@@ -238,9 +241,7 @@ class AgentBot:
         draft_id = new_id("tad")
         rows = []
         if text.strip():
-            await store.save_draft(
-                ctx.tx, seat.project_id, seat.subscriber.subscriber_id, draft_id, text
-            )
+            await self._desk.save_draft(ctx.tx, seat, draft_id, text)
             if ticket is not None:
                 label = _("Send to #{number}", number=ticket.number)
                 rows.append((buttons.button(label, "send", draft_id),))

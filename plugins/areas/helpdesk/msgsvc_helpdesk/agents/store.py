@@ -4,28 +4,17 @@ from dataclasses import asdict
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import for_key_share
 from msgsvc_helpdesk.agents.models import FRESH, Draft, Note
 
 _COLUMNS = (
     "project_id, note_id, ticket_id, subscriber_id, member_id, bot, chat_id, message_ref, kind,"
     " shown, created_at_ms"
 )
-_THIS_SUBSCRIBER = "project_id = :project_id AND subscriber_id = :subscriber_id"
 
 
-async def insert_note(tx: Tx, note: Note) -> bool:
-    """False if the agent's subscriber was erased a moment ago: nothing that a customer says may fail by
-    that."""
-    columns = _COLUMNS.split(", ")
-    values = ", ".join(_bound(column) for column in columns)
-    return bool(
-        await tx.execute(
-            f"INSERT INTO helpdesk_agent_messages ({_COLUMNS}) SELECT {values}"
-            f" FROM core_subscribers WHERE {_THIS_SUBSCRIBER}{for_key_share(tx.dialect)}",
-            asdict(note),
-        )
-    )
+async def insert_note(tx: Tx, note: Note) -> None:
+    """The agent's subscriber is locked."""
+    await tx.insert("helpdesk_agent_messages", asdict(note))
 
 
 async def record_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -> Note | None:
@@ -81,7 +70,7 @@ async def show(tx: Tx, note: Note, shown: str) -> bool:
 
 
 async def open_in_chat(tx: Tx, project_id: str, subscriber_id: str, ticket_id: str) -> None:
-    """Makes a ticket the one that an agent has open."""
+    """Makes a ticket the one that an agent, whose subscriber is locked, has open."""
     await _write_chat(tx, project_id, subscriber_id, {"ticket_id": ticket_id})
 
 
@@ -95,7 +84,7 @@ async def opened_in_chat(tx: Tx, project_id: str, subscriber_id: str) -> str | N
 
 
 async def save_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str, text: str) -> None:
-    """In place of an earlier one."""
+    """In place of an earlier one; the agent's subscriber is locked."""
     await _write_chat(tx, project_id, subscriber_id, {"draft_id": draft_id, "draft": text})
 
 
@@ -112,22 +101,15 @@ async def pop_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str) 
 
 
 async def _write_chat(tx: Tx, project_id: str, subscriber_id: str, values: dict[str, Any]) -> None:
-    """No row for a subscriber who has just been erased."""
     columns = ", ".join(values)
-    bound = ", ".join(map(_bound, values))
+    bound = ", ".join(f":{name}" for name in values)
     await tx.execute(
         f"INSERT INTO helpdesk_agent_chats (project_id, subscriber_id, {columns})"
-        f" SELECT project_id, subscriber_id, {bound} FROM core_subscribers"
-        f" WHERE {_THIS_SUBSCRIBER}{for_key_share(tx.dialect)}"
+        f" VALUES (:project_id, :subscriber_id, {bound})"
         " ON CONFLICT (project_id, subscriber_id) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in values),
         {"project_id": project_id, "subscriber_id": subscriber_id, **values},
     )
-
-
-def _bound(column: str) -> str:
-    """A parameter in a SELECT, where PostgreSQL cannot infer its type."""
-    return f"CAST(:{column} AS {'BIGINT' if column.endswith('_ms') else 'TEXT'})"
 
 
 async def insert_file(

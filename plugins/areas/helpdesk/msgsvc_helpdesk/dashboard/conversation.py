@@ -11,7 +11,7 @@ from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.members import Members
 from msgsvc_core.messages.models import Message
-from msgsvc_core.messages.store import find_many
+from msgsvc_core.messages.service import Messages
 from msgsvc_helpdesk.models import Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
 
@@ -58,9 +58,18 @@ class Conversation:
 class Conversations:
     """Reads what was said in tickets, for their pages."""
 
-    def __init__(self, *, tickets: Tickets, members: Members, files: Files, base_url: str) -> None:
+    def __init__(
+        self,
+        *,
+        tickets: Tickets,
+        members: Members,
+        messages: Messages,
+        files: Files,
+        base_url: str,
+    ) -> None:
         self._tickets = tickets
         self._members = members
+        self._messages = messages
         self._files = files
         self._base_url = base_url
 
@@ -71,8 +80,8 @@ class Conversations:
         found = await self._tickets.entries(tx, project_id, ticket.ticket_id, after, LIMIT + 1)
         entries = found[:LIMIT]
         files = await self._shown_files(page, entries)
-        keys = [(project_id, entry.message_id) for entry in entries if entry.message_id]
-        messages = {message.message_id: message for message in await find_many(tx, keys)}
+        message_ids = [entry.message_id for entry in entries if entry.message_id]
+        messages = await self._messages.get_many(tx, project_id, message_ids)
         ids = [entry.member_id for entry in entries if entry.member_id]
         members = await self._members.get_many(tx, project_id, ids)
         said = []

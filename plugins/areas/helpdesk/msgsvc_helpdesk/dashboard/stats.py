@@ -1,8 +1,7 @@
 """Figures: how many tickets come, and how fast they are answered."""
 
 from msgsvc_core.dashboard import PageContext, Render
-from msgsvc_core.kernel.clock import Clock
-from msgsvc_helpdesk.changes import DAY_MS
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_helpdesk.dashboard.area import pages
 from msgsvc_helpdesk.stats import stats_of
 

@@ -7,7 +7,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
@@ -21,7 +21,7 @@ from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import Webhooks
 
 #: Milliseconds of the times that a replay offers, and their names.
-REPLAYS = (("1", 3_600_000), ("24", 24 * 3_600_000), ("168", 7 * 24 * 3_600_000))
+REPLAYS = (("1", HOUR_MS), ("24", DAY_MS), ("168", 7 * DAY_MS))
 
 pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
 

@@ -1,0 +1,144 @@
+"""The SQL of bots' chats with people. `channel` is a channel's key."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import for_update, key_params, key_table
+
+
+async def touch(
+    tx: Tx, channel: str, chat_id: str, *, user_id: str, project_id: str | None, now_ms: int
+) -> Row:
+    """Records use of a chat, and returns its `project_id` and `lang`; a new one gets the given values."""
+    row = await tx.fetch_one(
+        "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
+        " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms)"
+        " ON CONFLICT (channel, chat_id) DO UPDATE SET seen_at_ms = :now_ms"
+        " RETURNING project_id, lang",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "user_id": user_id,
+            "project_id": project_id,
+            "now_ms": now_ms,
+        },
+    )
+    assert row is not None
+    return row
+
+
+async def enter(
+    tx: Tx, channel: str, chat_id: str, user_id: str, project_id: str, now_ms: int
+) -> None:
+    """Makes a chat belong to a project from now on, as a start link does."""
+    await tx.execute(
+        "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
+        " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms) ON CONFLICT (channel, chat_id)"
+        " DO UPDATE SET project_id = :project_id, seen_at_ms = :now_ms",
+        {
+            "channel": channel,
+            "chat_id": chat_id,
+            "user_id": user_id,
+            "project_id": project_id,
+            "now_ms": now_ms,
+        },
+    )
+
+
+async def set_project(tx: Tx, channel: str, chat_id: str, project_id: str) -> None:
+    await tx.execute(
+        "UPDATE core_chats SET project_id = :project_id"
+        " WHERE channel = :channel AND chat_id = :chat_id",
+        {"project_id": project_id, "channel": channel, "chat_id": chat_id},
+    )
+
+
+async def find_latest(tx: Tx, channel: str, user_id: str) -> str | None:
+    """The id of the chat that a bot has with a person, the latest of several."""
+    chat_id: str | None = await tx.fetch_val(
+        "SELECT chat_id FROM core_chats WHERE channel = :channel AND user_id = :user_id"
+        " ORDER BY seen_at_ms DESC LIMIT 1",
+        {"channel": channel, "user_id": user_id},
+    )
+    return chat_id
+
+
+async def find_language(tx: Tx, channel: str, chat_id: str) -> tuple[str, str | None] | None:
+    """Who is in the chat, by the platform's id, and the language that they chose there."""
+    row = await tx.fetch_one(
+        "SELECT user_id, lang FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return None if row is None else (row["user_id"], row["lang"])
+
+
+async def set_language(tx: Tx, channel: str, chat_id: str, lang: str) -> None:
+    """What the person chose, for what the bot says in the chat."""
+    await tx.execute(
+        "UPDATE core_chats SET lang = :lang WHERE channel = :channel AND chat_id = :chat_id",
+        {"lang": lang, "channel": channel, "chat_id": chat_id},
+    )
+
+
+async def move(tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
+    """The chat under its new id, with what is known of it, unless that is known already."""
+    for table in ("core_chats", "core_offers"):
+        await tx.execute(
+            f"UPDATE {table} SET chat_id = :new_chat_id"
+            " WHERE channel = :channel AND chat_id = :chat_id"
+            f" AND NOT EXISTS (SELECT 1 FROM {table} there WHERE there.channel = :channel"
+            " AND there.chat_id = :new_chat_id)",
+            {"channel": channel, "chat_id": chat_id, "new_chat_id": new_chat_id},
+        )
+
+
+async def lock_of_person(
+    tx: Tx, project_id: str, name: str, channel: str, user_id: str
+) -> list[tuple[str, str]]:
+    """(channel, chat_id) of a person's chats with the bot `channel`, and in a project with those that its
+    channel `name` had before. They stay until `tx` ends."""
+    rows = await tx.fetch_all(
+        "SELECT channel, chat_id FROM core_chats WHERE user_id = :user_id AND (channel = :channel"
+        " OR (project_id = :project_id AND (channel = :name OR channel IN (SELECT channel_id"
+        " FROM core_channels WHERE project_id = :project_id AND name = :name))))"
+        f" ORDER BY channel, chat_id{for_update(tx.dialect)}",
+        {"project_id": project_id, "name": name, "channel": channel, "user_id": user_id},
+    )
+    return [(row["channel"], row["chat_id"]) for row in rows]
+
+
+async def forget_questions(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
+    """Deletes what was asked in these chats, by (channel, chat_id)."""
+    await _delete(tx, "core_offers", keys)
+
+
+async def delete(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
+    """Deletes chats by (channel, chat_id)."""
+    await _delete(tx, "core_chats", keys)
+
+
+async def _delete(tx: Tx, table: str, keys: Sequence[tuple[str, str]]) -> None:
+    if keys:
+        await tx.execute(
+            f"DELETE FROM {table} WHERE (channel, chat_id) IN (SELECT keys.channel, keys.chat"
+            f" FROM {key_table(('channel', 'chat'), tx.dialect)})",
+            key_params(keys, tx.dialect),
+        )
+
+
+async def is_there(tx: Tx, channel: str, chat_id: str) -> bool:
+    """Whether the bot knows the chat."""
+    found = await tx.fetch_val(
+        "SELECT 1 AS found FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return found is not None
+
+
+async def leave(tx: Tx, channel: str, user_id: str, project_id: str) -> None:
+    """The person's chat with a bot belongs to the project no longer."""
+    await tx.execute(
+        "UPDATE core_chats SET project_id = NULL"
+        " WHERE channel = :channel AND user_id = :user_id AND project_id = :project_id",
+        {"channel": channel, "user_id": user_id, "project_id": project_id},
+    )

@@ -1,0 +1,8 @@
+"""How long the feed of events goes back."""
+
+from msgsvc_core.db.retention import RetentionRule
+from msgsvc_core.kernel.clock import DAY_MS
+
+
+def retention_rule(*, event_days: int) -> RetentionRule:
+    return RetentionRule("core_events", "occurred_at_ms", event_days * DAY_MS)
