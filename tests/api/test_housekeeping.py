@@ -65,7 +65,14 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "dashboard_account_requests": (
         "digest",
         "expires_at_ms",
-        {"purpose": "x", "status": "x", "ip": "", "user_agent": "", "created_at_ms": 0},
+        {
+            "purpose": "x",
+            "status": "x",
+            "number": 1,
+            "ip": "",
+            "user_agent": "",
+            "created_at_ms": 0,
+        },
     ),
 }
 
