@@ -27,7 +27,7 @@ from msgsvc_core.channels import (
     Inbound,
     Update,
 )
-from msgsvc_core.channels.calls import BotCalls, channel_lanes
+from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
 from msgsvc_core.channels.kinds import ChannelKinds
@@ -81,7 +81,7 @@ from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
 from msgsvc_core.mailings import Mailing, Mailings
 from msgsvc_core.mailings.dead_letters import DeadMailings
-from msgsvc_core.mailings.deliveries import Letters
+from msgsvc_core.mailings.deliveries import RecipientSender
 from msgsvc_core.mailings.expansion import MailingExpansion
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
@@ -97,6 +97,7 @@ from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.routes import router as batches_router
 from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.deliveries import delivery_retries
 from msgsvc_core.messages.delivery import MessageDelivery
 from msgsvc_core.messages.edit_job import MessageEditor
 from msgsvc_core.messages.edits import MessageChanges
@@ -506,7 +507,7 @@ class Service:
             wait_s=exponential(settings.jobs.probe_first_s, 2, settings.jobs.probe_most_s),
             on_unavailable=self._on_channel_unavailable,
         )
-        self.lines = OutboundGates(
+        self.gates = OutboundGates(
             clock=self.clock,
             db=self.db,
             jobs=self.jobs,
@@ -516,25 +517,26 @@ class Service:
             metrics=self.metrics.channels,
             settings=settings.jobs,
         )
+        retries = delivery_retries(settings.limits)
         self.message_delivery = MessageDelivery(
             clock=self.clock,
             db=self.db,
             channels=self.channels,
-            lines=self.lines,
+            gates=self.gates,
             subscribers=self.subscribers,
             files=self.message_files,
             outcomes=self.message_outcomes,
-            limits=settings.limits,
+            retries=retries,
             sender=self.channel_sender,
         )
         self.message_editor = MessageEditor(
             clock=self.clock,
             channels=self.channels,
-            lines=self.lines,
+            gates=self.gates,
             subscribers=self.subscribers,
             changes=self.messages.changes,
             files=self.message_files,
-            limits=settings.limits,
+            retries=retries,
             sender=self.channel_sender,
         )
         self.message_filing = MessageFiling(db=self.db)
@@ -542,13 +544,13 @@ class Service:
             clock=self.clock,
             events=self.events,
             subscribers=self.subscribers,
-            limits=settings.limits,
+            retries=retries,
             default_lang=settings.default_lang,
-            count=self.message_outcomes.count_endings,
+            count=self.message_outcomes.count_outcomes,
         )
         self.dead_mailings = DeadMailings(
             clock=self.clock,
-            lines=self.lines,
+            gates=self.gates,
             mailings=self.mailings,
             outcomes=mailing_outcomes,
         )
@@ -563,9 +565,9 @@ class Service:
         self.mailing_sender = MailingSender(
             clock=self.clock,
             channels=self.channels,
-            lines=self.lines,
+            gates=self.gates,
             subscribers=self.subscribers,
-            letters=Letters(
+            recipients=RecipientSender(
                 limits=message_limits,
                 default_lang=settings.default_lang,
                 files=self.message_files,
@@ -573,7 +575,7 @@ class Service:
             ),
             outcomes=mailing_outcomes,
             mailings=self.mailings,
-            attempts=settings.limits.delivery_attempts,
+            retries=retries,
             on_dead=self.dead_mailings.dead_letter,
         )
         self.ledger_purge = LedgerPurge(
@@ -584,10 +586,10 @@ class Service:
             jobs=self.jobs,
             outbox=self.outbox,
             channels=self.channels,
-            lines=self.lines,
+            gates=self.gates,
             sender=self.channel_sender,
         )
-        self.channel_states.observers.append(self.lines)
+        self.channel_states.observers.append(self.gates)
         self.dispatcher = InboundDispatcher(
             texts=self.texts,
             typed_answers=TypedAnswers(
@@ -787,7 +789,7 @@ class Service:
     def lane_specs(self) -> list[LaneSpec]:
         core = [
             LaneSpec("default", concurrency=8),
-            channel_lanes(self.lines.gate_of),
+            self.gates.lanes,
             file_fetching.LANES,
         ]
         return [*core, *flatten(self.plugins.hook.register_lanes())]

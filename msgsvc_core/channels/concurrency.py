@@ -152,7 +152,7 @@ class Slots:
         """How many more the caller may have in flight."""
         return self._limit._bulk_available() if self._bulk else self._limit.available
 
-    def take(self, job_ids: Collection[str]) -> None:
+    def acquire(self, job_ids: Collection[str]) -> None:
         """These are in flight from now on."""
         self._limit.dropped(job_ids)
         self.set(self.count + len(job_ids))

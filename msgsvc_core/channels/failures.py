@@ -72,6 +72,11 @@ class LocalFailure(DeliveryError):
     is away. That says nothing of the platform."""
 
 
+class ChannelPaused(Exception):
+    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
+    was not made, or refused for that reason."""
+
+
 class InvalidWebhook(Exception):
     """A call to a bot's address under `/hooks` that is not from the platform; answered with 401."""
 

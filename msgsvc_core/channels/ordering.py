@@ -19,7 +19,7 @@ class FifoKeyLock:
         self._under_way: defaultdict[Hashable, set[asyncio.Future[None]]] = defaultdict(set)
 
     @asynccontextmanager
-    async def take(self, keys: Iterable[Hashable]) -> AsyncIterator[None]:
+    async def acquire(self, keys: Iterable[Hashable]) -> AsyncIterator[None]:
         """The block begins when all who came earlier with one of `keys` have left theirs."""
         own = set(keys)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -53,7 +53,7 @@ class RetryOrder:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def note(self, job: Job, until_ms: int) -> None:
+    def record(self, job: Job, until_ms: int) -> None:
         """`job` was put back until then."""
         self._waiting.setdefault((job.priority, receiver_of(job)), {})[job.job_id] = until_ms
 

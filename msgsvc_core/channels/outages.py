@@ -13,6 +13,7 @@ import structlog
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelState, ChannelStates
 from msgsvc_core.db import Tx
@@ -175,7 +176,7 @@ class ChannelOutages:
         """Whether a call waits on the channel: only what is to be sent anyway is tried."""
         soon_ms = self._clock.now_ms() + self._wait_ms(1)
         async with ctx.reading() as tx:
-            return await self._jobs.has_due_by(tx, f"channel:{channel_key}", soon_ms)
+            return await self._jobs.has_due_by(tx, lane_of(channel_key), soon_ms)
 
     def _wait_ms(self, probe: int) -> int:
         """How long to wait for the n-th probe."""

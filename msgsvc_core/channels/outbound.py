@@ -1,4 +1,7 @@
-"""A channel's way out, in the process that owns its lane: paced, paused, stopped."""
+"""Outbound gate of a channel: rate limits, pauses the platform asked for, circuit breaker.
+
+It lives in the process that leases the channel's lane.
+"""
 
 import asyncio
 import math
@@ -15,7 +18,8 @@ import structlog
 from msgsvc_core.channels.circuit import CircuitBreaker, Permit
 from msgsvc_core.channels.concurrency import ConcurrencyLimit
 from msgsvc_core.channels.contract import Channel, Pace
-from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
+from msgsvc_core.channels.lanes import LANE, channel_of, lane_of
 from msgsvc_core.channels.ordering import RetryOrder
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
@@ -23,7 +27,15 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
-from msgsvc_core.jobs.contract import Backoff, Capacity, Job, JobContext, Reschedule, exponential
+from msgsvc_core.jobs.contract import (
+    Backoff,
+    Capacity,
+    Job,
+    JobContext,
+    LaneSpec,
+    Reschedule,
+    exponential,
+)
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
@@ -48,16 +60,13 @@ SLOW_BATCHES = 4
 
 #: The most that may be in flight on a channel: what mailings have, and a batch beside them. With half as
 #: many more a broadcast was no quicker.
-MOST_IN_FLIGHT = 300
+MAX_IN_FLIGHT = 300
 
 #: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
 CHANGED_MS = 50
 
-#: Seconds that a job may wait for its chat's turn with a batch; for longer it goes back.
-PATIENCE_S = 1.1
-
 #: Seconds between an owner's looks whether somebody stopped or resumed the channel.
-LOOK_S = 1.0
+REFRESH_S = 1.0
 
 #: Milliseconds for which what failed in our own hands is not overtaken, until the lane has put it back.
 FAILED_MS = 1000
@@ -74,11 +83,6 @@ UNPACED = Pace()
 ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE_LIMITED})
 
 log = structlog.get_logger(__name__)
-
-
-class ChannelPaused(Exception):
-    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
-    was not made, or refused for that reason."""
 
 
 class OutboundGate:
@@ -116,7 +120,7 @@ class OutboundGate:
             failures=settings.outage_failures, trial_calls=settings.trial_calls
         )
         self.concurrency = ConcurrencyLimit(
-            least=settings.min_in_flight, most=MOST_IN_FLIGHT, now_s=time.monotonic
+            least=settings.min_in_flight, most=MAX_IN_FLIGHT, now_s=time.monotonic
         )
         #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
         #: what the database knows of it.
@@ -126,7 +130,7 @@ class OutboundGate:
         self._refusals = 0
         #: The same for single chats.
         self._chat_pauses: dict[str, int] = {}
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
         #: Changes by us that are being written: what the database says is older than what we know.
         self._writing = 0
 
@@ -147,7 +151,7 @@ class OutboundGate:
         """Whether a chat may have to wait for its turn."""
         return self._paced() is not None or bool(self._chat_pauses)
 
-    def too_early_s(self, chat_id: str, patience_s: float) -> float | None:
+    def chat_delay_s(self, chat_id: str, patience_s: float) -> float | None:
         """Seconds after which a call in the chat is to be tried again; None if it may wait here.
 
         For the chat's turn it may for `patience_s`; what the platform asked for is always too long.
@@ -167,7 +171,7 @@ class OutboundGate:
         """
         await self.concurrency.until_available()
         with self.concurrency.slots() as slots:
-            slots.take([job.job_id])
+            slots.acquire([job.job_id])
             return await self.call_in_flight(channel, job, chat_id, make)
 
     async def call_in_flight(
@@ -207,7 +211,7 @@ class OutboundGate:
             await self._end_outage(channel)
         return made
 
-    async def in_order(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
+    async def defer_overtaking(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
         """Puts back those of a batch's jobs that would overtake others; returns the rest."""
         if not self.order:
             return list(jobs)
@@ -219,13 +223,15 @@ class OutboundGate:
                 left.append(job)
             else:
                 # Later than they are: due with them, it would be taken for the next after them.
-                back += self.later([job], until_ms + max(1, self._chat_step_ms()))
+                back += self.reschedule([job], until_ms + max(1, self._chat_step_ms()))
         if back:
             async with ctx.putting_back(back):
                 pass
         return left
 
-    def later(self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False) -> list[Reschedule]:
+    def reschedule(
+        self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False
+    ) -> list[Reschedule]:
         """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
 
         `counts` is whether the first was tried. Later ones of the receiver wait for them.
@@ -234,23 +240,23 @@ class OutboundGate:
         back: list[Reschedule] = []
         for number, job in enumerate(jobs):
             until_ms = at_ms + number * step_ms
-            self.order.note(job, until_ms)
+            self.order.record(job, until_ms)
             back.append(Reschedule(job, until_ms, counts and number == 0))
         return back
 
-    def failed(self, jobs: Sequence[Job]) -> None:
+    def on_failed(self, jobs: Sequence[Job]) -> None:
         """Says before the next of their receivers has its turn that jobs failed and come again: the lane
         says so too, when it has written until when."""
         until_ms = self._clock.now_ms() + FAILED_MS
         for job in jobs:
-            self.order.note(job, until_ms)
+            self.order.record(job, until_ms)
 
-    def again(self, jobs: Sequence[Job]) -> list[Reschedule]:
+    def release(self, jobs: Sequence[Job]) -> list[Reschedule]:
         """What puts jobs back to their old places, to be claimed when the bot may work again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
             # The bot may work again before the recipient's later jobs, already claimed, are paused.
-            self.order.note(job, max(now_ms, job.run_at_ms))
+            self.order.record(job, max(now_ms, job.run_at_ms))
         return [Reschedule(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
@@ -263,7 +269,7 @@ class OutboundGate:
 
     # ---- the lane's gate ------------------------------------------------------------------------
 
-    async def taken_over(self, tx: Tx) -> None:
+    async def on_acquired(self, tx: Tx) -> None:
         """Begins with empty buckets, the pause that was told to the owner before, and its order."""
         self._pacer, self._pace = None, UNPACED
         state = await self._states.find(tx, self.key)
@@ -273,17 +279,17 @@ class OutboundGate:
             self._until_ms = max(self._until_ms, state.paused_until_ms)
             self._noted_ms = max(self._noted_ms, state.paused_until_ms)
         self.order.forget()
-        for job in await self._jobs.list_postponed(tx, f"channel:{self.key}"):
-            self.order.note(job, job.run_at_ms)
-        self._looked_at_s = -math.inf
+        for job in await self._jobs.list_postponed(tx, lane_of(self.key)):
+            self.order.record(job, job.run_at_ms)
+        self._refreshed_at_s = -math.inf
 
     @property
-    def stale(self) -> bool:
-        return time.monotonic() - self._looked_at_s >= LOOK_S
+    def needs_refresh(self) -> bool:
+        return time.monotonic() - self._refreshed_at_s >= REFRESH_S
 
-    async def look(self, tx: Tx) -> None:
-        if self.stale and not self._writing:
-            self._looked_at_s = time.monotonic()
+    async def refresh(self, tx: Tx) -> None:
+        if self.needs_refresh and not self._writing:
+            self._refreshed_at_s = time.monotonic()
             noted_ms = self._noted_ms
             state = await self._states.find(tx, self.key)
             if not self._writing:
@@ -297,8 +303,8 @@ class OutboundGate:
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
 
-    def room(self) -> Capacity:
-        paced, limit = self.paced_room(), self.concurrency
+    def capacity(self) -> Capacity:
+        paced, limit = self.paced_capacity(), self.concurrency
         free, now_ms = limit.claimable, self._clock.now_ms()
         if paced is not None and paced.jobs <= 0:
             return paced
@@ -311,20 +317,20 @@ class OutboundGate:
             return replace(paced, jobs=min(paced.jobs, free), batch=batch)
         return Capacity(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
 
-    def paced_room(self) -> Capacity | None:
+    def paced_capacity(self) -> Capacity | None:
         """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
         anything."""
         now_ms = self._clock.now_ms()
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
-            most_ms = round(LOOK_S * 1000)
+            most_ms = round(REFRESH_S * 1000)
             waits = self._stopped or self._circuit.blocks
             wait_ms = most_ms if waits else min(left_ms, most_ms)
             return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
         if self._circuit.left is not None:
             # A trial: a few calls.
             left = max(0, self._circuit.left - len(self._ahead))
-            return Capacity(left, PACED_BATCHES, now_ms + round(LOOK_S * 1000))
+            return Capacity(left, PACED_BATCHES, now_ms + round(REFRESH_S * 1000))
         pacer = self._paced()
         if pacer is None or pacer.bot is None:
             return None
@@ -338,15 +344,15 @@ class OutboundGate:
 
     def claimed(self, jobs: Sequence[Job]) -> None:
         self.concurrency.claimed([job.job_id for job in jobs])
-        self.expect(jobs)
+        self.reserve_turns(jobs)
 
-    def expect(self, jobs: Sequence[Job]) -> None:
+    def reserve_turns(self, jobs: Sequence[Job]) -> None:
         """Their calls are to begin when the bot's turn comes."""
         if self._pacer is not None or self._circuit.left is not None:
             self._ahead.update(job.job_id for job in jobs)
 
     def put_back(self, job: Job, until_ms: int) -> None:
-        self.order.note(job, until_ms)
+        self.order.record(job, until_ms)
 
     def ended(self, jobs: Sequence[Job]) -> None:
         self.concurrency.dropped([job.job_id for job in jobs])
@@ -358,11 +364,11 @@ class OutboundGate:
     def changed(self, *, stopped: bool) -> None:
         """Somebody here stopped or resumed the channel, or made it another bot's."""
         self._stopped = stopped
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
 
     def outage_changed(self) -> None:
         """Somebody here noted that the platform's outage is over, or is on trial."""
-        self._looked_at_s = -math.inf
+        self._refreshed_at_s = -math.inf
 
     async def _learn(
         self, channel: Channel, chat_id: str | None, error: DeliveryError, permit: Permit
@@ -383,10 +389,12 @@ class OutboundGate:
 
     def _count_answer(self, error: DeliveryError, began_s: float) -> None:
         """A refusal is an answer as well; what failed on our side says nothing of the platform."""
-        if error.reason is not Reason.PLATFORM_UNAVAILABLE:
-            self.concurrency.answered(began_s)
-        elif not isinstance(error, LocalFailure):
+        if isinstance(error, LocalFailure):
+            return
+        if error.reason is Reason.PLATFORM_UNAVAILABLE:
             self.concurrency.unanswered()
+        else:
+            self.concurrency.answered(began_s)
 
     async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
         """What a failure says of whether the platform is there at all."""
@@ -553,7 +561,7 @@ class OutboundGate:
 
 
 class OutboundGates:
-    """`service.lines`, by channel key."""
+    """The gates of all channels, by channel key."""
 
     def __init__(
         self,
@@ -569,7 +577,7 @@ class OutboundGates:
     ) -> None:
         self._clock = clock
         self._jobs = jobs
-        self._new_line = partial(
+        self._new_gate = partial(
             OutboundGate,
             clock=clock,
             db=db,
@@ -580,24 +588,30 @@ class OutboundGates:
             metrics=metrics,
             settings=settings,
         )
-        self._lines: dict[str, OutboundGate] = {}
+        self._gates: dict[str, OutboundGate] = {}
 
     def __getitem__(self, key: str) -> OutboundGate:
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = self._new_line(key)
-        return line
+        gate = self._gates.get(key)
+        if gate is None:
+            gate = self._gates[key] = self._new_gate(key)
+        return gate
 
     def changed(self, key: str, *, stopped: bool) -> None:
-        """Tells the line, and the runner, of a change that was committed here."""
+        """Tells the gate, and the runner, of a change that was committed here."""
         self[key].changed(stopped=stopped)
-        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+        self._jobs.wake(lane_of(key), self._clock.now_ms())
 
     def outage_changed(self, key: str) -> None:
         """The same of an outage of the channel's platform."""
         self[key].outage_changed()
-        self._jobs.wake(f"channel:{key}", self._clock.now_ms())
+        self._jobs.wake(lane_of(key), self._clock.now_ms())
+
+    @property
+    def lanes(self) -> LaneSpec:
+        """The lanes of all channels. A bot with a pace, and a slow platform, have more batches, of few jobs
+        each: see `OutboundGate.capacity`."""
+        return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, exclusive=True, gate=self.gate_of)
 
     def gate_of(self, lane: str) -> OutboundGate:
         """The gate of a lane `channel:<key>`."""
-        return self[lane.partition(":")[2]]
+        return self[channel_of(lane)]

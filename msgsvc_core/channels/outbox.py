@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import URGENT, NewJob
@@ -15,21 +16,8 @@ from msgsvc_core.security import SecretBox
 #: The job that makes one call.
 JOB = "channel.call"
 
-#: What the name of a channel's lane begins with.
-LANE = "channel"
-
 #: Outcomes of a call beside the reasons of a failure.
 SENT, EXPIRED = "sent", "expired"
-
-
-def lane_of(channel: str) -> str:
-    """The lane of everything that goes out on a channel."""
-    return f"{LANE}:{channel}"
-
-
-def channel_of(lane: str) -> str:
-    """The key of the channel that a lane is of."""
-    return lane.partition(":")[2]
 
 
 @value_object

@@ -8,7 +8,7 @@ from typing import Any
 from msgsvc_core import channels
 from msgsvc_core.channels import http
 from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
-from msgsvc_core.channels.calls import MOST_AGE_S
+from msgsvc_core.channels.calls import MAX_AGE_S
 from msgsvc_core.content import markup
 
 #: What is on the page, part by part.
@@ -90,7 +90,7 @@ def _of_time() -> Iterator[str]:
     yield "- `poll_updates` waits for half a minute at most."
     yield f"- `check` gets {CHECK_TIMEOUT_S:.0f} s."
     yield (
-        f"- What a bot says by itself is not sent any more after {MOST_AGE_S} s; a message waits up to"
+        f"- What a bot says by itself is not sent any more after {MAX_AGE_S} s; a message waits up to"
         " `limits.delivery_hours`."
     )
     yield (

@@ -12,6 +12,7 @@ from msgsvc_core.api.body import check_is_json, read_body
 from msgsvc_core.api.context import CallerKey, Context
 from msgsvc_core.api.endpoint import Endpoint, Query, ResponseModel
 from msgsvc_core.api.envelope import api_error, envelope
+from msgsvc_core.api.json_input import is_storable, parse_json
 from msgsvc_core.api.pagination import bound_cursor, unbound_cursor
 from msgsvc_core.api.uploads import read_upload
 from msgsvc_core.api.validation import validate
@@ -24,7 +25,6 @@ from msgsvc_core.http.authentication import (
     rate_headers,
 )
 from msgsvc_core.http.idempotency import Idempotency, StoredAnswer, check_key, fingerprints_of
-from msgsvc_core.http.json_input import is_storable, parse_json
 from msgsvc_core.kernel.errors import (
     ApiError,
     InvalidApiKey,

@@ -219,36 +219,36 @@ class JobSpec:
 class Capacity:
     """How many jobs of a lane may be claimed now, and how many batches may run concurrently.
 
-    `look_ms` is when capacity may grow, in Unix milliseconds. `batch` is the maximum number of jobs in a
-    batch; None for the lane spec's.
+    `next_check_ms` is when capacity may grow, in Unix milliseconds. `batch` is the maximum number of jobs in
+    a batch; None for the lane spec's.
     """
 
     jobs: int
     batches: int
-    look_ms: int
+    next_check_ms: int
     batch: int | None = None
 
 
 class Gate(Protocol):
     """Lets a lane's jobs out no faster than they may be worked on, by one runner.
 
-    `taken_over` and `look` are called for exclusive lanes alone.
+    `on_acquired` and `refresh` are called for exclusive lanes alone.
     """
 
-    async def taken_over(self, tx: "Tx") -> None:
+    async def on_acquired(self, tx: "Tx") -> None:
         """This runner became the owner of the lane: another may have worked on it until now."""
         ...
 
     @property
-    def stale(self) -> bool:
-        """Whether `look` is to be called even though there is no room."""
+    def needs_refresh(self) -> bool:
+        """Whether `refresh` is to be called even though there is no room."""
         ...
 
-    async def look(self, tx: "Tx") -> None:
+    async def refresh(self, tx: "Tx") -> None:
         """Called before each claim, in its transaction."""
         ...
 
-    def room(self) -> Capacity | None:
+    def capacity(self) -> Capacity | None:
         """None: as much as the lane's spec says. Asked often, so it answers from memory."""
         ...
 

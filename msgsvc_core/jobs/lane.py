@@ -47,7 +47,7 @@ class Lane:
         self._pass_on = pass_on
         self._gate = gate
         #: What the gate said at the last look; None where it did not hold anything back.
-        self._room: Capacity | None = None
+        self._capacity: Capacity | None = None
         self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
         #: The one batch with a job that may have killed other runners.
@@ -87,37 +87,37 @@ class Lane:
     @property
     def _batches(self) -> int:
         """Number of batches that may run concurrently."""
-        return self._spec.concurrency if self._room is None else self._room.batches
+        return self._spec.concurrency if self._capacity is None else self._capacity.batches
 
     @property
     def _batch(self) -> int:
         """How many jobs a batch may hold."""
-        of_room = None if self._room is None else self._room.batch
+        of_room = None if self._capacity is None else self._capacity.batch
         return self._spec.batch if of_room is None else min(of_room, self._spec.batch)
 
     async def _until_woken(self) -> None:
         """Waits for a wake-up, or until the gate may have room again."""
         wait_s = None
-        if self._room is not None and self._room.jobs <= 0:
-            wait_s = max(0.0, self._room.look_ms - self._clock.now_ms()) / 1000
+        if self._capacity is not None and self._capacity.jobs <= 0:
+            wait_s = max(0.0, self._capacity.next_check_ms - self._clock.now_ms()) / 1000
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._woken.wait()
 
     def _limit(self) -> int:
         """How many jobs may be claimed now."""
-        self._room = self._gate.room() if self._gate else None
+        self._capacity = self._gate.capacity() if self._gate else None
         limit = (self._batches - len(self._running)) * self._batch
-        return limit if self._room is None else min(limit, self._room.jobs)
+        return limit if self._capacity is None else min(limit, self._capacity.jobs)
 
     async def _claim_and_start(self) -> int:
         """Starts batches in the free slots; returns how many jobs were claimed."""
         if self._limit() <= 0:
-            if not (self._gate and self._gate.stale):
+            if not (self._gate and self._gate.needs_refresh):
                 return 0
             # A lane may be held back for days: to see whether it still is, nothing is written.
             async with self._db.read() as tx:
-                await self._gate.look(tx)
+                await self._gate.refresh(tx)
             if self._limit() <= 0:
                 return 0
         jobs, limit = await self._claim_own() if self._spec.exclusive else await self._claim()
@@ -179,8 +179,8 @@ class Lane:
         )
         if self._gate and owned:
             if owned == "taken":
-                await self._gate.taken_over(tx)
-            await self._gate.look(tx)
+                await self._gate.on_acquired(tx)
+            await self._gate.refresh(tx)
         return owned is not None
 
     async def _next_look(self, looked_at_ms: int) -> int | None:
@@ -188,8 +188,8 @@ class Lane:
         if not self._is_owner:
             # What is due is the other runner's, until its lease runs out.
             return self._clock.now_ms() + self._lease.duration_ms // 3
-        if self._room is not None and self._room.jobs <= 0:
-            return self._room.look_ms
+        if self._capacity is not None and self._capacity.jobs <= 0:
+            return self._capacity.next_check_ms
         if self._due_ms is None or self._due_ms > looked_at_ms:
             return self._due_ms
         async with self._db.read() as tx:

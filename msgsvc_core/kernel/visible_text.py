@@ -1,4 +1,4 @@
-"""Whether a text has visible characters: an invisible message is a caller's mistake."""
+"""What people see of a text: whether anything, and how it looks in one line."""
 
 import re
 import unicodedata
@@ -11,6 +11,9 @@ _PLAIN = re.compile(r"[!-~]")
 #: Spaces, controls, formats such as zero-width ones, and halves of surrogate pairs. Characters that
 #: this Python does not know yet (`Cn`) and private ones (`Co`) may well be seen.
 _UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs"})
+
+#: Not printable by themselves, and part of what is: families of emoji, Persian words.
+JOINERS = "\u200c\u200d"
 
 #: Fillers, blanks, joiners and variation selectors, which Unicode counts as letters, symbols or marks:
 #: its property `Default_Ignorable_Code_Point`, and the empty pattern of Braille.
@@ -34,3 +37,9 @@ def check_visible(text: str) -> str:
     if not has_visible(text):
         raise InvalidValue("must hold more than spaces and invisible characters")
     return text
+
+
+def one_line(text: str) -> str:
+    """A text of somebody's as it may stand in a line or on a button."""
+    words = " ".join(text.split())
+    return "".join(sign for sign in words if sign.isprintable() or sign in JOINERS)

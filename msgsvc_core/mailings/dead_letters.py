@@ -1,7 +1,7 @@
 """What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
 
+from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.outbound import OutboundGates
-from msgsvc_core.channels.outbox import channel_of
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
@@ -17,10 +17,10 @@ class DeadMailings:
     """Settles mailings whose jobs are dead letters."""
 
     def __init__(
-        self, *, clock: Clock, lines: OutboundGates, mailings: Mailings, outcomes: MailingOutcomes
+        self, *, clock: Clock, gates: OutboundGates, mailings: Mailings, outcomes: MailingOutcomes
     ) -> None:
         self._clock = clock
-        self._lines = lines
+        self._gates = gates
         self._mailings = mailings
         self._outcomes = outcomes
 
@@ -38,11 +38,11 @@ class DeadMailings:
         mailing = await store.lock(tx, *key)
         if mailing is not None and mailing.status == "cancelled":
             if job.name == SEND_JOB:
-                await self._let_go(tx, mailing, job)
-            await self._mailings.end(tx, *key, "cancelled")
+                await self._settle_in_flight(tx, mailing, job)
+            await self._mailings.finish(tx, *key, "cancelled")
 
-    async def _let_go(self, tx: Tx, mailing: Mailing, job: Job) -> None:
-        """Settles those whom the way had in hand."""
-        line = self._lines[channel_of(job.lane)]
-        post = SendContext(mailing, read_column(mailing.content), None, line)
-        await self._outcomes.settle_left(post, tx, job)
+    async def _settle_in_flight(self, tx: Tx, mailing: Mailing, job: Job) -> None:
+        """Settles those whom the shard had in flight."""
+        gate = self._gates[channel_of(job.lane)]
+        context = SendContext(mailing, read_column(mailing.content), None, gate)
+        await self._outcomes.settle_left(context, tx, job)

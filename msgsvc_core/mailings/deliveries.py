@@ -1,4 +1,4 @@
-"""One recipient's message on its way: what stands against it, the call, and what became of it."""
+"""Delivers a mailing's message to one recipient: why it is skipped, its contents, and the call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,10 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
-import structlog
-
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.outbound import PATIENCE_S, ChannelPaused, OutboundGate
+from msgsvc_core.channels.outbound import OutboundGate
+from msgsvc_core.channels.send_attempt import SendAttempt
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
@@ -25,25 +24,29 @@ from msgsvc_core.subscribers.models import Subscriber
 if TYPE_CHECKING:
     from msgsvc_core.files.media_checks import Check
 
-log = structlog.get_logger(__name__)
 
+class RecipientDelivery(SendAttempt):
+    """A recipient who is in flight. `job` stands for the call in the gate's reckoning of a paced bot."""
 
-@dataclass(slots=True, eq=False)
-class RecipientDelivery:
-    """A recipient who is in hand. `job` stands for the call in the line's reckoning of a paced bot."""
+    __slots__ = ("content", "subscriber")
 
-    subscriber: Subscriber
-    attempts: int
-    job: Job
-    #: Since when the platform asks to wait with them, in Unix milliseconds; None unless it does.
-    refused_from_ms: int | None = None
-    content: OutgoingMessage | None = None
-    message_ref: str | None = None
-    failure: DeliveryError | None = None
-    #: Whether an earlier try may have shown it to them.
-    in_doubt: bool = False
-    #: In how many milliseconds to try again, no call having been made; None if one was.
-    again_in_ms: int | None = None
+    def __init__(
+        self,
+        job: Job,
+        subscriber: Subscriber,
+        *,
+        attempts: int = 1,
+        rate_limited_since_ms: int | None = None,
+        was_in_doubt: bool = False,
+    ) -> None:
+        super().__init__(
+            job,
+            attempts=attempts,
+            rate_limited_since_ms=rate_limited_since_ms,
+            was_in_doubt=was_in_doubt,
+        )
+        self.subscriber = subscriber
+        self.content: OutgoingMessage | None = None
 
     @property
     def subscriber_id(self) -> str:
@@ -52,22 +55,22 @@ class RecipientDelivery:
 
 @dataclass(frozen=True, slots=True)
 class SendContext:
-    """What all letters of a way have in common. `failure` is why none of them can be sent."""
+    """What all deliveries of a shard have in common. `failure` is why none of them can be sent."""
 
     mailing: Mailing
     content: MailingContent
     channel: Channel | None
-    line: OutboundGate
+    gate: OutboundGate
     failure: DeliveryError | None = None
 
     @property
-    def repeats(self) -> bool:
+    def repeatable(self) -> bool:
         """Whether what is in doubt may be sent again: see `Capabilities.repeatable`."""
         return self.channel is not None and self.channel.capabilities.repeatable
 
 
-class Letters:
-    """Writes and sends letters."""
+class RecipientSender:
+    """Makes each recipient's message, and sends it."""
 
     def __init__(
         self,
@@ -82,84 +85,74 @@ class Letters:
         self._files = files
         self._sender = sender
 
-    async def write(
-        self, post: SendContext, letters: Sequence[RecipientDelivery]
+    async def prepare(
+        self, context: SendContext, deliveries: Sequence[RecipientDelivery]
     ) -> list[RecipientDelivery]:
-        """Gives letters their contents; returns those to be sent, the others have failed or must wait."""
-        for letter in letters:
-            letter.failure = post.failure
+        """Gives deliveries their contents; returns those to be sent, the others have failed or must wait."""
+        for delivery in deliveries:
+            delivery.failure = context.failure
             try:
-                letter.content = post.content.message_for(
-                    letter.subscriber, self._default_lang, self._limits.text_length
+                delivery.content = context.content.message_for(
+                    delivery.subscriber, self._default_lang, self._limits.text_length
                 )
-                self._limits.check_size(letter.content)
+                self._limits.check_size(delivery.content)
             except (ValidationFailed, WrongVariable) as error:
-                letter.failure = DeliveryError(Reason.INVALID_MESSAGE, str(error))
+                delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, str(error))
                 continue
-            assert post.channel is not None, "who is in hand has a channel"
-            if problem := post.channel.problem(letter.content):
-                letter.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
-        await self._look_at_files(post, [letter for letter in letters if letter.failure is None])
-        return [each for each in letters if each.failure is None and each.again_in_ms is None]
+            assert context.channel is not None, "who is in flight has a channel"
+            if problem := context.channel.problem(delivery.content):
+                delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+        await self._check_files(context, [each for each in deliveries if each.failure is None])
+        return [each for each in deliveries if each.failure is None and each.delay_ms is None]
 
     async def check_shared(self, content: MailingContent) -> "Check | None":
         """What is known of the file that all get; None where nothing has to be known."""
         return await self._files.check_of(content.shared_media)
 
-    async def _look_at_files(self, post: SendContext, letters: Sequence[RecipientDelivery]) -> None:
-        """Of files whose address is personal: one that all get is looked at before anybody is in hand.
+    async def _check_files(
+        self, context: SendContext, deliveries: Sequence[RecipientDelivery]
+    ) -> None:
+        """Checks files whose address is personal: one that all get is checked before anybody is in flight.
 
         Waits for a moment: what is known of so many is not remembered until they would be here again.
         """
-        if post.content.shared_media is not None:
+        if context.content.shared_media is not None:
             return
         with_file = [
-            (letter, letter.content.media)
-            for letter in letters
-            if letter.content is not None and letter.content.media is not None
+            (delivery, delivery.content.media)
+            for delivery in deliveries
+            if delivery.content is not None and delivery.content.media is not None
         ]
         checks = await self._files.check_all([media for _, media in with_file])
         # No checks where nothing has to be known.
-        for (letter, _), check in zip(with_file, checks, strict=False):
-            letter.failure = check.failure
+        for (delivery, _), check in zip(with_file, checks, strict=False):
+            delivery.failure = check.failure
             if not check.done:
-                letter.again_in_ms = ceil(check.retry_in_s * 1000)
+                delivery.delay_ms = ceil(check.retry_in_s * 1000)
 
-    async def send(self, post: SendContext, letter: RecipientDelivery) -> None:
+    async def send(self, context: SendContext, delivery: RecipientDelivery) -> None:
         """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
-        channel, line, chat_id = post.channel, post.line, letter.subscriber.chat_id
-        assert channel is not None, "who is in hand has a channel"
-        assert letter.content is not None, "what is sent was written"
-        try:
-            wait_s = line.too_early_s(chat_id, PATIENCE_S)
-            if wait_s is not None:
-                letter.again_in_ms = ceil(wait_s * 1000)
-                return
-            # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
-            content = letter.content.with_key(f"{post.mailing.job_id}-{letter.subscriber_id}")
-            made = partial(self._sender.send, channel, chat_id, content)
-            letter.message_ref = await line.call_in_flight(channel, letter.job, chat_id, made)
-        except ChannelPaused:
-            letter.again_in_ms = 0
-        except DeliveryError as error:
-            letter.failure = error
-        except Exception as error:
-            log.exception("channel_broke_contract", channel=channel.key)
-            letter.failure = DeliveryError(Reason.UNKNOWN, type(error).__name__)
+        channel, chat_id = context.channel, delivery.subscriber.chat_id
+        assert channel is not None, "who is in flight has a channel"
+        assert delivery.content is not None, "what is sent was prepared"
+        # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
+        content = delivery.content.with_key(f"{context.mailing.job_id}-{delivery.subscriber_id}")
+        send = partial(self._sender.send, channel, chat_id, content)
+        await delivery.make(context.gate, channel, chat_id, send, in_flight=True)
 
 
-def obstacle(post: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
+def obstacle(context: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
     """Why a recipient is skipped; None if they are not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
-    mailing = post.mailing
+    mailing = context.mailing
     if mailing.expires_at_ms is not None and mailing.expires_at_ms <= now_ms:
         return "expired"
-    if post.channel is None:
+    if context.channel is None:
         return "its channel is gone"
     for permission in (mailing.permission, mailing.audience.get("permission")):
         if permission not in {None, *subscriber.permissions}:
             return f"the permission {permission!r} is not granted"
-    if subscriber.bot != post.channel.key:
+    if subscriber.bot != context.channel.key:
         return "the person has gone over to another bot"
     return None

@@ -99,10 +99,10 @@ class MailingExpansion:
         now_ms = self._clock.now_ms()
         before: tuple[MailingStatus, ...] = ("running", "paused")
         await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
-        await self._mailings.end(tx, *mailing.key, "cancelled")
+        await self._mailings.finish(tx, *mailing.key, "cancelled")
 
     async def _begin_sending(self, ctx: JobContext, job: Job) -> None:
-        """Makes the ways out, one for each bot; without any the mailing is completed."""
+        """Makes the shards, one for each bot; without any the mailing is completed."""
         project_id = job.project_id or ""
         now_ms = self._clock.now_ms()
         mailing_id = job.payload["job_id"]
@@ -121,14 +121,14 @@ class MailingExpansion:
                 missing = len(set(asked.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
             bots = await audience.bots_of(tx, *mailing.key)
-            await store.add_ways(tx, *mailing.key, bots)
+            await store.add_shards(tx, *mailing.key, bots)
             if mailing.status == "running":
                 await self._send(tx, mailing, bots)
 
     async def _send(self, tx: Tx, mailing: Mailing, bots: Sequence[str]) -> None:
         await self._jobs.enqueue(tx, *(send_job(mailing, bot) for bot in bots))
         if not bots:
-            await self._mailings.end(tx, *mailing.key, "completed")
+            await self._mailings.finish(tx, *mailing.key, "completed")
 
 
 def _goes_on(mailing: Mailing) -> bool:

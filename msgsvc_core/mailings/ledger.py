@@ -11,16 +11,16 @@ from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
-#: What a row of the ledger is found by, beside `_these`.
+#: What a row of the ledger is found by, beside `_open_rows`.
 _KEY = ("project", "subscriber", "job")
 
-#: Milliseconds for which something more urgent may be due before a mailing stands aside for it: the
+#: Milliseconds for which something more urgent may be due before a mailing makes room for it: the
 #: lane takes it up by itself sooner, unless mailings use up all that it has.
 LATE_MS = 100
 
 
 @value_object
-class Outcome:
+class RecipientOutcome:
     """What became of a recipient; with `run_at_ms` they stay `queued` until then.
 
     `tries` are added to their attempts.
@@ -37,9 +37,10 @@ class Outcome:
 
 
 @value_object
-class Tried:
+class DueRecipient:
     """A recipient who is to be sent to, with their attempts so far, and since when the platform asks to
-    wait with them, in Unix milliseconds. `in_doubt` is whether one of the attempts may have shown it."""
+    wait with them, in Unix milliseconds. `in_doubt` is whether one of the attempts may have shown it to
+    them."""
 
     subscriber_id: str
     attempts: int = 0
@@ -47,21 +48,23 @@ class Tried:
     in_doubt: bool = False
 
 
-async def due_again(tx: Tx, mailing: Mailing, bot: str, now_ms: int, most: int) -> list[Tried]:
+async def due_retries(
+    tx: Tx, mailing: Mailing, bot: str, now_ms: int, limit: int
+) -> list[DueRecipient]:
     """Recipients who are to be tried again now."""
     rows = await tx.fetch_all(
         "SELECT subscriber_id, attempts, refused_from_ms, reason FROM core_recipients"
         f" WHERE {_OF_MAILING} AND bot = :bot"
-        " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :most",
-        {**_key(mailing), "bot": bot, "now_ms": now_ms, "most": most},
+        " AND run_at_ms IS NOT NULL AND run_at_ms <= :now_ms ORDER BY run_at_ms LIMIT :limit",
+        {**_key(mailing), "bot": bot, "now_ms": now_ms, "limit": limit},
     )
     return [
-        Tried(subscriber_id, attempts, refused_from_ms, in_doubt=reason is not None)
+        DueRecipient(subscriber_id, attempts, refused_from_ms, in_doubt=reason is not None)
         for subscriber_id, attempts, refused_from_ms, reason in rows
     ]
 
 
-async def next_again_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
+async def next_retry_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
     """When the first of those is due who are to be tried again; None if there are none."""
     due_ms: int | None = await tx.fetch_val(
         f"SELECT MIN(run_at_ms) AS due FROM core_recipients WHERE {_OF_MAILING} AND bot = :bot"
@@ -71,37 +74,39 @@ async def next_again_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
     return due_ms
 
 
-async def take_hold(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
-    """Takes recipients out of those who wait to be tried again: they are in hand now."""
+async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
+    """Takes recipients out of those who wait to be tried again: they are in flight now."""
     if subscriber_ids:
         await tx.execute(
             f"UPDATE core_recipients AS r SET run_at_ms = NULL FROM {key_table(_KEY, tx.dialect)}"
-            f" WHERE {_these(tx.dialect)}",
+            f" WHERE {_open_rows(tx.dialect)}",
             {
                 **key_params(_keys(mailing, subscriber_ids), tx.dialect),
-                **_among(mailing, subscriber_ids),
+                **_range_params(mailing, subscriber_ids),
             },
         )
 
 
-async def walk(tx: Tx, mailing: Mailing, way: MailingShard, most: int) -> list[str]:
-    """The next recipients of a way, in the order of their ids."""
-    if most <= 0:
+async def next_recipients(tx: Tx, mailing: Mailing, shard: MailingShard, limit: int) -> list[str]:
+    """The next recipients of a shard, in the order of their ids."""
+    if limit <= 0:
         return []
     rows = await tx.fetch_all(
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
         " AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL"
-        " ORDER BY subscriber_id LIMIT :most",
-        {**_key(mailing), "bot": way.bot, "after": way.walked_to, "most": most},
+        " ORDER BY subscriber_id LIMIT :limit",
+        {**_key(mailing), "bot": shard.bot, "after": shard.walked_to, "limit": limit},
     )
     return [row["subscriber_id"] for row in rows]
 
 
-async def note(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> set[str]:
+async def record_outcomes(
+    tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]
+) -> set[str]:
     """Writes outcomes; returns the ids of those who are still in the ledger, and had none yet."""
     sent = [each for each in outcomes if each.status == "sent"]
     others = [each for each in outcomes if each.status != "sent"]
-    return {*await _note_sent(tx, mailing, sent), *await _note_others(tx, mailing, others)}
+    return {*await _record_sent(tx, mailing, sent), *await _record_others(tx, mailing, others)}
 
 
 async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, str]:
@@ -118,7 +123,7 @@ async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> di
     return {row["subscriber_id"]: row["message_id"] for row in rows}
 
 
-async def _note_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> list[str]:
+async def _record_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]) -> list[str]:
     """Nearly all: of each, only the message differs."""
     if not outcomes:
         return []
@@ -133,21 +138,23 @@ async def _note_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> l
         statement = (
             "UPDATE core_recipients AS r SET status = 'sent', message_id ="
             f" (:messages::text[])[array_position(:ids::text[], r.subscriber_id)], {ending}"
-            f" WHERE {_AMONG} AND r.status = 'queued' RETURNING subscriber_id"
+            f" WHERE {_IN_RANGE} AND r.status = 'queued' RETURNING subscriber_id"
         )
-        params = {**_among(mailing, ids), "messages": messages}
+        params = {**_range_params(mailing, ids), "messages": messages}
     else:
         statement = (
             f"UPDATE core_recipients AS r SET status = 'sent', message_id = keys.message, {ending}"
             f" FROM {key_table((*_KEY, 'message'), tx.dialect)}"
-            f" WHERE {_these(tx.dialect)} RETURNING subscriber_id"
+            f" WHERE {_open_rows(tx.dialect)} RETURNING subscriber_id"
         )
         keys = [(*key, message) for key, message in zip(_keys(mailing, ids), messages, strict=True)]
         params = key_params(keys, tx.dialect)
     return [row["subscriber_id"] for row in await tx.fetch_all(statement, params)]
 
 
-async def _note_others(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) -> list[str]:
+async def _record_others(
+    tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]
+) -> list[str]:
     if not outcomes:
         return []
     columns = (
@@ -159,10 +166,10 @@ async def _note_others(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) ->
         " attempts = r.attempts + CAST(keys.tries AS integer), reason = keys.reason,"
         " error = keys.error, run_at_ms = CAST(keys.run_at AS bigint),"
         " refused_from_ms = CAST(keys.refused_from AS bigint)"
-        f" FROM {key_table(columns, tx.dialect)} WHERE {_these(tx.dialect)} RETURNING subscriber_id",
+        f" FROM {key_table(columns, tx.dialect)} WHERE {_open_rows(tx.dialect)} RETURNING subscriber_id",
         {
             **key_params([_values(mailing, outcome) for outcome in outcomes], tx.dialect),
-            **_among(mailing, [each.subscriber_id for each in outcomes]),
+            **_range_params(mailing, [each.subscriber_id for each in outcomes]),
         },
     )
     return [row["subscriber_id"] for row in rows]
@@ -170,20 +177,20 @@ async def _note_others(tx: Tx, mailing: Mailing, outcomes: Sequence[Outcome]) ->
 
 #: Rows of a mailing by their people, for PostgreSQL. It has looked at a ledger last while it was empty,
 #: or had others in it, and would go through all of it; with its ends, it goes from the one to the other.
-_AMONG = (
+_IN_RANGE = (
     "r.project_id = :project_id AND r.job_id = :job_id"
     " AND r.subscriber_id BETWEEN :first AND :last AND r.subscriber_id = ANY(:ids)"
 )
 
 
-def _among(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, Any]:
-    """The parameters of `_AMONG`. There is at least one id."""
+def _range_params(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, Any]:
+    """The parameters of `_IN_RANGE`. There is at least one id."""
     ids = list(subscriber_ids)
     return {**_key(mailing), "first": min(ids), "last": max(ids), "ids": ids}
 
 
-def _these(dialect: Dialect) -> str:
-    """The rows `r` of `keys` that have no outcome yet; PostgreSQL needs the parameters of `_among` too.
+def _open_rows(dialect: Dialect) -> str:
+    """The rows `r` of `keys` without an outcome; PostgreSQL needs the parameters of `_range_params` too.
 
     All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
     """
@@ -191,14 +198,14 @@ def _these(dialect: Dialect) -> str:
         "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
         " AND r.status = 'queued'"
     )
-    return f"{these} AND {_AMONG}" if dialect == "postgresql" else these
+    return f"{these} AND {_IN_RANGE}" if dialect == "postgresql" else these
 
 
 def _keys(mailing: Mailing, subscriber_ids: Sequence[str]) -> list[tuple[str, str, str]]:
     return [(mailing.project_id, each, mailing.job_id) for each in subscriber_ids]
 
 
-def _values(mailing: Mailing, outcome: Outcome) -> tuple[str | None, ...]:
+def _values(mailing: Mailing, outcome: RecipientOutcome) -> tuple[str | None, ...]:
     return (
         mailing.project_id,
         outcome.subscriber_id,
@@ -217,8 +224,8 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-async def stands_aside(tx: Tx, lane: str, now_ms: int) -> bool:
-    """Whether something more urgent waits in the lane that a mailing holds up."""
+async def must_yield(tx: Tx, lane: str, now_ms: int) -> bool:
+    """Whether something more urgent waits in the lane, for which a mailing makes room."""
     found = await tx.fetch_all(
         "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state = 'ready'"
         " AND ((priority = :urgent AND run_at_ms <= :now_ms)"
@@ -234,13 +241,13 @@ async def stands_aside(tx: Tx, lane: str, now_ms: int) -> bool:
     return bool(found)
 
 
-async def remove(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> str | None:
-    """Removes the next `most` rows; returns the last of them, None if there were none."""
+async def remove(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -> str | None:
+    """Removes the next `limit` rows; returns the last of them, None if there were none."""
     key = {"project_id": project_id, "job_id": job_id, "after": after}
     end: str | None = await tx.fetch_val(
         "SELECT MAX(subscriber_id) AS last FROM (SELECT subscriber_id FROM core_recipients"
-        f" WHERE {_OF_MAILING} AND subscriber_id > :after ORDER BY subscriber_id LIMIT :most) AS these",
-        {**key, "most": most},
+        f" WHERE {_OF_MAILING} AND subscriber_id > :after ORDER BY subscriber_id LIMIT :limit) AS these",
+        {**key, "limit": limit},
     )
     if end is not None:
         await tx.execute(

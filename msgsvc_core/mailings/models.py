@@ -295,18 +295,18 @@ class Recipient:
 
 @value_object
 class MailingShard:
-    """A mailing's way out by one bot: how far it has come, and who is in hand."""
+    """The part of a mailing that one bot sends: how far it has come, and the recipients in flight."""
 
     bot: str
     walked_to: str
-    in_hand: list[str]
+    in_flight: list[str]
     is_done: bool
 
 
 @value_object
 class LockedShard:
-    """A mailing that nobody else changes, one of its ways, and whether its project is active."""
+    """A mailing that nobody else changes, one of its shards, and whether its project is active."""
 
     mailing: Mailing
-    way: MailingShard
+    shard: MailingShard
     is_project_active: bool

@@ -12,10 +12,10 @@ CATCH_UP_US = 1_000_000
 
 #: Milliseconds between two looks, at most and at least, and messages that are worth one: each look is a
 #: transaction.
-LOOK_MS, SOONEST_MS, WORTH = 100, 20, 20
+MAX_CHECK_MS, MIN_CHECK_MS, MIN_PER_CHECK = 100, 20, 20
 
 
-def room(mailing: Mailing, now_ms: int) -> int:
+def capacity(mailing: Mailing, now_ms: int) -> int:
     """How many may begin now."""
     waited_us = now_ms * 1000 - _since_us(mailing, now_ms)
     return 0 if waited_us < 0 else waited_us * _per_minute(mailing) // MINUTE_US + 1
@@ -26,9 +26,9 @@ def after(mailing: Mailing, now_ms: int, begun: int) -> int:
     return _since_us(mailing, now_ms) - (-begun * MINUTE_US // _per_minute(mailing))
 
 
-def again_ms(mailing: Mailing, now_ms: int) -> int:
+def retry_at_ms(mailing: Mailing, now_ms: int) -> int:
     """When to look again, in Unix milliseconds."""
-    return max(now_ms + LOOK_MS, due_ms(mailing))
+    return max(now_ms + MAX_CHECK_MS, due_ms(mailing))
 
 
 def due_ms(mailing: Mailing) -> int:
@@ -36,12 +36,12 @@ def due_ms(mailing: Mailing) -> int:
     return -(-mailing.next_us // 1000)
 
 
-def look_ms(mailing: Mailing) -> int | None:
+def check_interval_ms(mailing: Mailing) -> int | None:
     """Milliseconds between looks by who waits for the next; None if that takes too long to wait."""
     step_us = MINUTE_US // _per_minute(mailing)
-    if step_us >= LOOK_MS * 1000:
+    if step_us >= MAX_CHECK_MS * 1000:
         return None
-    return min(LOOK_MS, max(SOONEST_MS, WORTH * step_us // 1000))
+    return min(MAX_CHECK_MS, max(MIN_CHECK_MS, MIN_PER_CHECK * step_us // 1000))
 
 
 def _since_us(mailing: Mailing, now_ms: int) -> int:

@@ -1,6 +1,6 @@
 """The SQL of the list of a mailing's recipients: along the ledger where most are meant, else by an index.
 
-Who waits is found without a look at those whose turn has come: the ways out tell how far it has.
+Who waits is found without a look at those whose turn has come: the shards tell how far it has.
 """
 
 from typing import Any, get_args
@@ -53,8 +53,8 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
     if status == "sent":
         # Of those whose turn has not come, which would be gone through first, none has it.
-        ways = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
-        return [(f"status = 'sent' AND subscriber_id <= ({ways})", {})] if mailing.sent else []
+        reached = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
+        return [(f"status = 'sent' AND subscriber_id <= ({reached})", {})] if mailing.sent else []
     told: list[Part] = [(f"status = '{status}' AND {audience.TOLD}", {})]
     if status == "skipped" and mailing.status == "cancelled" and has_ended:
         # Who waited when it was cancelled has been skipped by that.
@@ -63,15 +63,15 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
 
 
 async def _waiting(tx: Tx, mailing: Mailing) -> list[Part]:
-    """Whose turn has not come; who is to be tried again; who is in hand."""
-    ways = await store.ways(tx, *mailing.key)
-    walked_to = min((way.walked_to for way in ways), default="")
+    """Whose turn has not come; who is to be tried again; who is in flight."""
+    shards = await store.list_shards(tx, *mailing.key)
+    walked_to = min((shard.walked_to for shard in shards), default="")
     parts: list[Part] = [("status = 'queued' AND subscriber_id > :walked", {"walked": walked_to})]
-    if bots := [way.bot for way in ways]:
+    if bots := [shard.bot for shard in shards]:
         by_bot, params = any_of("bot", "bots", bots, tx.dialect)
         parts.append((f"status = 'queued' AND {_AGAIN} AND {by_bot}", params))
-    if in_hand := [each for way in ways for each in way.in_hand]:
-        these, params = any_of("subscriber_id", "in_hand", in_hand, tx.dialect)
+    if in_flight := [each for shard in shards for each in shard.in_flight]:
+        these, params = any_of("subscriber_id", "in_flight", in_flight, tx.dialect)
         parts.append((f"status = 'queued' AND {these}", params))
     return parts
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NewJob
@@ -32,7 +32,7 @@ OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
 OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
 
 
-#: The jobs of a mailing: the one that writes its ledger, and one for each way out.
+#: The jobs of a mailing: the one that writes its ledger, and one for each shard.
 EXPAND_JOB, SEND_JOB = "mailing.expand", "mailing.send"
 
 
@@ -48,7 +48,7 @@ def expand_job(mailing: Mailing, run_at_ms: int | None) -> NewJob:
 
 
 def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: int = 0) -> NewJob:
-    """Goes on with one way of a mailing; `tries` counts those to have a look at its file."""
+    """Continues one shard of a mailing; `tries` counts those to have a look at its file."""
     return NewJob(
         SEND_JOB,
         {"job_id": mailing.job_id, "tries": tries},
@@ -226,7 +226,7 @@ class Mailings:
         return mailing.finished_at_ms + self._limits.recipient_days * DAY_MS
 
     async def pause(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """What is in hand is still sent; one that has not begun begins when it is resumed, if its time
+        """What is in flight is still sent; one that has not begun begins when it is resumed, if its time
         has come by then. Raises `NotFound`, and `Conflict` unless it runs or waits for its time."""
         return await self._change(tx, project_id, job_id, "paused", ("scheduled", "running"))
 
@@ -237,33 +237,36 @@ class Mailings:
         mailing = await self._change(tx, project_id, job_id, to, ("paused",))
         if mailing.expanded_to is not None:
             await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
-        elif ended := await self.end(tx, project_id, job_id, "completed"):
+        elif ended := await self.finish(tx, project_id, job_id, "completed"):
             # Nobody is left, or nobody ever was.
             return ended
-        ways = await store.ways(tx, project_id, job_id)
-        # A way whose job is still there goes on with that.
+        shards = await store.list_shards(tx, project_id, job_id)
+        # A shard whose job is still there goes on with that.
         await self._jobs.enqueue(
-            tx, *(send_job(mailing, way.bot) for way in ways if not way.is_done)
+            tx, *(send_job(mailing, shard.bot) for shard in shards if not shard.is_done)
         )
         return mailing
 
-    async def go_on(self, tx: Tx, mailing: Mailing, bot: str, run_at_ms: int, tries: int) -> None:
-        """Has one way of a mailing gone on with at its time."""
+    async def continue_shard(
+        self, tx: Tx, mailing: Mailing, bot: str, run_at_ms: int, tries: int
+    ) -> None:
+        """Enqueues the next run of a shard at its time."""
         await self._jobs.enqueue(tx, send_job(mailing, bot, run_at_ms, tries))
 
     async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """Nobody else gets it; it has ended when what is in hand has.
+        """Nobody else gets it; it has ended when what is in flight has.
 
         Raises `NotFound`, and `Conflict` for one that has ended.
         """
         before: tuple[MailingStatus, ...] = ("scheduled", "running", "paused")
         await self._change(tx, project_id, job_id, "cancelled", before)
-        if ended := await self.end(tx, project_id, job_id, "cancelled"):
+        if ended := await self.finish(tx, project_id, job_id, "cancelled"):
             return ended
         mailing = await self._locked(tx, project_id, job_id)
-        # Where the job of a way died, nobody else settles those whom it had in hand.
-        ways = [way for way in await store.ways(tx, project_id, job_id) if way.in_hand]
-        await self._jobs.enqueue(tx, *(send_job(mailing, way.bot) for way in ways))
+        # Where the job of a shard died, nobody else settles those whom it had in flight.
+        found = await store.list_shards(tx, project_id, job_id)
+        shards = [shard for shard in found if shard.in_flight]
+        await self._jobs.enqueue(tx, *(send_job(mailing, shard.bot) for shard in shards))
         return mailing
 
     async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
@@ -276,7 +279,7 @@ class Mailings:
             await self.cancel(tx, project_id, job_id)
         await store.set_content(tx, *mailing.key, without_values(mailing.content))
 
-    async def end(
+    async def finish(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
     ) -> Mailing | None:
         """Ends a mailing as `completed` or `cancelled`, and tells of it once; None if it can't yet."""

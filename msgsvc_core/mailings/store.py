@@ -1,4 +1,4 @@
-"""The SQL of mailings and their ways. Changes of status are conditional on the status before."""
+"""The SQL of mailings and their shards. Changes of status are conditional on the status before."""
 
 import json
 from collections.abc import Sequence
@@ -52,10 +52,10 @@ async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
     return await _find(tx, project_id, job_id, for_update(tx.dialect))
 
 
-async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShard | None:
-    """The mailing as by `lock`, and its way out by one bot; None where either is not there.
+async def lock_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShard | None:
+    """The mailing as by `lock`, and its shard by one bot; None where either is not there.
 
-    Ways change in transactions alone that hold the job of the way.
+    Shards change only in transactions that hold the job of the shard.
     """
     columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
     row = await tx.fetch_one(
@@ -68,7 +68,7 @@ async def lock_way(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShar
     )
     if row is None:
         return None
-    return LockedShard(_mailing(row), _way(row), row["project_status"] == "active")
+    return LockedShard(_mailing(row), _shard(row), row["project_status"] == "active")
 
 
 async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | None:
@@ -249,7 +249,7 @@ async def set_next(tx: Tx, mailing: Mailing, next_us: int) -> None:
 async def finish(
     tx: Tx, project_id: str, job_id: str, status: MailingStatus, now_ms: int
 ) -> Mailing | None:
-    """Ends a mailing of which nobody is in hand any more; None if it has ended, or is to go on.
+    """Ends a mailing of which nobody is in flight any more; None if it has ended, or is to go on.
 
     Who was erased meanwhile, or not reached before a cancel, is `skipped`: so the counts add up.
     """
@@ -265,7 +265,7 @@ async def finish(
     return _mailing(rows[0]) if rows else None
 
 
-#: What of a way stands against an end of that status.
+#: What of a shard stands against an end of that status.
 _OPEN = {"completed": "NOT w.is_done", "cancelled": "FALSE"}
 
 
@@ -298,8 +298,8 @@ async def was_resent(tx: Tx, project_id: str, job_id: str) -> bool:
     return bool(found)
 
 
-async def add_ways(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) -> None:
-    """Adds the ways of a mailing, which begin with nobody in hand."""
+async def add_shards(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) -> None:
+    """Adds the shards of a mailing, which start with nobody in flight."""
     await tx.insert_many(
         "core_mailing_ways",
         [
@@ -316,22 +316,22 @@ async def add_ways(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) ->
     )
 
 
-async def ways(tx: Tx, project_id: str, job_id: str) -> list[MailingShard]:
-    """A mailing's ways out."""
+async def list_shards(tx: Tx, project_id: str, job_id: str) -> list[MailingShard]:
+    """A mailing's shards."""
     rows = await tx.fetch_all(
         f"SELECT bot, walked_to, in_hand, is_done FROM core_mailing_ways WHERE {_KEY} ORDER BY bot",
         {"project_id": project_id, "job_id": job_id},
     )
-    return [_way(row) for row in rows]
+    return [_shard(row) for row in rows]
 
 
-async def find_way(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingShard | None:
-    """The way out by one bot."""
-    found = await ways(tx, project_id, job_id)
-    return next((way for way in found if way.bot == bot), None)
+async def find_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingShard | None:
+    """The shard of one bot."""
+    found = await list_shards(tx, project_id, job_id)
+    return next((shard for shard in found if shard.bot == bot), None)
 
 
-async def set_way(tx: Tx, project_id: str, job_id: str, way: MailingShard) -> None:
+async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -> None:
     """Records a shard's progress, and its recipients in flight."""
     await tx.execute(
         "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
@@ -339,15 +339,15 @@ async def set_way(tx: Tx, project_id: str, job_id: str, way: MailingShard) -> No
         {
             "project_id": project_id,
             "job_id": job_id,
-            "bot": way.bot,
-            "walked_to": way.walked_to,
-            "in_hand": to_json(way.in_hand),
-            "is_done": way.is_done,
+            "bot": shard.bot,
+            "walked_to": shard.walked_to,
+            "in_hand": to_json(shard.in_flight),
+            "is_done": shard.is_done,
         },
     )
 
 
-def _way(row: Row) -> MailingShard:
+def _shard(row: Row) -> MailingShard:
     return MailingShard(
         row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"])
     )

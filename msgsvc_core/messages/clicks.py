@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.content.outgoing import Button
 from msgsvc_core.db import Tx

@@ -76,7 +76,7 @@ async def of_mailing(tx: Tx, project_id: str, job_id: str, after: str, most: int
     return [row["message_id"] for row in rows]
 
 
-async def note_edited(tx: Tx, message: Message, now_ms: int) -> None:
+async def record_edited(tx: Tx, message: Message, now_ms: int) -> None:
     """People see `message.content` now. If a later edit wants something else, it is still to come."""
     await tx.execute(
         "UPDATE core_messages SET edited_at_ms = :now_ms, error = NULL,"
@@ -86,7 +86,7 @@ async def note_edited(tx: Tx, message: Message, now_ms: int) -> None:
     )
 
 
-async def note_refusal(tx: Tx, message: Message, error: str, *, edit: bool) -> None:
+async def record_refusal(tx: Tx, message: Message, error: str, *, edit: bool) -> None:
     """A change was refused, and says why. People still see what they saw, and the message is that
     again, unless a later edit wants something else."""
     back = " content = COALESCE(shown, content), shown = NULL," if edit else ""
@@ -110,7 +110,7 @@ async def delete_queued(tx: Tx, message: Message, now_ms: int) -> bool:
     )
 
 
-async def note_deleted(tx: Tx, message: Message, now_ms: int) -> None:
+async def record_deleted(tx: Tx, message: Message, now_ms: int) -> None:
     """People don't see the message any more."""
     await tx.execute(
         "UPDATE core_messages SET deleted_at_ms = :now_ms, error = NULL, shown = NULL"

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from msgsvc_core.channels.contract import Channel
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.outbound import OutboundGate
+from msgsvc_core.channels.send_attempt import Outcome
 from msgsvc_core.content.outgoing import Media
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import Backoff, Job, Reschedule
+from msgsvc_core.jobs.contract import Job, Reschedule
 from msgsvc_core.messages import store
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class MessageFiles:
         await checks.wait(found)
         return found
 
-    async def look_at(self, deliveries: Sequence["Delivery"]) -> None:
+    async def check_due(self, deliveries: Sequence["Delivery"]) -> None:
         """Gives deliveries with a file what is known of it; a file that won't do is their failure.
 
         Waits for a moment if there is nothing else to deliver meanwhile.
@@ -67,20 +68,22 @@ class MessageFiles:
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingChats:
     """Chats whose first message has no fit file yet: what puts their jobs back, those messages whose
     file's host was away, and the jobs of chats that may wait with their batch."""
 
     back: list[Reschedule] = field(default_factory=list)
     away: list["Delivery"] = field(default_factory=list)
-    aside: list[Job] = field(default_factory=list)
+    patient: list[Job] = field(default_factory=list)
 
 
-def take_waiting(
-    line: OutboundGate, chats: dict[str, list["Delivery"]], now_ms: int, backoff: Backoff
-) -> Waiting:
-    """Takes the chats out of `chats` whose first message has no fit file yet."""
-    waiting = Waiting()
+def remove_waiting(
+    gate: OutboundGate,
+    chats: dict[str, list["Delivery"]],
+    outcome_of: "Callable[[Delivery], Outcome]",
+) -> WaitingChats:
+    """Removes the chats from `chats` whose first message has no fit file yet."""
+    waiting = WaitingChats()
     for chat_id, (first, *_) in list(chats.items()):
         check = first.file
         if check is None or (check.done and not check.failure):
@@ -88,20 +91,20 @@ def take_waiting(
         jobs = [delivery.job for delivery in chats.pop(chat_id)]
         if check.failure:
             waiting.away.append(first)
-            at_ms = line.retry_at_ms(check.failure, backoff, first.job.attempts)
-            waiting.back += line.later(jobs, at_ms, counts=True)
         elif check.may_wait:
-            waiting.aside += jobs
+            waiting.patient += jobs
+            continue
         else:
-            waiting.back += line.later(jobs, now_ms + ceil(check.retry_in_s * 1000))
+            first.delay_ms = ceil(check.retry_in_s * 1000)
+        waiting.back += outcome_of(first).reschedule(gate, jobs)
     # The bot's turns are for others meanwhile.
-    line.ended(waiting.aside)
+    gate.ended(waiting.patient)
     return waiting
 
 
-async def note_tries(tx: Tx, deliveries: Sequence["Delivery"]) -> None:
+async def record_tries(tx: Tx, deliveries: Sequence["Delivery"]) -> None:
     """Counts a try of messages whose file's host is away."""
-    await store.note_failed_try(
+    await store.record_failed_try(
         tx,
         [
             (each.message, each.failure.text)

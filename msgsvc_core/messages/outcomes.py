@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.send_attempt import SendAttempt
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events, NewEvent
 from msgsvc_core.jobs.contract import Job
@@ -12,8 +13,9 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import store
 from msgsvc_core.messages.counting import OutcomeCounter
-from msgsvc_core.messages.deliveries import Delivery, Round, obstacle
-from msgsvc_core.messages.models import FinalStatus, MessageStatus
+from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch, obstacle
+from msgsvc_core.messages.models import FinalStatus, Message, MessageStatus
+from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
 
@@ -50,61 +52,55 @@ class MessageOutcomes:
         # Before their messages, as an erasure has them, and all of them at once.
         for bot, lost in _lost(deliveries).items():
             await self._subscribers.lock(tx, bot, lost)
-        endings = [_ending(delivery) for delivery in deliveries]
-        ended = await store.finish(tx, endings, self._clock.now_ms())
+        statuses = [final_status(each, each.message) for each in deliveries]
+        finished = await store.finish(tx, statuses, self._clock.now_ms())
         # Of a message that is gone, as its person was erased meanwhile, nothing is told.
-        endings = [end for end in endings if end.message.message_id in ended]
-        tx.on_commit(partial(self.count_endings, endings))
+        statuses = [each for each in statuses if each.message.message_id in finished]
+        tx.on_commit(partial(self.count_outcomes, statuses))
         await self._events.emit_many(
-            tx,
-            [
-                success_event(delivery)
-                if delivery.failure is None
-                else failure_event(delivery, delivery.failure)
-                for delivery in deliveries
-                if delivery.message.message_id in ended
-            ],
+            tx, [_event(each) for each in deliveries if each.message.message_id in finished]
         )
         await self._block_lost(tx, deliveries)
-        return endings
+        return statuses
 
     async def settle_unsent(
-        self, tx: Tx, this: Round, deliveries: Sequence[Delivery]
+        self, tx: Tx, batch: DeliveryBatch, deliveries: Sequence[Delivery]
     ) -> list[FinalStatus]:
         """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
         now_ms = self._clock.now_ms()
-        endings: list[FinalStatus] = []
+        statuses: list[FinalStatus] = []
         in_doubt: list[Delivery] = []
         for delivery in deliveries:
             message = delivery.message
             if delivery.in_doubt and message.status in {"sending", "queued"}:
                 error = DIED if message.error is None else message.error
-                endings.append(FinalStatus(message, "unknown", reason="unknown", error=error))
+                statuses.append(FinalStatus(message, "unknown", reason="unknown", error=error))
                 in_doubt.append(delivery)
             elif message.status == "queued":
-                endings.append(
-                    FinalStatus(message, "skipped", error=obstacle(this, delivery, now_ms))
-                )
-        ended = await store.finish(tx, endings, now_ms)
-        tx.on_commit(partial(self.count_endings, endings))
+                reason = obstacle(batch, delivery, now_ms)
+                statuses.append(FinalStatus(message, "skipped", error=reason))
+        finished = await store.finish(tx, statuses, now_ms)
+        tx.on_commit(partial(self.count_outcomes, statuses))
         failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
         await self._events.emit_many(
             tx,
-            [failure_event(each, failure) for each in in_doubt if each.message.message_id in ended],
+            [
+                failure_event(each.message, each.subscriber, failure, in_doubt=True)
+                for each in in_doubt
+                if each.message.message_id in finished
+            ],
         )
-        return [end for end in endings if end.message.message_id in ended]
+        return [each for each in statuses if each.message.message_id in finished]
 
     async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[FinalStatus]:
         """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
         `delivery.failed` was told already."""
-        endings = [_ending(delivery) for delivery in late]
-        corrected = await store.correct(tx, endings)
+        statuses = [final_status(each, each.message) for each in late]
+        corrected = await store.correct(tx, statuses)
         found = [each for each in late if each.message.message_id in corrected]
-        await self._events.emit_many(
-            tx, [success_event(each) for each in found if each.failure is None]
-        )
+        await self._events.emit_many(tx, [_event(each) for each in found if each.failure is None])
         await self._block_lost(tx, found)
-        return [end for end in endings if end.message.message_id in corrected]
+        return [each for each in statuses if each.message.message_id in corrected]
 
     async def settle_dead(self, tx: Tx, job: Job, error: str) -> None:
         """Ends a message whose job can't be run: nobody may wait for it for good.
@@ -115,28 +111,22 @@ class MessageOutcomes:
         if message is None:
             return
         # What went wrong is the operator's to know: it may name hosts and files of theirs.
-        text = "the service could not deliver it"
+        failure = DeliveryError(Reason.UNKNOWN, "the service could not deliver it")
         status: MessageStatus = "unknown" if message.status == "sending" else "failed"
-        endings = [FinalStatus(message, status, reason="unknown", error=text)]
-        if await store.finish(tx, endings, self._clock.now_ms()):
-            receiver = (message.project_id, message.subscriber_id)
-            found = await self._subscribers.get_many(tx, [receiver])
-            delivery = Delivery(job, message, found.get(receiver))
+        statuses = [FinalStatus(message, status, reason="unknown", error=failure.text)]
+        if await store.finish(tx, statuses, self._clock.now_ms()):
+            recipient = (message.project_id, message.subscriber_id)
+            found = await self._subscribers.get_many(tx, [recipient])
+            in_doubt = Delivery(job, message, None).in_doubt
             await self._events.emit_many(
-                tx,
-                [
-                    failure_event(
-                        delivery,
-                        DeliveryError(Reason.UNKNOWN, text, in_doubt=status == "unknown"),
-                    )
-                ],
+                tx, [failure_event(message, found.get(recipient), failure, in_doubt=in_doubt)]
             )
-            tx.on_commit(partial(self.count_endings, endings))
-            await self._batches.count(tx, endings)
+            tx.on_commit(partial(self.count_outcomes, statuses))
+            await self._batches.count(tx, statuses)
 
-    def count_endings(self, endings: Sequence[FinalStatus]) -> None:
+    def count_outcomes(self, statuses: Sequence[FinalStatus]) -> None:
         """Counts them in the metrics."""
-        counts = Counter((end.message.bot, end.status, end.reason or "") for end in endings)
+        counts = Counter((each.message.bot, each.status, each.reason or "") for each in statuses)
         for (channel, status, reason), count in counts.items():
             self._metrics.count_deliveries(count, channel, status, reason)
 
@@ -156,18 +146,31 @@ def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
     return lost
 
 
-def _ending(delivery: Delivery) -> FinalStatus:
-    failure = delivery.failure
+def final_status(attempt: SendAttempt, message: Message) -> FinalStatus:
+    """What an attempt makes of its message that is not followed by another."""
+    failure = attempt.failure
     if failure is None:
-        return FinalStatus(delivery.message, "sent", ref=delivery.message_ref)
-    if delivery.in_doubt:
-        return FinalStatus(delivery.message, "unknown", reason="unknown", error=failure.text)
-    return FinalStatus(delivery.message, "failed", reason=str(failure.reason), error=failure.text)
+        return FinalStatus(message, "sent", ref=attempt.message_ref)
+    if attempt.in_doubt:
+        return FinalStatus(message, "unknown", reason="unknown", error=failure.text)
+    return FinalStatus(message, "failed", reason=str(failure.reason), error=failure.text)
 
 
-def success_event(delivery: Delivery) -> NewEvent:
+def _event(delivery: Delivery) -> NewEvent:
+    return outcome_event(delivery, delivery.message, delivery.subscriber)
+
+
+def outcome_event(
+    attempt: SendAttempt, message: Message, subscriber: Subscriber | None
+) -> NewEvent:
+    """What is told of a message after its last attempt."""
+    if attempt.failure is None:
+        return success_event(message, subscriber)
+    return failure_event(message, subscriber, attempt.failure, in_doubt=attempt.in_doubt)
+
+
+def success_event(message: Message, subscriber: Subscriber | None) -> NewEvent:
     """`delivery.success` of a message."""
-    message = delivery.message
     return NewEvent(
         message.project_id,
         "delivery.success",
@@ -177,13 +180,14 @@ def success_event(delivery: Delivery) -> NewEvent:
             "job_id": message.job_id,
             "metadata": message.metadata,
         },
-        delivery.subscriber,
+        subscriber,
     )
 
 
-def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
+def failure_event(
+    message: Message, subscriber: Subscriber | None, failure: DeliveryError, *, in_doubt: bool
+) -> NewEvent:
     """`delivery.failed` of a message."""
-    in_doubt = delivery.in_doubt or failure.in_doubt
     reason = Reason.UNKNOWN if in_doubt else failure.reason
     # The spec gives `unknown` no flag: it needs a person's look.
     flags = (
@@ -192,19 +196,19 @@ def failure_event(delivery: Delivery, failure: DeliveryError) -> NewEvent:
         else {"retryable": reason.retryable, "should_unsubscribe": reason.should_unsubscribe}
     )
     return NewEvent(
-        delivery.message.project_id,
+        message.project_id,
         "delivery.failed",
         {
-            "message_id": delivery.message.message_id,
-            "batch_id": delivery.message.batch_id,
-            "job_id": delivery.message.job_id,
-            "metadata": delivery.message.metadata,
+            "message_id": message.message_id,
+            "batch_id": message.batch_id,
+            "job_id": message.job_id,
+            "metadata": message.metadata,
             "status": "unknown" if in_doubt else "failed",
             "reason": str(reason),
             **flags,
             "error": failure.text,
         },
-        delivery.subscriber,
+        subscriber,
     )
 
 

@@ -9,7 +9,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DataLoader, Tx, WriteBatch

@@ -156,7 +156,7 @@ async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str, str | None]]
         )
 
 
-async def note_failed_try(tx: Tx, failed: Sequence[tuple[Message, str]]) -> None:
+async def record_failed_try(tx: Tx, failed: Sequence[tuple[Message, str]]) -> None:
     """Counts a try of messages for which the platform was not called, and says why not."""
     if failed:
         await tx.execute(

@@ -63,7 +63,7 @@ class Projects:
 
     async def add(self, tx: Tx, name: str) -> Project:
         """The same, in a transaction of the caller's."""
-        _check_name(name)
+        check_name(name)
         project = Project(new_id("prj"), name, "active", self._clock.now_ms())
         await store.insert_project(tx, project)
         return project
@@ -120,12 +120,12 @@ class Projects:
         """Changes what `body` names. Raises `ValidationFailed` as `create` does."""
         given = body.model_fields_set
         if body.name is not None:
-            _check_name(body.name)
+            check_name(body.name)
             await store.set_name(tx, project_id, body.name)
             tx.on_commit(self._clear_cache)
         if texts := {name: getattr(body, name) for name in given - {"name"}}:
             for field, text in texts.items():
-                _check_text(field, text)
+                check_text(field, text)
             # The others stay as they are: nobody may change them between the look and the change.
             await tx.lock(f"texts of {project_id}")
             known = await store.find_texts(tx, project_id)
@@ -159,7 +159,7 @@ class Projects:
         self, tx: Tx, project_id: str, name: str, scopes: Sequence[str] = ("*",)
     ) -> tuple[ApiKey, str]:
         """`create_key` in a transaction of the caller's."""
-        _check_name(name)
+        check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
         await self.get(tx, project_id)
@@ -228,7 +228,7 @@ class Projects:
         self._epoch += 1
 
 
-def _check_text(field: str, text: Localized | None) -> None:
+def check_text(field: str, text: Localized | None) -> None:
     """Raises `ValidationFailed` for a text that names what can't be filled in."""
     texts = {field: text} if isinstance(text, str) else dict(text or {})
     for lang, each in texts.items():
@@ -248,7 +248,8 @@ def _check_text(field: str, text: Localized | None) -> None:
                 )
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raises `ValidationFailed` for what can't be a project's or a key's name."""
     is_plain = name.isprintable() and name == name.strip() and has_visible(name)
     if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(

@@ -17,10 +17,10 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.kernel.ids import ID_WIDTH
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers import store
-from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import lock_external_id
 

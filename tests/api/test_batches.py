@@ -176,7 +176,7 @@ async def test_every_way_to_end_is_counted(
     channel.send = send  # type: ignore[method-assign] # this messenger ends each in its own way
     async with service.db.transaction() as tx:
         await service.subscribers.block(tx, "messenger_a", "user-Left", reason="user_blocked_bot")
-    channel_lane = service.lines["messenger_a"]
+    channel_lane = service.gates["messenger_a"]
     assert not channel_lane.closed
     bodies: list[dict[str, Any]] = [
         {"subscriber_id": subscriber_id, "text": "Hi"} for subscriber_id in people.values()

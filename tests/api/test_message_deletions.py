@@ -201,7 +201,7 @@ async def test_a_deletion_does_not_wait_behind_an_edit_that_waits(
     async with service.db.transaction() as tx:
         # The chat may be written to again; only the edit still waits for its time.
         await tx.execute("UPDATE core_channel_states SET paused_until_ms = 0", {})
-    getattr(service, "worker", service).lines["messenger_a"]._chat_pauses.clear()
+    getattr(service, "worker", service).gates["messenger_a"]._chat_pauses.clear()
     await client.delete(f"/v1/messages/{message_id}")
     await settled(service)
 

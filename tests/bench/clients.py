@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgsvc_core.mailings.sending import MOST_IN_HAND
+from msgsvc_core.mailings.sending import MAX_RECIPIENTS_IN_FLIGHT
 from tests.bench.report import NONE, Bound
 from tests.bench.servers import TEXT
 
@@ -48,7 +48,7 @@ class Client:
         return found
 
 
-BARE = Client("bare client", "with_aiohttp", MOST_IN_HAND, bound=Bound(least=0.6))
+BARE = Client("bare client", "with_aiohttp", MAX_RECIPIENTS_IN_FLIGHT, bound=Bound(least=0.6))
 
 #: As many calls at once as each was quickest with in trials (of 5, 10, 25, 50, 100, 200), on the loop
 #: that each runs on as it is installed; and beside it what can be said for and against that.

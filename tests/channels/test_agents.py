@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.service import Service
-from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_devkit import settled, until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin as helpdesk

@@ -1,5 +1,8 @@
 """What can be declared as a page of the dashboard."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 
 from msgsvc_core.dashboard import PageContext, Pages, Render
@@ -26,15 +29,17 @@ async def wants_a_clock(page: PageContext, clock: Clock) -> Render:
 
 @pytest.mark.parametrize("handler", [wants_a_part, wants_nothing])
 @pytest.mark.parametrize("kind", ["get", "post", "again", "card"])
-def test_a_handler_that_could_not_be_called_is_refused_at_start(kind: str, handler: object) -> None:
+def test_a_handler_that_could_not_be_called_is_refused_at_start(
+    kind: str, handler: Callable[..., Awaitable[Any]]
+) -> None:
     pages = sample()
     declare = {
         "get": pages.get("/samples/{entry_id}", access="project:read"),
         "post": pages.post("/samples/{entry_id}", access="project:write"),
-        "again": pages.post("/samples", access="project:write", form_page=handler),  # type: ignore[arg-type]
+        "again": pages.post("/samples", access="project:write", form_page=handler),
         "card": pages.card(),
     }[kind]
-    declare(wants_a_clock if kind == "again" else handler)  # type: ignore[type-var]
+    declare(wants_a_clock if kind == "again" else handler)
     providers = Providers()
     providers.add(FakeClock(), kind=Clock)
 

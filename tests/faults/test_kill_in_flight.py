@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
+from msgsvc_core.channels.outbound import MAX_IN_FLIGHT
 from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import backends_found
 from msgsvc_devkit.runners import TestRunner
@@ -120,7 +120,7 @@ async def test_a_kill_leaves_no_more_in_doubt_than_was_in_flight(
                 in_flight = standing - set().union(*marked)
                 marked.append(in_flight)
                 uncalled += sum(key not in platform.calls for key in in_flight)
-                most = min(MOST_IN_FLIGHT, LEAST + platform.answers(killed_s))
+                most = min(MAX_IN_FLIGHT, LEAST + platform.answers(killed_s))
                 assert len(in_flight) <= (most if is_quick else LEAST)
                 assert not await this.is_ended(), f"it had ended before kill {number + 1}"
             platform.takes_s = 0.005

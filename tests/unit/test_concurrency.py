@@ -148,7 +148,7 @@ def test_mailings_take_nothing_from_jobs_that_are_claimed() -> None:
     mailing, single = limit.slots(bulk=True), limit.slots()
     assert (mailing.available, limit.claimable) == (4, 4)
 
-    single.take(["a", "b"])
+    single.acquire(["a", "b"])
     limit.dropped(["c"])
 
     assert (mailing.available, limit.claimable, limit.available) == (5, 5, 7)
@@ -163,7 +163,7 @@ def test_one_mailing_goes_on_however_small_the_limit() -> None:
 async def test_who_waits_goes_on_when_something_has_left_its_slot() -> None:
     limit = ConcurrencyLimit(least=1, most=9, now_s=lambda: 0.0)
     with limit.slots() as slots:
-        slots.take(["a"])
+        slots.acquire(["a"])
         waiting = asyncio.create_task(limit.until_available())
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -174,7 +174,7 @@ async def test_who_waits_goes_on_when_something_has_left_its_slot() -> None:
 
 async def test_who_waits_goes_on_when_the_limit_grows() -> None:
     limit = ConcurrencyLimit(least=1, most=9, now_s=lambda: 0.0)
-    limit.slots().take(["a"])
+    limit.slots().acquire(["a"])
     waiting = asyncio.create_task(limit.until_available())
     await asyncio.sleep(0)
 
@@ -187,7 +187,7 @@ async def test_a_failed_block_leaves_its_slots() -> None:
     limit = ConcurrencyLimit(least=8, most=9, now_s=lambda: 0.0)
 
     with pytest.raises(ValueError, match="lost"), limit.slots() as slots:
-        slots.take(["a", "b"])
+        slots.acquire(["a", "b"])
         raise ValueError("lost")
 
     assert limit.in_flight == 0

@@ -20,7 +20,7 @@ class Walkers:
         return asyncio.create_task(self._walk(name, keys))
 
     async def _walk(self, name: str, keys: str) -> None:
-        async with self.turns.take(keys):
+        async with self.turns.acquire(keys):
             self.began.append(name)
             await self.may_end[name].wait()
 
@@ -76,12 +76,12 @@ async def test_who_is_cancelled_while_waiting_lets_nobody_overtake() -> None:
 async def test_who_fails_makes_room() -> None:
     turns = FifoKeyLock()
     try:
-        async with turns.take("a"):
+        async with turns.acquire("a"):
             raise ZeroDivisionError
     except ZeroDivisionError:
         pass
 
-    async with asyncio.timeout(PATIENCE_S), turns.take("a"):
+    async with asyncio.timeout(PATIENCE_S), turns.acquire("a"):
         assert turns._under_way
 
 
@@ -97,7 +97,7 @@ def job(number: int, *, due_ms: int = 0, to: str = "ann", priority: int = 50) ->
 
 def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
     order = RetryOrder()
-    order.note(job(1), 5000)
+    order.record(job(1), 5000)
 
     assert order.behind(job(2)) == 5000
     assert order.behind(job(2, to="ben")) is None
@@ -106,14 +106,14 @@ def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
 
 def test_an_earlier_job_does_not_wait_for_a_later_one() -> None:
     order = RetryOrder()
-    order.note(job(2), 5000)
+    order.record(job(2), 5000)
 
     assert order.behind(job(1)) is None
 
 
 def test_who_came_back_holds_nobody_up() -> None:
     order = RetryOrder()
-    order.note(job(1), 5000)
+    order.record(job(1), 5000)
 
     assert order.behind(job(1, due_ms=5000)) is None
     assert order.behind(job(2)) is None
@@ -122,10 +122,10 @@ def test_who_came_back_holds_nobody_up() -> None:
 
 def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
     order = RetryOrder()
-    order.note(job(1), 5000)
+    order.record(job(1), 5000)
     until_ms = order.behind(job(2))
     assert until_ms is not None
-    order.note(job(2), until_ms)
+    order.record(job(2), until_ms)
 
     assert order.behind(job(2, due_ms=until_ms)) is None
     assert not order

@@ -17,6 +17,7 @@ from msgsvc_core.kernel.errors import (
     InvalidUrl,
     InvalidValue,
     NotFound,
+    Reasons,
     ValidationFailed,
 )
 from msgsvc_core.kernel.validation_messages import _OF_ONE, _TEXTS
@@ -139,7 +140,9 @@ def test_a_refusal_within_another_text_stays_one_that_can_be_translated() -> Non
     error = inner.said_as("once rendered, {reason}", field="template")
 
     assert error.message == "template: once rendered, text: must be at most 3 characters"
-    assert [str(each) for each in error.findings[0].params["reason"]] == [str(inner)]  # type: ignore[attr-defined]
+    reason = error.findings[0].params["reason"]
+    assert isinstance(reason, Reasons)
+    assert list(reason) == list(inner.findings)
 
 
 def test_a_subclass_with_a_constructor_of_its_own_keeps_what_it_is() -> None:

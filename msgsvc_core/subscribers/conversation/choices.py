@@ -6,6 +6,7 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.kernel.values import whole_number
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.subscribers.conversation import buttons, texts
 from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
@@ -226,7 +227,7 @@ def _label(ctx: InboundContext, permission: Permission, *, is_on: bool, default_
 
 
 def _text(text: Localized, lang: str, default_lang: str) -> str:
-    return texts.one_line(in_language(text, lang, default_lang))
+    return one_line(in_language(text, lang, default_lang))
 
 
 def _project_question(ctx: InboundContext, known: Subscriptions, page: int) -> OutgoingMessage:

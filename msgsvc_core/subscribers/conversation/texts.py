@@ -9,10 +9,6 @@ from msgsvc_core.subscribers.conversation.models import Subscription
 #: Projects that are named in a sentence.
 MOST_NAMED = 20
 
-#: Not printable by themselves, and part of what is: families of emoji, Persian words.
-JOINERS = "\u200c\u200d"
-
-
 #: Listed commands, including plugins', each with its description in a language.
 Commands = Callable[[str], Iterable[tuple[str, str]]]
 
@@ -88,9 +84,3 @@ def named(ctx: InboundContext, subscriptions: Iterable[Subscription]) -> str:
 def numbered(subscriptions: Iterable[Subscription]) -> str:
     """A line for each, with the number that a person can write after a command."""
     return "\n".join(f"{one.number}. {one.project}" for one in subscriptions)
-
-
-def one_line(text: str) -> str:
-    """A project's text as it may stand in a line or on a button."""
-    words = " ".join(text.split())
-    return "".join(sign for sign in words if sign.isprintable() or sign in JOINERS)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgsvc_core.channels import chats
 from msgsvc_core.channels.erasure import erase_calls
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.jobs import JobQueue

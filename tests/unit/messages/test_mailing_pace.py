@@ -45,7 +45,7 @@ def test_no_minute_has_more_messages_and_a_long_time_has_as_many(
     begun: list[int] = []
     minutes = 5
     for now_ms in range(NOW_MS, NOW_MS + minutes * 60_000, look_ms):
-        room = pace.room(made, now_ms)
+        room = pace.capacity(made, now_ms)
         if room:
             made.next_us = pace.after(made, now_ms, room)
             begun += [now_ms] * room
@@ -58,21 +58,21 @@ def test_no_minute_has_more_messages_and_a_long_time_has_as_many(
 def test_what_came_late_is_caught_up_by_a_second_at_most() -> None:
     late = mailing(600, next_us=(NOW_MS - 3_600_000) * 1000)
 
-    assert pace.room(late, NOW_MS) == 11
+    assert pace.capacity(late, NOW_MS) == 11
 
 
 @pytest.mark.parametrize("per_minute", [1, 30])
 def test_slow_pace_catches_up_nothing(per_minute: int) -> None:
     late = mailing(per_minute, next_us=(NOW_MS - 3_600_000) * 1000)
 
-    assert pace.room(late, NOW_MS) == 1
+    assert pace.capacity(late, NOW_MS) == 1
     late.next_us = pace.after(late, NOW_MS, 1)
-    assert pace.room(late, NOW_MS) == 0
+    assert pace.capacity(late, NOW_MS) == 0
 
 
 def test_next_look_is_when_the_next_message_is_due_and_no_sooner_than_a_tenth() -> None:
-    assert pace.again_ms(mailing(1, (NOW_MS + 5000) * 1000 + 1), NOW_MS) == NOW_MS + 5001
-    assert pace.again_ms(mailing(60_000, NOW_MS * 1000 + 1000), NOW_MS) == NOW_MS + 100
+    assert pace.retry_at_ms(mailing(1, (NOW_MS + 5000) * 1000 + 1), NOW_MS) == NOW_MS + 5001
+    assert pace.retry_at_ms(mailing(60_000, NOW_MS * 1000 + 1000), NOW_MS) == NOW_MS + 100
 
 
 @pytest.mark.parametrize("per_minute", [7, 90_000, 700_000, 999_999])
@@ -90,4 +90,4 @@ def test_a_minutes_messages_take_a_minute_where_the_step_is_no_whole_microsecond
 def test_the_next_is_waited_for_where_it_comes_soon_and_for_no_few(
     per_minute: int, look_ms: int | None
 ) -> None:
-    assert pace.look_ms(mailing(per_minute)) == look_ms
+    assert pace.check_interval_ms(mailing(per_minute)) == look_ms

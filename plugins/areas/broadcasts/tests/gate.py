@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind, OutgoingMessage
-from msgsvc_core.channels.outbound import MOST_IN_FLIGHT
+from msgsvc_core.channels.outbound import MAX_IN_FLIGHT
 from msgsvc_core.config.settings import Section
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
@@ -56,7 +56,7 @@ class GatePlugin:
 async def gated(make_service: ServiceFactory, **more: Any) -> Service:
     """A service whose messenger_a is a `Gate`; as many are in flight as if it had answered quickly before."""
     channels = {"messenger_a": {"plugin": "gate"}}
-    jobs = {"min_in_flight": MOST_IN_FLIGHT, **more.pop("jobs", {})}
+    jobs = {"min_in_flight": MAX_IN_FLIGHT, **more.pop("jobs", {})}
     plugins = [*PLUGINS, ("gate", GatePlugin())]
     return await make_service(
         extra_plugins=plugins, channels=channels, limits=LIMITS, jobs=jobs, **more

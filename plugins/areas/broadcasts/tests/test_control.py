@@ -91,7 +91,7 @@ async def test_who_resumes_and_a_turn_that_ends_do_not_wait_for_each_other(
     job_id = await under_way(service, tenant, gate)
     await post(tenant.client, job_id, "pause")
     removed, resumed = asyncio.Event(), asyncio.Event()
-    lock_way, complete = store.lock_way, jobs_store.complete
+    lock_shard, complete = store.lock_shard, jobs_store.complete
 
     async def note_removal(*args: Any, **more: Any) -> bool:
         done = await complete(*args, **more)
@@ -101,10 +101,10 @@ async def test_who_resumes_and_a_turn_that_ends_do_not_wait_for_each_other(
     async def lock_late(*args: Any) -> Any:
         if removed.is_set():
             await resumed.wait()
-        return await lock_way(*args)
+        return await lock_shard(*args)
 
     monkeypatch.setattr(jobs_store, "complete", note_removal)
-    monkeypatch.setattr(store, "lock_way", lock_late)
+    monkeypatch.setattr(store, "lock_shard", lock_late)
     gate.open()
     await removed.wait()
     resuming = asyncio.create_task(post(tenant.client, job_id, "resume"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels.outbox import lane_of
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.mailings import sending, store
 from msgsvc_core.mailings.service import EXPAND_JOB, SEND_JOB
@@ -70,8 +70,8 @@ async def test_a_failure_before_the_calls_leaves_nobody_unknown_and_a_cancel_end
         return bool((await shown(tenant.client, job_id))["status"] == "paused")
 
     gate.open()
-    monkeypatch.setattr(sending.Letters, "write", fails)
-    await add(service, tenant, 3 * sending.MOST_IN_HAND)
+    monkeypatch.setattr(sending.RecipientSender, "prepare", fails)
+    await add(service, tenant, 3 * sending.MAX_RECIPIENTS_IN_FLIGHT)
     job_id = await take(tenant.client)
     await until(is_paused)
     paused = await shown(tenant.client, job_id)
@@ -81,9 +81,14 @@ async def test_a_failure_before_the_calls_leaves_nobody_unknown_and_a_cancel_end
     done = await ended(tenant.client, job_id)
 
     assert paused["error"] == "the service could not go on; its operator can see why"
-    assert counts(paused) == (0, 0, 0, 3 * sending.MOST_IN_HAND)
+    assert counts(paused) == (0, 0, 0, 3 * sending.MAX_RECIPIENTS_IN_FLIGHT)
     assert resumed.status_code == 200
-    assert counts(done) == (3 * sending.MOST_IN_HAND, 0, 0, 3 * sending.MOST_IN_HAND)
+    assert counts(done) == (
+        3 * sending.MAX_RECIPIENTS_IN_FLIGHT,
+        0,
+        0,
+        3 * sending.MAX_RECIPIENTS_IN_FLIGHT,
+    )
 
 
 async def paused_as_it_begins(
@@ -108,9 +113,9 @@ async def test_a_broadcast_whose_job_died_with_people_in_hand_can_be_cancelled(
     running = await paused_as_it_begins(make_service, tenant, still, job_id)
     async with still.db.transaction() as tx:
         # As a process leaves them that was killed, for the last time that is tried.
-        [way] = await store.ways(tx, tenant.project.project_id, job_id)
-        left = replace(way, in_hand=people[:2], walked_to=people[1])
-        await store.set_way(tx, tenant.project.project_id, job_id, left)
+        [shard] = await store.list_shards(tx, tenant.project.project_id, job_id)
+        left = replace(shard, in_flight=people[:2], walked_to=people[1])
+        await store.set_shard(tx, tenant.project.project_id, job_id, left)
 
     await post(tenant.client, job_id, "cancel")
     await settled(running)

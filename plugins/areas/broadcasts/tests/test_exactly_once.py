@@ -52,18 +52,18 @@ async def test_those_in_hand_at_a_crash_are_sent_to_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ids = await people(3)
-    lock_way = store.lock_way
+    lock_shard = store.lock_shard
 
     async def left_by_a_dead_process(tx: Any, project_id: str, job_id: str, bot: str) -> Any:
         """The first look finds two people in hand, as a process leaves them that was killed."""
-        monkeypatch.setattr(store, "lock_way", lock_way)
-        found = await lock_way(tx, project_id, job_id, bot)
+        monkeypatch.setattr(store, "lock_shard", lock_shard)
+        found = await lock_shard(tx, project_id, job_id, bot)
         assert found is not None
-        way = replace(found.way, in_hand=ids[:2], walked_to=ids[1])
-        await store.set_way(tx, project_id, job_id, way)
-        return replace(found, way=way)
+        shard = replace(found.shard, in_flight=ids[:2], walked_to=ids[1])
+        await store.set_shard(tx, project_id, job_id, shard)
+        return replace(found, shard=shard)
 
-    monkeypatch.setattr(sending.store, "lock_way", left_by_a_dead_process)
+    monkeypatch.setattr(sending.store, "lock_shard", left_by_a_dead_process)
     job_id = await take(client)
     done = await ended(client, job_id)
 

@@ -234,7 +234,11 @@ class DeafKind:
 @pytest.mark.parametrize(
     ("lang", "word", "sentence"),
     [
-        ("en", "Not receiving", "the bot receives nothing: Conflict: &lt;another&gt; program"),
+        (
+            "en",
+            "Not receiving",
+            "the bot has received no messages: Conflict: &lt;another&gt; program",
+        ),
         ("ru", "Ничего не получает", "бот ничего не получает: Conflict: &lt;another&gt; program"),
     ],
 )

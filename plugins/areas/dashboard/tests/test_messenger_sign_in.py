@@ -77,7 +77,7 @@ async def test_a_browser_waits_and_is_in_after_its_number_was_picked_and_nobody_
 
     assert (before, after) == ({"status": "pending"}, {"status": "confirmed"})
     assert (led_to, inside.status_code) == ("/dashboard/account", 200)
-    assert (refused.status_code, "Cancel or another number was pressed" in refused.text) == (
+    assert (refused.status_code, "Cancel or a different number was pressed" in refused.text) == (
         403,
         True,
     )

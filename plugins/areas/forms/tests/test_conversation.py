@@ -51,7 +51,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_and_a_way_out_offe
 
     assert once.endswith("\n\nSize?")
     assert once != "Size?"
-    assert "How shall we go on with “Size?”" in thrice
+    assert "What would you like to do with “Size?”" in thrice
     assert out == ["Try again", "Later", "Cancel"]
     assert again == "Size?"
 
@@ -101,8 +101,8 @@ async def test_back_skip_and_keep_work_as_buttons_and_as_commands(
     await ann.say("/keep", "3")
     await ann.say("/send")
 
-    assert size == "Size?\n\nYour answer so far: M"
-    assert name == "Your name?\n\nYour answer so far: Ann"
+    assert size == "Size?\n\nCurrent answer: M"
+    assert name == "Your name?\n\nCurrent answer: Ann"
     assert "1. Your name?: Anna\n2. Size?: M" in summary
     assert values((await events(tenant))[0]) == {"name": "Anna", "size": "M", "count": 3}
 
@@ -136,7 +136,7 @@ async def test_a_link_opened_again_asks_whether_to_go_on_or_begin_anew(
     anew = await ann.press("Start over")
     await ann.say("Bea", "S", "1", "/send")
 
-    assert "You have begun to fill in “Order”" in asked
+    assert "You started “Order” earlier. Continue where you left off?" in asked
     assert on == "Size?"
     assert anew == "Your name?"
     assert [values(event)["name"] for event in await events(tenant)] == ["Bea"]
@@ -152,7 +152,7 @@ async def test_another_form_takes_the_place_of_one_under_way_only_if_wanted(
     await ann.press("Start the other form")
     begun = [one.message.text for one in ann.shown[-2:]]
 
-    assert "“Other” takes its place" in asked
+    assert "“Other” will replace it" in asked
     assert begun == ["Other", "Your name?"]
 
 

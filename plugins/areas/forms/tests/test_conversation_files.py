@@ -45,7 +45,7 @@ async def test_several_files_are_one_answer_until_done(desk: Desk, ann: Talker) 
     await ann.press("Done")
     await ann.say("/skip", "/send")
 
-    assert "Files so far: one.txt, two.txt" in more
+    assert "Current files: one.txt, two.txt" in more
     [kept] = await desk.submissions(form)
     assert [file["filename"] for file in kept["answers"][0]["value"]] == ["one.txt", "two.txt"]
 

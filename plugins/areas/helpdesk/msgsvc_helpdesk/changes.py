@@ -156,7 +156,9 @@ class TicketChanges:
             return ticket
         if only_if_unassigned and ticket.assignee_id is not None:
             raise Conflict(
-                "ticket {number} is taken by {name}", number=ticket.number, name=ticket.assignee_id
+                "ticket {number} is assigned to {name}",
+                number=ticket.number,
+                name=ticket.assignee_id,
             )
         assigned = await self._write(tx, ticket, {"assignee_id": member_id})
         await self.emit(tx, assigned, names.ASSIGNED)

@@ -16,8 +16,8 @@ from msgsvc_core.jobs import NORMAL, Job, JobContext, JobSpec, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import MINUTE_MS, Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.projects.service import Projects
-from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, rating_store, store
 from msgsvc_helpdesk.events import CLOSED, CSAT_RECEIVED

@@ -81,7 +81,7 @@ async def test_the_tickets_of_an_agent_who_goes_are_offered_to_the_others(
     notice = await mia.press("Close")
     await mia.answer(card, "I am still here")
     refused = mia.shown
-    await max_.press("Взять")
+    await max_.press("Назначить мне")
 
     [ticket] = await listed(client)
     assert notice == "You no longer answer customers here."
@@ -295,7 +295,7 @@ async def test_a_button_of_before_does_not_put_aside_what_another_has(
 
     notice = await mia.send_press(f"~hd:snooze:{ticket['ticket_id']}:1", card.message_ref)
 
-    assert notice == "#1: Max has it already."
+    assert notice == "#1 is already assigned to Max."
     assert (await listed(client))[0]["status"] == "open"
 
 

@@ -28,7 +28,7 @@ async def test_a_ticket_lives_in_an_agents_chat_from_its_first_word_to_its_end(
 ) -> None:
     await ann.write("Where is my parcel?")
     offer = mia.newest("Where is my parcel?")
-    assert await mia.press("Assign to me") == "#1 is yours."
+    assert await mia.press("Assign to me") == "#1 is assigned to you."
     await mia.answer(mia.newest("Your ticket"), "On its way.")
     await ann.write("Thank you!")
     await mia.answer(mia.newest("Thank you!"), "You are welcome.")
@@ -66,13 +66,13 @@ async def test_the_first_of_two_who_take_a_ticket_has_it_and_the_other_is_told(
     await ann.write("Help")
     offers = {one.member_id: one.newest("Help") for one in (mia, max_)}
 
-    notices = await asyncio.gather(mia.press("Assign to me"), max_.press("Взять"))
+    notices = await asyncio.gather(mia.press("Assign to me"), max_.press("Назначить мне"))
 
     [ticket] = await listed(client)
     winner, loser = (mia, max_) if ticket["assignee_id"] == mia.member_id else (max_, mia)
     expected = {
-        mia.member_id: ("#1 is yours.", "#1: Max has it already."),
-        max_.member_id: ("№1 теперь ваше.", "№1: уже взято, отвечает Mia."),
+        mia.member_id: ("#1 is assigned to you.", "#1 is already assigned to Max."),
+        max_.member_id: ("№1 назначено вам.", "№1: уже назначено, отвечает Mia."),
     }
     assert ticket["assignee_id"] in {mia.member_id, max_.member_id}
     assert set(notices) == {expected[winner.member_id][0], expected[loser.member_id][1]}
@@ -88,7 +88,7 @@ async def test_presses_that_come_twice_do_things_once(
     await ann.write("Help")
 
     for _ in range(2):
-        assert await mia.press("Assign to me") in {"#1 is yours.", "Assigned to you."}
+        assert await mia.press("Assign to me") in {"#1 is assigned to you.", "Assigned to you."}
     cards = [text for text in mia.texts if text.startswith("Your ticket")]
     for _ in range(2):
         assert await mia.press("Close") == "#1 is closed."
@@ -120,7 +120,7 @@ async def test_who_takes_a_ticket_sees_what_was_said_before(
 ) -> None:
     await ann.write("Help")
     await ann.write("It burns")
-    await max_.press("Взять")
+    await max_.press("Назначить мне")
 
     assert max_.texts[-1] == (
         "Ваше обращение №1, Ann: Help\n\nHelp\n\nIt burns\n\n"
@@ -151,7 +151,7 @@ async def test_an_answer_to_a_ticket_that_another_has_goes_to_nobody(
     await max_.answer(offer, "Me too.")
 
     assert await said(client, (await listed(client))[0]) == ["Help"]
-    assert max_.shown == "№1: уже взято, отвечает Mia. Ваше сообщение никому не передано."
+    assert max_.shown == "№1: уже назначено, отвечает Mia. Ваше сообщение не доставлено."
 
 
 async def test_an_answer_to_a_closed_ticket_goes_to_nobody_and_it_can_be_opened(
@@ -167,7 +167,7 @@ async def test_an_answer_to_a_closed_ticket_goes_to_nobody_and_it_can_be_opened(
     notice = await mia.press("Reopen")
     await mia.answer(card, "One more thing")
 
-    assert refused == "#1 is closed. Nobody has got your message."
+    assert refused == "#1 is closed. Your message was not delivered."
     assert notice == "#1 is open."
     assert await said(client, (await listed(client))[0]) == ["Help", "One more thing"]
 

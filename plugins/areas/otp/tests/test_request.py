@@ -106,7 +106,7 @@ async def test_who_opens_it_again_is_told_to_look_above(
 
     said = await ann.open(asked["links"]["messenger_a"])
 
-    assert said == "Your code for Shop is in this chat already, a little above."
+    assert said == "Your code for Shop is already in this chat, just above."
     assert (await verify(otp_id=asked["otp_id"], code=code)).status_code == 200
     assert await ann.open(asked["links"]["messenger_a"]) == NOT_VALID
 
@@ -150,7 +150,7 @@ async def test_limits_hold_for_links_too_and_the_link_can_be_opened_later(
     clock.advance(20)
     later = await ann.open(asked["links"]["messenger_a"])
 
-    assert soon == "You got a code just now. Open the link again in 20 s."
+    assert soon == "You just got a code. Open the link again in 20 s."
     assert later.startswith("Your code for Shop:")
     assert (await verify(otp_id=asked["otp_id"], code=ann.code)).status_code == 200
 

@@ -30,7 +30,7 @@ async def test_code_is_sent_and_told_of(
     assert answer.json() == {"otp_id": otp_id, "expires_at": "2026-01-15T12:05:00.000Z"}
     assert otp_id.startswith("otp_")
     assert ann.shown == (
-        f"Your code for Shop:\n\n{ann.code}\n\nIt is valid for 5 min. Don't give it to anybody."
+        f"Your code for Shop:\n\n{ann.code}\n\nIt is valid for 5 min. Don't share it with anyone."
     )
     assert len(ann.code) == 6
     assert await seen() == [("otp.sent", 3)]

@@ -167,5 +167,5 @@ def test_a_rhythm_is_said_in_words() -> None:
         "On day 1, 15 of each month at 12:00",
         "Every 10 minutes",
         "Every hour, 07 past",
-        "By cron: 0 0 1 1 *",
+        "Cron: 0 0 1 1 *",
     ]

@@ -107,7 +107,7 @@ class Calls:
     def is_slow(self) -> bool:
         return self._call_s is not None and self._call_s > SLOW_S
 
-    def room(self) -> Capacity:
+    def capacity(self) -> Capacity:
         ahead = self._ahead()
         self._is_full = not self._has_room(ahead)
         jobs = 0 if self._is_full else CALLS + ahead - len(self._in_hand)
@@ -130,13 +130,13 @@ class Calls:
         return len(self._in_hand) < CALLS + ahead // 2
 
     @property
-    def stale(self) -> bool:
+    def needs_refresh(self) -> bool:
         return False
 
-    async def taken_over(self, tx: Tx) -> None:
+    async def on_acquired(self, tx: Tx) -> None:
         """Not of these lanes, which are nobody's own."""
 
-    async def look(self, tx: Tx) -> None:
+    async def refresh(self, tx: Tx) -> None:
         """Not of these lanes, which are nobody's own."""
 
     def put_back(self, job: Job, until_ms: int) -> None:

@@ -104,7 +104,7 @@ async def test_a_webhook_that_is_disabled_while_its_batch_is_on_its_way_gets_no_
 
 
 @pytest.mark.parametrize(
-    "taken_over",
+    "on_acquired",
     [
         "UPDATE core_jobs SET leased_by = 'another' WHERE payload LIKE :pattern",
         # As if it had made its attempt, and written it, before ours was.
@@ -113,14 +113,14 @@ async def test_a_webhook_that_is_disabled_while_its_batch_is_on_its_way_gets_no_
     ids=["leased", "attempted"],
 )
 async def test_a_delivery_that_another_runner_has_taken_over_undoes_none_of_the_others(
-    service: Service, add_webhook: Any, receiver: Any, taken_over: str
+    service: Service, add_webhook: Any, receiver: Any, on_acquired: str
 ):
     stolen = asyncio.Event()
 
     async def steal(request: web.Request) -> web.Response:
         delivery_id = request.headers["X-Service-Delivery-Id"]
         async with service.db.transaction() as tx:
-            await tx.execute(taken_over, {"pattern": f"%{delivery_id}%"})
+            await tx.execute(on_acquired, {"pattern": f"%{delivery_id}%"})
         stolen.set()
         return web.Response()
 
@@ -221,21 +221,21 @@ def claimed_of(calls: Calls, *, took_s: float, count: int = 50) -> Calls:
 def test_no_more_is_claimed_for_a_slow_receiver_than_it_is_called_with():
     calls = claimed_of(new_calls(), took_s=10)
 
-    assert calls.room().jobs <= CALLS + 1
+    assert calls.capacity().jobs <= CALLS + 1
 
 
 def test_much_is_claimed_ahead_for_a_fast_receiver():
     calls = claimed_of(new_calls(), took_s=0.005)
 
-    assert calls.room().jobs == CALLS + MOST_AHEAD
+    assert calls.capacity().jobs == CALLS + MOST_AHEAD
 
 
 def test_a_lane_is_woken_when_half_of_what_was_claimed_ahead_is_done():
     woken: list[bool] = []
     calls = claimed_of(new_calls(lambda: woken.append(True)), took_s=0.005)
-    claimed = jobs(calls.room().jobs)
+    claimed = jobs(calls.capacity().jobs)
     calls.claimed(claimed)
-    full = calls.room().jobs
+    full = calls.capacity().jobs
     for job in claimed[: MOST_AHEAD // 2]:
         calls.over(job, 0.005)
     before = len(woken)
@@ -250,10 +250,10 @@ def test_what_failed_without_a_call_is_in_hand_no_more():
     calls = new_calls()
     claimed = jobs(CALLS)
     calls.claimed(claimed)
-    full = calls.room().jobs
+    full = calls.capacity().jobs
     calls.ended(claimed)
 
-    assert (full, calls.room().jobs) == (0, CALLS)
+    assert (full, calls.capacity().jobs) == (0, CALLS)
 
 
 async def test_calls_to_slow_receivers_begin_one_after_another(service: Service):

@@ -8,7 +8,7 @@ page of the browser that waits (docs/decisions/0064-number-matching-in-the-dashb
 
 from collections.abc import Sequence
 
-from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock

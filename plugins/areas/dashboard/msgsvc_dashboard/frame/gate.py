@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 
+from msgsvc_core.api.json_input import is_storable
 from msgsvc_core.billing import BillingGate, Plan
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.http.json_input import is_storable
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Forbidden, NotFound, ValidationFailed
 from msgsvc_core.kernel.i18n import Texts, package_of

@@ -7,7 +7,7 @@ next. All options can also be typed, by label or number.
 from collections.abc import Sequence
 
 from msgsvc_core.channels import Button
-from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.kernel.visible_text import one_line
 
 #: Options without paging, and per page, whose last place leads to the next page.
 MOST_AT_ONCE, A_PAGE, A_ROW = 6, 5, 3

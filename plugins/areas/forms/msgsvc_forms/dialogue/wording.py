@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgsvc_core.channels import Button, OutgoingMessage
 from msgsvc_core.content.markup import clipped
 from msgsvc_core.kernel.i18n import Translate
-from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_forms.answers import Value
 from msgsvc_forms.dialogue import layout
 from msgsvc_forms.dialogue.engine import MOST_TRIES, takes_several

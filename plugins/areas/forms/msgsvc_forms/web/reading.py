@@ -8,7 +8,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from msgsvc_core.api.body import read_body
-from msgsvc_core.http.json_input import parse_json
+from msgsvc_core.api.json_input import parse_json
 from msgsvc_core.kernel.errors import BadRequest, ValidationFailed
 from msgsvc_core.pages import check_text, file_name, posted_parts
 from msgsvc_forms.definition import MOST_FIELDS

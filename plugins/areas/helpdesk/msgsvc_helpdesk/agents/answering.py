@@ -11,8 +11,8 @@ from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.errors import ApiError, BillingBlocked
 from msgsvc_core.kernel.i18n import Texts, Translate, explained
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_core.members.service import Members
-from msgsvc_core.subscribers.conversation.texts import one_line
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.buttons import button

@@ -7,7 +7,7 @@ from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.files import StoredFile
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Translate
-from msgsvc_core.subscribers.conversation.texts import one_line
+from msgsvc_core.kernel.visible_text import one_line
 from msgsvc_helpdesk.agents.buttons import button
 from msgsvc_helpdesk.models import Entry, Ticket
 

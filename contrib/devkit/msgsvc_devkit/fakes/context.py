@@ -1,0 +1,165 @@
+"""A whole `PluginContext` of fakes that know each other."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgsvc_core.channels import ChannelContext
+from msgsvc_core.config.settings import Section
+from msgsvc_core.limits import Limiter
+from msgsvc_core.limits.memory import MemoryLimiter
+from msgsvc_core.plugins.context import Peers, PluginContext
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fakes.accounts import FakeAccounts
+from msgsvc_devkit.fakes.billing import FakeBilling
+from msgsvc_devkit.fakes.channels import FakeChannels, fake_settings, find_nothing
+from msgsvc_devkit.fakes.database import FakeDatabase
+from msgsvc_devkit.fakes.events import FakeEvents
+from msgsvc_devkit.fakes.files import FakeFiles
+from msgsvc_devkit.fakes.jobs import FakeJobQueue, FakeOutbox
+from msgsvc_devkit.fakes.mailings import FakeMailings
+from msgsvc_devkit.fakes.media import FakeMedia
+from msgsvc_devkit.fakes.members import FakeMembers
+from msgsvc_devkit.fakes.messages import FakeMessages, FakeTemplates
+from msgsvc_devkit.fakes.projects import FakeProjects
+from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
+from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
+from msgsvc_devkit.fakes.telemetry import fake_metrics
+from msgsvc_devkit.fakes.tickets import FakeTicketDesk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakePeers(Peers):
+    """No other plugin: what would be asked of it is noted."""
+
+    tickets: FakeTicketDesk
+    accounts: FakeAccounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeContext(PluginContext):
+    """A `PluginContext` whose parts are fakes, by their own types: `core.outbox.texts` is what bots said."""
+
+    clock: FakeClock
+    db: FakeDatabase
+    limiter: Limiter
+    jobs: FakeJobQueue
+    events: FakeEvents
+    billing: FakeBilling
+    projects: FakeProjects
+    channels: FakeChannels
+    outbox: FakeOutbox
+    files: FakeFiles
+    subscribers: FakeSubscribers
+    tags: FakeTags
+    permissions: FakePermissions
+    members: FakeMembers
+    messages: FakeMessages
+    templates: FakeTemplates
+    mailings: FakeMailings
+    peers: FakePeers
+    media: Callable[[], FakeMedia]
+
+
+def plugin_context(
+    *, plugin: object = None, settings: Iterable[Section] = (), **overrides: Any
+) -> FakeContext:
+    """A context for building a plugin's objects by hand.
+
+        core = plugin_context(plugin=OtpDeclarations(), settings=[OtpSettings(length=4)])
+        core.subscribers.person("sub_1", lang="ru")
+
+    `plugin` declares events (`register_events`) and texts (`register_locale`) beside the core's, `settings`
+    are sections of the configuration. `overrides` replace fields of the context, by name; the fakes made
+    here use a `clock` that is given, while other overrides are not passed on to them.
+    """
+    clock = overrides.pop("clock", None) or FakeClock()
+    config = overrides.pop("config", None) or fake_settings()
+    texts, secrets = fake_texts(*_locales(plugin)), fake_secrets()
+    events = FakeEvents(getattr(plugin, "register_events", list)(), clock=clock)
+    jobs, outbox = FakeJobQueue(clock), FakeOutbox(secrets)
+    billing, projects = FakeBilling(), FakeProjects(clock=clock)
+    channels = FakeChannels(config, clock=clock)
+    tags, permissions = FakeTags(clock=clock), FakePermissions(clock=clock, events=events)
+    subscribers = FakeSubscribers(
+        clock=clock,
+        events=events,
+        channels=channels,
+        tags=tags,
+        permissions=permissions,
+        greetings=Greetings(texts=texts, outbox=outbox, projects=projects),
+    )
+    files = FakeFiles(clock=clock)
+    members = FakeMembers(clock=clock, subscribers=subscribers, projects=projects)
+    templates = FakeTemplates(clock=clock, channels=channels)
+    media = FakeMedia(clock=clock, files=files)
+    made = FakeContext(
+        clock=clock,
+        db=FakeDatabase(),
+        config=config,
+        secrets=secrets,
+        limiter=MemoryLimiter(clock),
+        texts=texts,
+        metrics=fake_metrics(),
+        jobs=jobs,
+        events=events,
+        billing=billing,
+        projects=projects,
+        channels=channels,
+        outbox=outbox,
+        files=files,
+        subscribers=subscribers,
+        tags=tags,
+        permissions=permissions,
+        members=members,
+        messages=FakeMessages(
+            clock=clock,
+            jobs=jobs,
+            events=events,
+            billing=billing,
+            channels=channels,
+            subscribers=subscribers,
+            templates=templates,
+        ),
+        templates=templates,
+        mailings=FakeMailings(
+            clock=clock,
+            jobs=jobs,
+            billing=billing,
+            channels=channels,
+            templates=templates,
+            subscribers=subscribers,
+        ),
+        peers=FakePeers(
+            tickets=FakeTicketDesk(),
+            accounts=FakeAccounts(clock=clock, projects=projects),
+            areas=list,
+            endpoints=list,
+        ),
+        media=lambda: media,
+        sections={type(section).__name__: section for section in settings},
+    )
+    return replace(made, **overrides)
+
+
+def channel_context(**overrides: Any) -> ChannelContext:
+    """A context for building a channel by hand; `overrides` replace its fields, by name."""
+    clock = overrides.get("clock") or FakeClock()
+    files = FakeFiles(clock=clock)
+    media = FakeMedia(clock=clock, files=files)
+    made = ChannelContext(
+        clock=clock,
+        db=FakeDatabase(),
+        secrets=fake_secrets(),
+        base_url="http://msgsvc.test",
+        media=lambda: media,
+        is_own_address=files.is_own_address,
+        provided=find_nothing,
+    )
+    return replace(made, **overrides)
+
+
+def _locales(plugin: object) -> list[tuple[str, Any]]:
+    folder = getattr(plugin, "register_locale", None)
+    return [] if folder is None else [(type(plugin).__module__.partition(".")[0], folder())]

@@ -1,0 +1,157 @@
+"""A database without tables: transactions that commit and roll back, and rows that were inserted."""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from msgsvc_core.db import Database, Row, Tx, WriteBatch
+from msgsvc_core.db.database import PoolUsage
+from msgsvc_core.db.notifications import Callback, Notifications
+from msgsvc_core.db.postgres_inserts import UnnestInserts
+from msgsvc_core.db.sqlite import WRITE_WAIT_S
+from msgsvc_core.db.write_batch import call_all
+
+T = TypeVar("T")
+
+#: Rows by table, as they were inserted.
+Rows = defaultdict[str, list[dict[str, Any]]]
+
+#: What the database answers to a statement: the rows of a query, or how many rows it changed.
+Answer = int | Sequence[Mapping[str, Any]]
+
+
+class NoTables(AssertionError):
+    """A statement that only a database can answer. Give the part a fake of the object that runs it, have
+    `FakeTx(answers=...)` answer it, or run the test on a database (fixture `make_service`)."""
+
+
+class FakeTx(Tx):
+    """A transaction of no database. The fakes of ports take it and ignore it.
+
+    Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters, and
+    takes the next of `answers`; without one it raises `NoTables`.
+    """
+
+    def __init__(
+        self,
+        *,
+        answers: Iterable[Answer] = (),
+        rows: Rows | None = None,
+        notices: Notifications | None = None,
+    ) -> None:
+        super().__init__(None, "sqlite", UnnestInserts(), notices or Notifications())
+        self.rows: Rows = defaultdict(list) if rows is None else rows
+        self.statements: list[tuple[str, dict[str, Any]]] = []
+        self._answers = list(answers)
+
+    async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        answer = self._answer(sql, params)
+        assert not isinstance(answer, int), f"a query is answered by rows: {sql}"
+        return [dict(row) for row in answer]
+
+    async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
+        answer = self._answer(sql, params)
+        assert isinstance(answer, int), f"a statement is answered by a number of rows: {sql}"
+        return answer
+
+    async def insert_many(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.rows[table] += map(dict, rows)
+
+    async def write(self, unit: WriteBatch) -> None:
+        insert(unit, self.rows)
+        self._after_commit += unit.after_commit
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        known = len(self._after_commit)
+        inserted = {table: len(rows) for table, rows in self.rows.items()}
+        try:
+            yield
+        except BaseException:
+            del self._after_commit[known:]
+            for table, rows in self.rows.items():
+                del rows[inserted.get(table, 0) :]
+            raise
+
+    def commit(self) -> None:
+        """Calls what waits for the commit, once."""
+        waiting, self._after_commit = self._after_commit, []
+        call_all(waiting)
+
+    def _answer(self, sql: str, params: Mapping[str, Any] | None) -> Answer:
+        text = " ".join(sql.split())
+        if not self._answers:
+            raise NoTables(f"a fake transaction has no tables: {text[:120]}")
+        self.statements.append((text, dict(params or {})))
+        return self._answers.pop(0)
+
+
+class FakeDatabase(Database):
+    """Its transactions are `FakeTx`; `rows` holds what was inserted and committed, by table. Statements of
+    all transactions take `answers` in their order: see `FakeTx`."""
+
+    def __init__(self, *, answers: Iterable[Answer] = ()) -> None:
+        self.url = "sqlite:///nowhere"
+        self.dialect = "sqlite"
+        self.usage = PoolUsage(size=1)
+        self.write_wait_s = WRITE_WAIT_S
+        self.failed_writes = 0
+        self.write_failure = None
+        self.rows: Rows = defaultdict(list)
+        self.statements: list[tuple[str, dict[str, Any]]] = []
+        #: Transactions and batches that were committed.
+        self.commits = 0
+        self.answers = list(answers)
+        self._notices = Notifications()
+
+    async def connect(self) -> None:
+        """Nothing to open."""
+
+    async def disconnect(self) -> None:
+        """Nothing to close."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Tx]:
+        yield self._begin()
+
+    async def read_inline(self, query: Callable[[Tx], Awaitable[T]]) -> T:
+        return await query(self._begin())
+
+    @asynccontextmanager
+    async def transaction(
+        self, *, inline: bool = False, durable: bool = True, until_s: float | None = None
+    ) -> AsyncIterator[Tx]:
+        tx = self._begin()
+        yield tx
+        for table, rows in tx.rows.items():
+            self.rows[table] += rows
+        self.commits += 1
+        tx.commit()
+
+    async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
+        insert(unit, self.rows)
+        self.commits += 1
+        call_all(unit.after_commit)
+
+    def write_deadline(self) -> float:
+        return self.write_wait_s
+
+    async def check_writes(self, within_s: float) -> None:
+        """It can always write."""
+
+    def listen(self, topic: str, callback: Callback) -> None:
+        self._notices.listen(topic, callback)
+
+    def _begin(self) -> FakeTx:
+        tx = FakeTx(notices=self._notices)
+        # One list for all, so that a part may use several transactions.
+        tx._answers, tx.statements = self.answers, self.statements
+        return tx
+
+
+def insert(unit: WriteBatch, rows: Rows) -> None:
+    """Adds the rows of a batch, the required one among them."""
+    required = [] if unit.required is None else [(unit.required.shape, unit.required.values)]
+    for (table, columns), values in [*unit.rows, *required]:
+        rows[table].append(dict(zip(columns, values, strict=True)))

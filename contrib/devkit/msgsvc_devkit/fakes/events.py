@@ -1,0 +1,91 @@
+"""Events that are kept in a list."""
+
+from collections.abc import Iterable, Sequence
+
+from msgsvc_core.core_parts import CORE_EVENTS
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Event, Events
+from msgsvc_core.events.contract import EventSpec, NewEvent
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_devkit.clock import FakeClock
+
+
+class FakeEvents(Events):
+    """`emitted` holds the events in order, the core's and those that `specs` declare; listeners are called
+    at once."""
+
+    def __init__(self, specs: Iterable[EventSpec] = (), *, clock: Clock | None = None) -> None:
+        super().__init__(
+            clock=clock or FakeClock(), specs=[*CORE_EVENTS, *specs], observe=_observe_nothing
+        )
+        self.emitted: list[Event] = []
+
+    async def emit_many(self, tx: Tx, new: Sequence[NewEvent]) -> list[Event]:
+        now_ms = self._clock.now_ms()
+        events = [self._build(one, now_ms, to_rfc3339(now_ms)) for one in new]
+        self.emitted += events
+        for event in events:
+            for listener in self._listeners[event.name]:
+                await listener(event)
+        return events
+
+    async def between(
+        self,
+        tx: Tx,
+        project_id: str,
+        names: Sequence[str] = (),
+        *,
+        since_ms: int,
+        until_ms: int,
+        after: str | None = None,
+        limit: int,
+    ) -> list[Event]:
+        return [
+            event
+            for event in self.emitted
+            if event.project_id == project_id
+            and (not names or event.name in names)
+            and since_ms <= event.occurred_at_ms <= until_ms
+            and (after is None or event.event_id > after)
+        ][:limit]
+
+    async def history(
+        self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
+    ) -> list[Event]:
+        return [
+            event
+            for event in reversed(self.emitted)
+            if (event.project_id, event.history_of) == (project_id, subscriber_id)
+            and (after is None or event.event_id < after)
+        ][:limit]
+
+    async def count(
+        self,
+        tx: Tx,
+        project_id: str,
+        names: Sequence[str] = (),
+        *,
+        since_ms: int,
+        until_ms: int,
+        limit: int,
+    ) -> int:
+        return len(
+            await self.between(
+                tx, project_id, names, since_ms=since_ms, until_ms=until_ms, limit=limit
+            )
+        )
+
+    async def start(self) -> None:
+        """Listeners are called at once."""
+
+    async def stop(self) -> None:
+        """Nothing waits."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the events emitted, in order."""
+        return [event.name for event in self.emitted]
+
+
+async def _observe_nothing(_tx: Tx, _events: Sequence[Event]) -> None:
+    pass

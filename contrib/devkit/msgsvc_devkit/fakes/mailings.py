@@ -1,0 +1,275 @@
+"""Mailings in memory: started, paused and cancelled, and sent to nobody."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from msgsvc_core.billing import BillingGate
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.mailings.content import read_column, without_values
+from msgsvc_core.mailings.models import (
+    Audience,
+    Mailing,
+    MailingProgress,
+    MailingStatus,
+    NewMailing,
+    Recipient,
+)
+from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.mailings.validation import AudienceNames, MailingValidation, PreparedMailing
+from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fakes.billing import FakeBilling
+from msgsvc_devkit.fakes.channels import FakeChannels
+from msgsvc_devkit.fakes.jobs import FakeJobQueue
+from msgsvc_devkit.fakes.messages import LIMITS, FakeTemplates
+from msgsvc_devkit.fakes.subscribers import FakeSubscribers
+
+
+class FakeMailings(Mailings):
+    """`by_id` holds the mailings that were started, `ledger` the recipients of each as far as a test says
+    what became of them, and `ended` those that have ended. Nobody sends them: `end` ends one."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        jobs: JobQueue | None = None,
+        billing: BillingGate | None = None,
+        channels: Channels | None = None,
+        templates: Templates | None = None,
+        subscribers: FakeSubscribers | None = None,
+        limits: LimitSettings | None = None,
+    ) -> None:
+        clock = clock or FakeClock()
+        limits = limits or LimitSettings()
+        channels = channels or FakeChannels(clock=clock)
+        self.by_id: dict[str, Mailing] = {}
+        self.ledger: dict[str, list[Recipient]] = {}
+        self.ended: list[Mailing] = []
+        super().__init__(
+            clock=clock,
+            jobs=jobs or FakeJobQueue(clock),
+            billing=billing or FakeBilling(),
+            validation=FakeMailingValidation(
+                subscribers or FakeSubscribers(clock=clock, channels=channels),
+                clock=clock,
+                channels=channels,
+                templates=templates or FakeTemplates(clock=clock, channels=channels),
+                limits=limits,
+            ),
+            limits=limits,
+            on_ended=self._record_end,
+        )
+
+    async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
+        return any(each.resend_of == mailing.job_id for each in self.by_id.values())
+
+    async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        before = await self.find(tx, project_id, job_id)
+        if before.finished_at_ms is None:
+            raise Conflict("it has not ended yet")
+        if await self.was_resent(tx, before):
+            raise Conflict("it was sent again to those of unknown fate before")
+        total = sum(each.status == "unknown" for each in self.ledger.get(job_id, ()))
+        if not total:
+            raise Conflict("nobody who is still subscribed is of unknown fate")
+        now_ms = self._clock.now_ms()
+        mailing = before.again(
+            new_id("job"), Audience(all=True).to_column(), total=total, now_ms=now_ms
+        )
+        await self._add(tx, mailing)
+        return mailing
+
+    async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        mailing = await self.find_any(tx, job_id)
+        if mailing.project_id != project_id:
+            raise NotFound("there is no broadcast {job_id!r}", job_id=job_id)
+        return mailing
+
+    async def progress(
+        self, tx: Tx, project_id: str, job_ids: Iterable[str | None]
+    ) -> dict[str | None, MailingProgress]:
+        now_ms = self._clock.now_ms()
+        found = [self.by_id[each] for each in job_ids if each is not None and each in self.by_id]
+        return {
+            each.job_id: MailingProgress.of(each, now_ms)
+            for each in found
+            if each.project_id == project_id
+        }
+
+    async def find_any(self, tx: Tx, job_id: str) -> Mailing:
+        if job_id not in self.by_id:
+            raise NotFound("there is no broadcast {job_id!r}", job_id=job_id)
+        return self.by_id[job_id]
+
+    async def list_any(self, tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
+        newest = sorted(self.by_id.values(), key=lambda each: each.job_id, reverse=True)
+        return [each for each in newest if ended or each.finished_at_ms is None][:limit]
+
+    async def page(
+        self,
+        tx: Tx,
+        project_id: str,
+        source: str,
+        status: str | None,
+        after: str | None,
+        limit: int,
+    ) -> list[Mailing]:
+        return [
+            each
+            for each in await self.list_any(tx, ended=True, limit=len(self.by_id))
+            if (each.project_id, each.source) == (project_id, source)
+            and status in {None, each.status}
+            and (after is None or each.job_id < after)
+        ][:limit]
+
+    async def recipients(
+        self, tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+    ) -> list[Recipient]:
+        ledger = self.ledger.get(mailing.job_id, [])
+        newest = sorted(ledger, key=lambda each: each.subscriber_id, reverse=True)
+        return [
+            each
+            for each in newest
+            if status in {None, each.status} and (after is None or each.subscriber_id < after)
+        ][:limit]
+
+    async def resume(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        before = await self.find(tx, project_id, job_id)
+        to: MailingStatus = "scheduled" if before.started_at_ms is None else "running"
+        return await self._change(tx, project_id, job_id, to, ("paused",))
+
+    async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
+        before: tuple[MailingStatus, ...] = ("scheduled", "running", "paused")
+        await self._change(tx, project_id, job_id, "cancelled", before)
+        return await self.end(tx, project_id, job_id, "cancelled") or self.by_id[job_id]
+
+    async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
+        mailing = self.by_id.get(job_id)
+        if mailing is None or mailing.project_id != project_id:
+            return
+        if mailing.status in {"scheduled", "running", "paused"}:
+            mailing = await self.cancel(tx, project_id, job_id)
+        self.by_id[job_id] = replace(mailing, content=without_values(mailing.content))
+
+    async def end(
+        self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
+    ) -> Mailing | None:
+        mailing = await self.find(tx, project_id, job_id)
+        expected = "running" if status == "completed" else "cancelled"
+        if mailing.finished_at_ms is not None or mailing.status != expected:
+            return None
+        ended = replace(
+            mailing,
+            status=status,
+            skipped=mailing.total - mailing.sent - mailing.failed,
+            finished_at_ms=self._clock.now_ms(),
+            audience=mailing.shown_audience,
+        )
+        self.by_id[job_id] = ended
+        await self._settle(tx, ended)
+        await self._on_ended(tx, ended)
+        return ended
+
+    async def _add(self, tx: Tx, mailing: Mailing) -> None:
+        await super()._add(tx, mailing)
+        self.by_id[mailing.job_id] = mailing
+
+    async def _change(
+        self,
+        tx: Tx,
+        project_id: str,
+        job_id: str,
+        status: MailingStatus,
+        before: tuple[MailingStatus, ...],
+    ) -> Mailing:
+        mailing = await self.find(tx, project_id, job_id)
+        if mailing.finished_at_ms is not None or mailing.status not in before:
+            raise Conflict("it is {status}", status=mailing.status)
+        self.by_id[job_id] = replace(mailing, status=status)
+        return self.by_id[job_id]
+
+    async def _record_end(self, _tx: Tx, mailing: Mailing) -> None:
+        self.ended.append(mailing)
+
+
+class FakeMailingValidation(MailingValidation):
+    """Counts an audience among the people of a `FakeSubscribers`."""
+
+    def __init__(
+        self,
+        subscribers: FakeSubscribers,
+        *,
+        clock: Clock,
+        channels: Channels,
+        templates: Templates,
+        limits: LimitSettings,
+    ) -> None:
+        super().__init__(
+            clock=clock,
+            channels=channels,
+            templates=templates,
+            names=AudienceNames(tags=subscribers.tags, permissions=subscribers.permissions),
+            limits=limits,
+            message_limits=LIMITS,
+            languages=("en", "ru"),
+            default_lang="en",
+        )
+        self._subscribers = subscribers
+
+    async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
+        if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
+            raise ValidationFailed("is in the past", field="send_at")
+        self._check_sizes(new)
+        await self._check_names(tx, project_id, new)
+        content = await self.content_of(tx, project_id, new.message)
+        people = [each for each in self._people(project_id) if _is_meant(each, new.audience)]
+        counts = self._by_bot(people)
+        self._check_shown(read_column(content))
+        await self._check_channels(read_column(content), counts)
+        named = new.audience.subscriber_ids or ()
+        unreachable = sum(each.status != "active" for each in people) if named else 0
+        if new.audience.names_alone:
+            unreachable = len(set(named)) - sum(counts.values())
+        return PreparedMailing(content, counts, unreachable)
+
+    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
+        if missing := await self._names.find_missing(tx, project_id, asked):
+            raise missing
+        self._check_channel_names(project_id, asked)
+        people = self._people(project_id)
+        return sum(self._by_bot([each for each in people if _is_meant(each, asked)]).values())
+
+    def _people(self, project_id: str) -> list[Subscriber]:
+        return [each for each in self._subscribers.everybody if each.project_id == project_id]
+
+    def _by_bot(self, people: Iterable[Subscriber]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for each in people:
+            if each.status == "active":
+                counts[each.bot] = counts.get(each.bot, 0) + 1
+        most = self._limits.broadcast_recipients
+        if sum(counts.values()) > most:
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
+        return counts
+
+
+def _is_meant(person: Subscriber, asked: Audience) -> bool:
+    """Whether an audience means them, if they are subscribed."""
+    tags = set(person.tags)
+    return (
+        (not asked.tags_any or bool(tags & set(asked.tags_any)))
+        and (not asked.tags_all or tags >= set(asked.tags_all))
+        and (not asked.tags_none or not tags & set(asked.tags_none))
+        and asked.permission in {None, *person.permissions}
+        and (not asked.channels or person.channel in asked.channels)
+        and (not asked.langs or person.lang in asked.langs)
+        and (not asked.subscriber_ids or person.subscriber_id in asked.subscriber_ids)
+    )

@@ -1,0 +1,28 @@
+"""Metrics of a test: the core's own, whose database is a fake."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.telemetry import Metrics
+from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
+from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fakes.database import FakeDatabase
+
+
+def fake_metrics() -> Metrics:
+    """A registry of its own; what was counted is in `metrics.registry`, as of a real service."""
+
+    async def no_redis() -> str | None:
+        return None
+
+    async def count_nothing(_tx: Tx, _now_ms: int) -> Sequence[Row]:
+        return []
+
+    database = DatabaseMetrics(
+        db=FakeDatabase(),
+        clock=FakeClock(),
+        count_jobs=count_nothing,
+        lane_prefixes=lambda: ["default", "channel"],
+        check_redis=no_redis,
+    )
+    return Metrics(channels=["messenger_a", "messenger_b"], database=database, dialect="sqlite")
