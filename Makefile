@@ -16,7 +16,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults check format docs bench bench-full clean
+.PHONY: help install demo test test-all faults check format docs bench bench-full clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,17 +26,19 @@ install: .venv/installed-dev ## Builds .venv with the core, the plugins and the 
 demo: .venv/installed ## Plays the tour and, in a terminal, serves the demo (DEMO_ARGS=--tour-only)
 	$(BIN)/msgsvc demo $(DEMO_ARGS)
 
-# A test waits for a database or another process for half of its time: three at once on two cores.
+# A test waits for a database or another process for half of its time, and a fault test for most of it:
+# three at once on two cores.
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (3 * (os.cpu_count() or 1) + 1) // 2))')
 
-# Fault tests watch times, and mostly wait: two at once, when the other cores are free again.
-test: .venv/installed-dev ## Runs all tests and says which databases they ran on (TEST_ARGS="-k name")
+test: .venv/installed-dev ## Runs every test, on PostgreSQL those that are about SQL (TEST_ARGS="-k name")
 ifeq ($(strip $(TEST_ARGS)),)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not faults"
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist worksteal -m faults tests/faults
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 else
 	$(BIN)/python -m pytest $(TEST_ARGS)
 endif
+
+test-all: .venv/installed-dev ## Runs every test on both databases, and faults with every runner
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --all-databases $(TEST_ARGS)
 
 faults: .venv/installed-dev ## Runs the fault tests as often as promised, into build/faults.json (FAULTS_ARGS="-k kill")
 	$(BIN)/python -m pytest tests/faults --long --figures build/faults.json $(FAULTS_ARGS)

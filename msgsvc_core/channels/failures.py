@@ -37,8 +37,8 @@ class DeliveryError(Exception):
     `scope` says whom the wait concerns: the whole bot, or this chat alone.
     `in_doubt` means that the platform may have done it all the same, e.g. when the connection broke
     after the request was sent: a message then ends as `unknown` and is not sent a second time.
-    `moved_to` is where the chat goes on, with whatever reason: what was to be sent is sent there, and
-    everybody's chat is that from now on.
+    `moved_to` is the chat's new id, with whatever reason: the message is sent there, and the stored chat id
+    of every subscriber in it is replaced.
     `outage` is set by who made the call: the platform answers nobody, so this was no try of the message.
     """
 

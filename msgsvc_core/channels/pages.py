@@ -69,7 +69,7 @@ def channel_routes(
 
 
 class _KnownCodes:
-    """The codes that were asked for last: browsers ask for the same again and again."""
+    """The codes that were asked for last: browsers request the same ones repeatedly."""
 
     def __init__(self) -> None:
         self._codes: OrderedDict[str, bytes] = OrderedDict()

@@ -123,7 +123,7 @@ class ChannelStates:
 
     @property
     def spec(self) -> JobSpec:
-        """The job that asks after stopped bots, again and again."""
+        """The recurring job that checks stopped bots."""
         return JobSpec("channel.check", self.check_stopped, every_s=self._check_every_s)
 
     async def stop(self, tx: Tx, channel: Channel, reason: str, detail: str) -> bool:

@@ -41,5 +41,5 @@ ALLOWED: dict[Access, frozenset[Role]] = {
 
 
 def may(role: Role | None, access: Access) -> bool:
-    """Whether that role opens pages of that access; nobody's role opens the operator's."""
+    """Whether the role has the permission; no role has the operator's."""
     return role is not None and role in ALLOWED.get(access, frozenset())

@@ -55,7 +55,7 @@ class PostgresPool(PostgresBackend):
             async with asyncio.timeout(CLOSE_S):
                 await super().disconnect()
         except TimeoutError:
-            # asyncpg's pool has cut its connections off; the backend would take it for open.
+            # asyncpg's pool has cut its connections off; the backend would still treat it as open.
             self._pool = None
 
 

@@ -35,7 +35,7 @@ LOCKED_RETRY_S = (0.001, 0.02)
 BUSY_RETRY_S = 0.02
 
 #: KiB of pages that a connection keeps that writes many rows. With SQLite's own 2 MiB it wrote and read
-#: the pages of large indexes again and again.
+#: the pages of large indexes repeatedly.
 WRITER_CACHE_KIB = 16 * 1024
 
 #: Bytes to which the log is cut once a large transaction, such as a migration, was copied from it.

@@ -201,7 +201,7 @@ async def _write(ctx: JobContext, job: Job, file: StoredFile, content: IO[bytes]
             if not await store.lock_pending(tx, file.project_id, file.file_id):
                 return False
             if number == 0:
-                # What a try before this one left, that was killed on its way.
+                # Chunks of an earlier attempt that was killed before it finished.
                 await store.delete_chunks(tx, file.project_id, file.file_id)
             for _ in range(CHUNKS_AT_ONCE):
                 if not (chunk := content.read(store.CHUNK_BYTES)):

@@ -126,7 +126,7 @@ def _as_described(schema: Any, languages: Sequence[str]) -> Any:
     """The schema, with the languages that are listed, and without `null` as a default, which says only that
     a field may be left out.
 
-    Generators take it for a value, and make the field one that is always there.
+    Code generators read a default as a value, and make the field a required one.
     """
     if isinstance(schema, list):
         return [_as_described(each, languages) for each in schema]

@@ -222,7 +222,7 @@ class Batch:
         return self._clock.now_ms() + round(after_s * 1000)
 
     async def _dead_letter_poison(self) -> None:
-        """Buries jobs that were claimed again and again without any outcome, a crash each time."""
+        """Dead-letters jobs that were claimed repeatedly without an outcome: each claim ended in a crash."""
         allowed = min(MOST_CRASHES, max(LEAST_CRASHES, self._spec.max_attempts))
         for job in list(self._open.values()):
             if job.deliveries - job.attempts < allowed:

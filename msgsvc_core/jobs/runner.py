@@ -148,7 +148,7 @@ class LaneRunner:
             self._draining[lane_name] = asyncio.create_task(
                 self._drain(lane),
                 name=f"lane {lane_name}",
-                # Not the waker's: its request id would stand in the logs of everybody's jobs.
+                # Not the waker's: its request id would appear in the logs of unrelated jobs.
                 context=Context(),
             )
 

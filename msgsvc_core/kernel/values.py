@@ -11,7 +11,7 @@ def value_object(cls: type[T]) -> type[T]:
     """A dataclass with slots that mypy takes for frozen, and Python does not.
 
     Frozen ones set each field by a call of its own: 14 fields took 4 µs instead of 0.3, and a message
-    passes through half a dozen such values on its way.
+    passes through half a dozen such values until it is sent.
     """
     return dataclass(slots=True)(cls)
 

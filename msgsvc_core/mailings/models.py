@@ -116,7 +116,7 @@ class NewMailing:
     per_minute: int | None = None
     #: Chosen by who may ask twice, so that it is taken once; else a new one.
     job_id: str | None = None
-    #: It was taken before, and is started at its time: an id that is nobody's is skipped by then, whatever
+    #: It was taken before, and is started at its time: an unknown subscriber id is skipped by then, whatever
     #: it looks like.
     was_kept: bool = False
 

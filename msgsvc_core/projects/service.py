@@ -216,7 +216,7 @@ class Projects:
             return known[1]
         epoch = self._epoch
         found = await self._keys.get(hashed)
-        # What was found may have been revoked while it was on its way.
+        # The key may have been revoked while it was read.
         if found is not None and epoch == self._epoch:
             if len(self._known_keys) >= MOST_KNOWN:
                 self._known_keys.clear()

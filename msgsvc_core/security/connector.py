@@ -20,7 +20,7 @@ from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGu
 #: connection; a name that moves is found at its new address that much later.
 REMEMBERED_S = 10
 
-#: URLs whose check is remembered: those of one batch of calls come again and again.
+#: URLs whose check is remembered: one batch of calls repeats the same few.
 KNOWN_URLS = 1000
 
 log = structlog.get_logger(__name__)

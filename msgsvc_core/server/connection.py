@@ -269,7 +269,7 @@ class GuardedConnection(HttpToolsProtocol):
         """Says nothing: the request is answered as if it had not asked, and any caller may ask."""
 
     def _refuse(self, reason: str, error: ApiError) -> None:
-        """Answers without a request, unless another answer is on its way, and closes."""
+        """Responds without a request, unless another response is being sent, and closes."""
         if self.transport.is_closing():
             return
         refusal = self._guard.refuse(reason, error)

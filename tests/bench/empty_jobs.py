@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -120,15 +121,18 @@ def _configure(deployment: Deployment, database_url: str | None, jobs: str) -> N
 def _embedded(deployment: Deployment, database_url: str | None, jobs: int) -> float:
     """The jobs are due at a moment when the server is there and has seen when that is."""
     _configure(deployment, database_url, 'runner = "embedded"\n')
-    due_s = time.time() + START_S + jobs / 10_000
-
-    async def fill(service: Service) -> None:
-        await _fill(service, jobs, round(due_s * 1000))
-
-    asyncio.run(_opened(deployment, fill))
-    with deployment.serving():
-        assert time.time() < due_s - 1.0, "the server took too long to start"
-        return jobs / asyncio.run(_opened(deployment, lambda service: _until_done(service, due_s)))
+    start_s = START_S
+    while True:
+        due_s = time.time() + start_s + jobs / 10_000
+        fill = partial(_fill, jobs=jobs, run_at_ms=round(due_s * 1000))
+        asyncio.run(_opened(deployment, fill))
+        with deployment.serving():
+            was_in_time = time.time() < due_s - 1.0
+            took_s = asyncio.run(_opened(deployment, partial(_until_done, began_s=due_s)))
+        if was_in_time:
+            return jobs / took_s
+        # A busy machine started the server while the jobs were due already; the queue is empty again.
+        start_s *= 2
 
 
 def _woken(deployment: Deployment, database_url: str, jobs: int) -> float:

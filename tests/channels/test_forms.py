@@ -118,7 +118,7 @@ async def test_twelve_questions_with_branches_a_restart_and_a_new_version(
         ("Company?", "Ann & Co"),
         ("VAT number?", "seven"),
         ("VAT number?", "[‹ Back]"),
-        ("Your answer so far: Ann & Co", "[Keep]"),
+        ("Current answer: Ann & Co", "[Keep]"),
         ("VAT number?", "777"),
         ("E-mail?", "ann@example.com"),
     )

@@ -9,16 +9,25 @@ A fault test does something terrible `rounds` times and counts what is left:
                kills=kills, accepted=sent, lost=lost)
         assert not lost
 
-`make test` does the short form, `make faults` the long one (`pytest tests/faults --long`). The
-figures stand in one table at the end of either, also without `-s`, and with `--figures FILE` as JSON
-in a file. `figure` comes before the asserts, so that a broken promise shows its figure too.
+`make test` does the short form, `make faults` the long one (`pytest tests/faults --long`). In the
+short form a promise that holds for several pairs of a database and a runner is shown on one of them,
+with all its other cases; `--all-databases` shows each on all.
+
+The figures stand in one table at the end of either, also without `-s`, and with `--figures FILE` as
+JSON in a file. `figure` comes before the asserts, so that a broken promise shows its figure too.
 """
 
 import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
+from zlib import crc32
 
 import pytest
+
+from msgsvc_devkit.both_databases import case_without, function_of
 
 #: What a figure is called among the properties of its test's report.
 _FIGURE = "figure"
@@ -46,11 +55,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--figures", type=Path, metavar="FILE", help="write the faults' figures there")
 
 
+#: What names, in a test's case, on what the fault is done, and not what is done.
+_PAIR = {"sqlite", "postgresql", "embedded", "redis", "rabbitmq", "dramatiq"}
+
+_FOLDER = Path(__file__).parent
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long form takes the time it takes; the short one fails where a test hangs."""
+    """The long form takes the time it takes; the short one fails where a test hangs, and has one pair of a
+    database and a runner for each promise. In it, faults and other tests take turns."""
+    faults = [item for item in items if item.path.parent == _FOLDER]
     if config.getoption("long", default=False):
-        for item in items:
+        for item in faults:
             item.add_marker(pytest.mark.timeout(0))
+    elif not config.getoption("all_databases", default=False):
+        chosen = set(_one_pair_each(faults))
+        config.hook.pytest_deselected(items=[item for item in faults if item not in chosen])
+        faults = [item for item in faults if item in chosen]
+    items[:] = _taking_turns([item for item in items if item.path.parent != _FOLDER], faults)
+
+
+def _one_pair_each(items: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of the cases that differ in the pair alone, one: which one is decided by the function's name, so that
+    all pairs have their share of the promises."""
+    promises: dict[tuple[str, tuple[str, ...]], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        promises[function_of(item.nodeid), case_without(item, _PAIR)].append(item)
+    for (function, _), cases in promises.items():
+        yield cases[crc32(function.encode()) % len(cases)]
+
+
+def _taking_turns(others: list[pytest.Item], faults: list[pytest.Item]) -> list[pytest.Item]:
+    """Faults wait for most of their time: spread among tests that compute, they cost little. They go between
+    modules, whose fixtures would otherwise be made anew after each."""
+    ends = [
+        at
+        for at, (item, following) in enumerate(pairwise(others), 1)
+        if item.path != following.path
+    ]
+    if not faults or not ends:
+        return [*others, *faults]
+    after = defaultdict(list)
+    for nth, fault in enumerate(faults):
+        after[ends[nth * len(ends) // len(faults)]].append(fault)
+    return [one for at, item in enumerate(others, 1) for one in (item, *after[at])]
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ _SETTINGS: dict[str, Any] = {
     "sqlite_synchronous": "NORMAL",
     "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
     "jobs": {"sweep_s": 0.05},
-    # Who waits for something asks again and again, and more often where the machine is slow.
+    # A test that waits for something polls, and more often where the machine is slow.
     "limits": {"requests_per_minute": 100_000},
 }
 

@@ -31,7 +31,7 @@ class Registry(Protocol):
 
 
 class ChannelSync:
-    """Asks for one number again and again, and for the rest only when that has grown."""
+    """Polls a version number, and reads the channels only when it has grown."""
 
     def __init__(
         self, *, db: Database, secrets: SecretBox, channels: Registry, follow_s: float

@@ -6,7 +6,10 @@ import sys
 
 #: `python -m msgsvc_core --help`, which stands still where it loads what its commands need.
 HELD = """
-import runpy, sys, time
+import runpy, signal, sys, time
+
+# In the background of a shell, which ignores it, Python would leave it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Held:
     def find_spec(self, name, path=None, target=None):

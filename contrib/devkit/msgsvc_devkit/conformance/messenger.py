@@ -37,7 +37,7 @@ def cannot(what: str) -> NoReturn:
 class Messenger(ABC):
     """A fake platform, seen by its one person, who has not started the bot yet.
 
-    What it is told to do has happened when the call returns; updates of it may still be on their way.
+    A method's effect has happened when the call returns; its updates may still be pending.
     It does not limit how often it is called, except by `fail_next`. Where the platform has nothing
     like what a method does, the method calls `cannot` with the reason, which skips the check.
     """

@@ -27,7 +27,7 @@ class NoTables(AssertionError):
 
 
 class FakeTx(Tx):
-    """A transaction of no database. The fakes of ports take it and ignore it.
+    """A transaction of no database. The fakes of ports accept and ignore it.
 
     Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters, and
     takes the next of `answers`; without one it raises `NoTables`.

@@ -62,8 +62,8 @@ async def cancel_broadcast(
 ) -> BroadcastAnswer:
     """Cancels a broadcast. Deliveries in progress are completed.
 
-    `broadcast.cancelled` tells when nothing of it is on its way any more; `finished_at` is null until
-    then. Who has not got it is `skipped`.
+    `broadcast.cancelled` is emitted when no delivery is in progress any more; `finished_at` is null
+    until then. Recipients who were not sent to count as `skipped`.
     """
     await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     return _answer(mailings, clock, await mailings.cancel(ctx.tx, ctx.project_id, job_id))

@@ -1,1 +1,1 @@
-"""Chains of messages that people are led through, one step after the other."""
+"""Drip campaigns: series of messages, sent step by step to each enrolled subscriber."""

@@ -103,7 +103,7 @@ def _name_problem(on: TriggerKind, value: str) -> InvalidValue | None:
 
 
 class CreateDripBody(RequestModel):
-    """A new chain."""
+    """A new drip campaign."""
 
     name: ChainName
     trigger: Trigger
@@ -241,7 +241,7 @@ class DripList(ResponseModel):
 
 
 class EnrollmentAnswer(ResponseModel):
-    """Somebody on their way through a chain; `next_step` counts from 1, and is null at the end."""
+    """A subscriber's progress in a drip campaign; `next_step` counts from 1, and is null at the end."""
 
     enrollment_id: str
     drip_id: str

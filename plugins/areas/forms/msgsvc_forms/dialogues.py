@@ -312,7 +312,7 @@ class Dialogues:
         return Wording(self._script(form, lang), state, _, data, buttons_shown=shown)
 
     async def _with_files(self, tx: Tx, form: Form, answers: Answers) -> dict[str, Any]:
-        """Answers with what is known of their files by now: they were on their way when given."""
+        """Answers with the current state of their files, which were still being downloaded when given."""
         told = dict(answers)
         for field in form.definition.fields:
             if field.type == "file" and field.key in told:

@@ -22,7 +22,7 @@ class Submitted(ResponseModel):
 FORM_EVENTS = (
     EventSpec(
         SUBMITTED,
-        "A form was sent in, on a web site or in the messenger; not for what was taken for spam.",
+        "A form was submitted, on a web site or in the messenger. Not emitted for spam.",
         Submitted,
     ),
 )

@@ -175,7 +175,7 @@ class Forms:
     async def remove_spam(
         self, tx: Tx, project_id: str, form_id: str, until_ms: int, limit: int
     ) -> bool:
-        """Removes up to `limit` of what was taken for spam until then. True if none is left."""
+        """Removes up to `limit` submissions that were marked as spam until then. True if none is left."""
         rows = await store.list_spam(tx, project_id, form_id, until_ms, limit)
         await self._remove(tx, rows)
         return len(rows) < limit
@@ -299,7 +299,7 @@ class Forms:
         """
         row = await self.get_submission(tx, project_id, form_id, submission_id)
         if not await store.clear_spam(tx, project_id, submission_id):
-            raise Conflict("the submission is not taken for spam")
+            raise Conflict("the submission is not marked as spam")
         form = await store.find_version(tx, project_id, form_id, row.version)
         assert form is not None, "versions stay as long as their form"
         key = (project_id, row.subscriber_id or "")

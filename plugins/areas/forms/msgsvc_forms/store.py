@@ -303,7 +303,7 @@ async def list_old(tx: Tx, before_ms: int, *, spam: bool, limit: int) -> list[Su
 async def list_spam(
     tx: Tx, project_id: str, form_id: str, until_ms: int, limit: int
 ) -> list[Submission]:
-    """Some of what was taken for spam until a time, in the order of an index."""
+    """Some submissions that were marked as spam until a time, in the order of an index."""
     rows = await tx.fetch_all(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS} AND spam IS NOT NULL"
         " AND created_at_ms <= :until_ms ORDER BY submission_id LIMIT :most",

@@ -102,7 +102,7 @@ class SendOtpBody(Terms):
 
 
 class SendOtpAnswer(ResponseModel):
-    """A code that is on its way."""
+    """A code that is being sent."""
 
     otp_id: str
     expires_at: str

@@ -1,1 +1,1 @@
-"""Scheduling: messages that are sent at a time, once or again and again."""
+"""Scheduled and recurring messages."""

@@ -134,10 +134,10 @@ class Calls:
         return False
 
     async def on_acquired(self, tx: Tx) -> None:
-        """Not of these lanes, which are nobody's own."""
+        """Not needed: these lanes are not exclusive."""
 
     async def refresh(self, tx: Tx) -> None:
-        """Not of these lanes, which are nobody's own."""
+        """Not needed: these lanes are not exclusive."""
 
     def put_back(self, job: Job, until_ms: int) -> None:
         """Deliveries have no order to be kept."""

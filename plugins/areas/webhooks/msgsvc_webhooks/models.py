@@ -69,7 +69,7 @@ class Attempt:
 
 @value_object
 class Delivery:
-    """An event on its way to one webhook.
+    """The delivery of an event to one webhook.
 
     `body` is the request's body, byte for byte the same in every attempt. `step` is how much of the
     retry plan is used up (`retries.next_attempt`), `attempts` how many calls the journal holds.

@@ -102,9 +102,9 @@ async def replay_webhook(
 ) -> ReplayAnswer:
     """Redelivers events since a time that were not delivered.
 
-    Of the events that the webhook wants now, those that were never on their way to it get a delivery,
-    and deliveries that failed or were cancelled begin again under their id. It is done in the
-    background, behind what happens meanwhile; `events` says how many are looked at.
+    Events to which the webhook subscribes now and that had no delivery get one; deliveries that failed
+    or were cancelled are restarted under their id. This is done in the background, after newer events;
+    `events` is the number of events that are checked.
     """
     return await replays.start(ctx.tx, ctx.project_id, webhook_id, body)
 

@@ -145,7 +145,7 @@ class Webhooks:
         return await self.get(tx, project_id, webhook_id)
 
     async def delete(self, tx: Tx, project_id: str, webhook_id: str) -> None:
-        """Removes a webhook; what is on its way to it is cancelled. Raises `NotFound`."""
+        """Removes a webhook and cancels its pending deliveries. Raises `NotFound`."""
         if not await store.delete(tx, project_id, webhook_id):
             raise _not_found(webhook_id)
 
@@ -211,7 +211,7 @@ class Webhooks:
         return [(delivery, attempts.get(delivery.delivery_id, [])) for delivery in deliveries]
 
     async def send_test(self, tx: Tx, project_id: str, webhook_id: str) -> Delivery:
-        """A `webhook.test` on its way to this webhook alone, to be tried once.
+        """Sends a `webhook.test` to this webhook alone, in one attempt.
 
         Raises `NotFound`, and `Conflict` for a disabled webhook.
         """

@@ -189,7 +189,7 @@ def _object(value: Any, name: str) -> dict[str, Any]:
 
 def _number(fields: Mapping[str, Any], name: str) -> str:
     value = fields.get(name)
-    # Beyond 64 bits it is nobody's id, and Python would refuse to spell thousands of digits.
+    # An id has at most 64 bits, and Python would refuse to spell thousands of digits.
     if not isinstance(value, int) or isinstance(value, bool) or value.bit_length() > 63:
         raise Unreadable(f"{name}: not a number")
     return str(value)

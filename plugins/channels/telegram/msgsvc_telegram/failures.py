@@ -106,7 +106,7 @@ def _reason(status: int, text: str) -> Reason:
     if any(part in text for part in _NO_CHAT):
         return Reason.CHAT_NOT_FOUND
     if status == 403:
-        # What we don't know takes nobody's subscription away.
+        # An unknown reason must not unsubscribe anybody.
         known = any(part in text for part in _GONE_AWAY)
         return Reason.USER_BLOCKED_BOT if known else Reason.UNKNOWN
     return Reason.INVALID_MESSAGE if status in {400, 413} else Reason.UNKNOWN

@@ -122,8 +122,8 @@ def _edited(update_id: str, message: Message) -> Update | None:
 
 
 def _sender(message: Message) -> ChannelUser | None:
-    """Who wrote to the bot. None in a group, which is nobody's to sign in or subscribe with: one person
-    would speak for all."""
+    """Who wrote to the bot. None in a group, which can't sign in or subscribe: one person would decide
+    for all."""
     sender = message.sender
     if sender is None or sender.is_bot or message.chat.type != "private":
         return None

@@ -52,7 +52,7 @@ class Places:
         self._members = members
 
     async def find(self, tx: Tx, project_id: str, account_id: str) -> Place:
-        """Raises `NotFound` for a project that is nobody's business of theirs."""
+        """Raises `NotFound` for a project in which the account has no role."""
         role = await self._members.role_of(tx, account_id, project_id)
         if role is None:
             raise NotFound("there is no such page")
@@ -111,8 +111,8 @@ class Gate:
     async def context(self, page: Page, request: Request, session: AccountSession) -> PageContext:
         """What the handler gets, as yet without a transaction and a form.
 
-        Raises `NotFound` for a project that is nobody's business of theirs, and `Forbidden` for a page
-        that their role does not open.
+        Raises `NotFound` for a project in which the account has no role, and `Forbidden` for a
+        page that the role does not open.
         """
         check_address(request)
         async with self._db.read() as tx:

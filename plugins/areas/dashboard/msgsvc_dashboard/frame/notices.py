@@ -16,7 +16,7 @@ COOKIE = "msgsvc_notice"
 
 _PURPOSE = "dashboard notice"
 
-#: Seconds for which it waits: the browser is on its way to the page.
+#: Seconds for which it is kept: the browser is following the redirect to the page.
 WAITS_S = 60
 
 #: Characters of it: a cookie has 4 KiB, and a Cyrillic letter two bytes.

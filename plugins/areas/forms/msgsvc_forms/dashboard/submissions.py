@@ -96,7 +96,7 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     form_page=submission,
 )
 async def not_spam(page: PageContext, forms: Forms) -> Redirect:
-    """Takes in what was taken for spam, as if it had just been sent."""
+    """Accepts a submission that was marked as spam, as if it had just been sent."""
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
     await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)

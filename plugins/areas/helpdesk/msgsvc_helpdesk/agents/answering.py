@@ -54,7 +54,7 @@ class Answering:
     ) -> None:
         """Sends what an agent wrote to the customer, and says that it did, or why not.
 
-        To answer a ticket that nobody has is to take it. Files follow when they have come.
+        An answer to an unassigned ticket assigns it. Files follow when they are downloaded.
         """
         _, project_id = ctx._, seat.project_id
         ticket = await self._tickets.lock(ctx.tx, project_id, ticket_id)

@@ -26,7 +26,7 @@ def declare(pages: Pages) -> None:
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:
-    """An empty form, for once or again and again."""
+    """An empty form, for a scheduled or a recurring message."""
     given = page.form
     repeats = (given.text("kind") or page.query.get("kind", "")) == "recurring"
     subscriber_id = page.query.get("person", "")

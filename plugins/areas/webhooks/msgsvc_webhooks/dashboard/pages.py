@@ -64,7 +64,7 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
     older = following and page.url(
         f"/webhooks/{webhook_id}", **{**_asked(page.query), "cursor": following}
     )
-    # The list that is looked at again and again is a part of the page.
+    # The list that refreshes itself is a part of the page.
     template = "deliveries.html" if page.fragment == "deliveries" else "webhook.html"
     return Render(
         template,

@@ -1,0 +1,216 @@
+"""Pytest plugin: which tests run on PostgreSQL too, and which SQL each test reaches.
+
+Most rules have nothing to do with the database that keeps their rows, so the short form of a suite runs
+them on SQLite alone. The ini setting `both_databases` names a file that lists the others, a function or a
+folder a line; `--all-databases` runs everything on both. Without the setting everything runs on both.
+
+`--record-statements FILE` appends a line of JSON for each test: its name, the database, the seconds it
+took, and every statement that it had the product run, with the function that asks for it.
+`--check-statements` fails a run in which such a function was reached on SQLite and never on PostgreSQL.
+"""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from msgsvc_core.db.tx import Tx
+from msgsvc_core.db.write_batch import WriteBatch
+
+MARKER = "both_databases"
+
+#: Functions that PostgreSQL never reaches: it files messages in the transaction that sends them.
+ON_SQLITE_ALONE = frozenset[str]()
+
+_SITES = "statement_sites"
+
+#: Names and numbers of parameters, and how many there are, tell no statement from another.
+_PARAMETER = re.compile(r":(\w+?)_?\d+\b")
+_REPEATED = re.compile(r"(\(?:\w+\)?)(?:, ?\1)+")
+_SPACE = re.compile(r"\s+")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("databases")
+    group.addoption(
+        "--all-databases", action="store_true", help="run every test on SQLite and on PostgreSQL"
+    )
+    group.addoption(
+        "--record-statements", type=Path, metavar="FILE", help="write there which SQL tests reach"
+    )
+    group.addoption(
+        "--check-statements", action="store_true", help="fail where SQL was run on SQLite alone"
+    )
+    parser.addini(MARKER, "a file with the tests that run on both databases in the short form")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARKER}: runs on both databases in the short form too")
+    path = config.getoption("record_statements")
+    if path or config.getoption("check_statements"):
+        config.pluginmanager.register(StatementRecorder(config, path))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    listed = config.getini(MARKER)
+    if not listed or config.getoption("all_databases"):
+        return
+    chosen = read_chosen(config.rootpath / listed)
+    dropped = set(only_on_postgresql(items, chosen))
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
+
+
+def read_chosen(path: Path) -> frozenset[str]:
+    """The tests and folders of a list. What is indented says why the line above it is there."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith(("#", " ")))
+
+
+def only_on_postgresql(
+    items: Sequence[pytest.Item], chosen: frozenset[str]
+) -> Iterator[pytest.Item]:
+    """The items that show on PostgreSQL what their twin shows on SQLite, and that nothing chooses."""
+    on_sqlite = {name for item in items if (name := _twin_name(item, "sqlite"))}
+    for item in items:
+        name = _twin_name(item, "postgresql")
+        if name in on_sqlite and not item.get_closest_marker(MARKER):
+            function = function_of(item.nodeid)
+            folders = (
+                f"{parent.as_posix()}/" for parent in Path(function.partition("::")[0]).parents
+            )
+            if function not in chosen and chosen.isdisjoint(folders):
+                yield item
+
+
+def function_of(nodeid: str) -> str:
+    """The test function's name, without the case."""
+    return nodeid.partition("[")[0]
+
+
+def database_of(item: pytest.Item) -> str | None:
+    """`sqlite` or `postgresql`, for a test that the fixture `backend` runs on each."""
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    found = params.get("backend")
+    return found if isinstance(found, str) else None
+
+
+def _twin_name(item: pytest.Item, database: str) -> tuple[str, tuple[str, ...]] | None:
+    """What a test on this database has in common with the same test on the other one."""
+    if database_of(item) != database:
+        return None
+    return function_of(item.nodeid), case_without(item, {database})
+
+
+def case_without(item: pytest.Item, names: Set[str]) -> tuple[str, ...]:
+    """The parts of a case's name but for these: what it is a case of, on whichever database."""
+    case = item.nodeid.partition("[")[2].removesuffix("]")
+    return tuple(part for part in case.split("-") if part not in names)
+
+
+class StatementRecorder:
+    """Notes test by test which statements are reached, and by which function of the product."""
+
+    def __init__(self, config: pytest.Config, path: Path | None) -> None:
+        self._config = config
+        self._path = path
+        self._reached: set[tuple[str, str]] = set()
+        #: The functions that were reached on each database, in all processes of the run.
+        self._sites: dict[str, set[str]] = {"sqlite": set(), "postgresql": set()}
+        self._patches = pytest.MonkeyPatch()
+
+    def pytest_sessionstart(self) -> None:
+        for kind, name in (
+            (Tx, "fetch_all"),
+            (Tx, "execute"),
+            (Tx, "insert_many"),
+            (WriteBatch, "insert"),
+            (WriteBatch, "require_new"),
+        ):
+            self._patches.setattr(kind, name, self._recording(getattr(kind, name)))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Takes over what a worker of pytest-xdist has reached."""
+        for database, sites in getattr(node, "workeroutput", {}).get(_SITES, {}).items():
+            self._sites[database] |= set(sites)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._patches.undo()
+        if (output := getattr(self._config, "workeroutput", None)) is not None:
+            output[_SITES] = {database: sorted(sites) for database, sites in self._sites.items()}
+        elif self._on_sqlite_alone() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if missing := self._on_sqlite_alone():
+            terminalreporter.section("SQL that no test ran on PostgreSQL")
+            terminalreporter.line(
+                f"Mark a test that reaches it `{MARKER}`, or list the tests anew."
+            )
+            for site in missing:
+                terminalreporter.line(f"  {site}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._reached.clear()
+        started_s = time.process_time()
+        result = yield
+        database = database_of(item)
+        if database is not None:
+            self._sites[database] |= {site for site, _ in self._reached}
+        if self._path is not None:
+            record = {
+                "test": function_of(item.nodeid),
+                "database": database,
+                "cpu_s": round(time.process_time() - started_s, 3),
+                "statements": sorted(self._reached),
+            }
+            # Unbuffered: the workers of pytest-xdist append whole lines to one file.
+            with self._path.open("ab", buffering=0) as file:
+                file.write(json.dumps(record).encode() + b"\n")
+        return result
+
+    def _on_sqlite_alone(self) -> list[str]:
+        """Functions reached on SQLite only. None in a run without any PostgreSQL."""
+        on_postgresql = self._sites["postgresql"]
+        if not on_postgresql or not self._config.getoption("check_statements"):
+            return []
+        return sorted(self._sites["sqlite"] - on_postgresql - ON_SQLITE_ALONE)
+
+    def _recording(self, method: Any) -> Any:
+        def recorded(target: Any, subject: str, *arguments: Any, **named: Any) -> Any:
+            if (site := _site(sys._getframe(1))) is not None:
+                self._reached.add((site, _plain(subject)))
+            return method(target, subject, *arguments, **named)
+
+        return recorded
+
+
+def _site(frame: FrameType | None) -> str | None:
+    """The innermost function of the product, outside of its layer of the database."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("msgsvc_") and not module.startswith(
+            ("msgsvc_core.db.", "msgsvc_devkit")
+        ):
+            return f"{module}:{frame.f_code.co_qualname}"
+        if not module.startswith(("msgsvc_core.db.", __name__, "contextlib")):
+            return None
+        frame = frame.f_back
+    return None
+
+
+@lru_cache(maxsize=10_000)
+def _plain(sql: str) -> str:
+    return _REPEATED.sub(r"\1", _PARAMETER.sub(r":\1", _SPACE.sub(" ", sql.strip())))
