@@ -4,7 +4,6 @@ import importlib
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,9 +86,16 @@ def command(about: str) -> InboundRule:
     return InboundRule("command", obey, name="shop", about=lambda _: about)
 
 
-def plugin(**hooks: Any) -> Any:
+class Hooks:
+    """A plugin with these hooks, by name."""
+
+    def __init__(self, **hooks: Any) -> None:
+        self.__dict__.update(hooks)
+
+
+def plugin(**hooks: Any) -> Hooks:
     """A plugin whose hooks answer so."""
-    return SimpleNamespace(**{name: hookimpl(_answering(name, it)) for name, it in hooks.items()})
+    return Hooks(**{name: hookimpl(_answering(name, it)) for name, it in hooks.items()})
 
 
 def _answering(name: str, answer: Any) -> Any:
@@ -214,7 +220,7 @@ async def test_state_at_the_modules_level_is_noticed() -> None:
 
     with pytest.raises(AssertionError, match="module's level"):
         await check(
-            SimpleNamespace(register_endpoints=register_endpoints),
+            Hooks(register_endpoints=register_endpoints),
             "two_services_with_it_live_in_one_process",
         )
 

@@ -28,7 +28,7 @@ INHERITED = {
     "FakeBilling": {"charge", "check", "quote", "plan_of", "plan_of_account", "check_export"},
     "FakeChannels": {"borrow", "receive", "apply_health"},
     "FakeEvents": {"emit"},
-    "FakeMailings": {"start", "samples", "count", "cost", "reach", "pause", "go_on"},
+    "FakeMailings": {"start", "samples", "count", "cost", "reach", "pause", "continue_shard"},
     "FakeMessages": {"send", "queue", "add", "judge"},
     "FakePermissions": {"exists"},
     "FakeSubscribers": {

@@ -195,7 +195,7 @@ async def test_a_mailing_is_started_paused_and_cancelled(
     assert (started.status, started.total, started.charged) == ("scheduled", 1, 1)
     assert [paused.status, resumed.status, cancelled.status] == ["paused", "scheduled", "cancelled"]
     assert (cancelled.finished_at_ms, cancelled.skipped) == (clock.now_ms(), 1)
-    assert await core.mailings.end(tx, project_id, "job_1", "cancelled") is None
+    assert await core.mailings.finish(tx, project_id, "job_1", "cancelled") is None
     assert await core.mailings.find(tx, project_id, "job_1") == cancelled
     assert await core.mailings.find_any(tx, "job_1") == cancelled
     assert await core.mailings.list_any(tx, ended=False, limit=10) == []

@@ -22,6 +22,12 @@ from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 from msgsvc_devkit.fakes.tickets import FakeTicketDesk
+from msgsvc_devkit.fakes.work import (
+    FakeInboundContext,
+    FakeJobContext,
+    claimed,
+    inbound_context,
+)
 
 __all__ = [
     "PROJECT",
@@ -32,6 +38,8 @@ __all__ = [
     "FakeDatabase",
     "FakeEvents",
     "FakeFiles",
+    "FakeInboundContext",
+    "FakeJobContext",
     "FakeJobQueue",
     "FakeMailings",
     "FakeMedia",
@@ -49,9 +57,11 @@ __all__ = [
     "NoTables",
     "QueuedMessage",
     "channel_context",
+    "claimed",
     "fake_metrics",
     "fake_secrets",
     "fake_settings",
     "fake_texts",
+    "inbound_context",
     "plugin_context",
 ]

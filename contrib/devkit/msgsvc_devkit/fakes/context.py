@@ -9,6 +9,7 @@ from msgsvc_core.config.settings import Section
 from msgsvc_core.limits import Limiter
 from msgsvc_core.limits.memory import MemoryLimiter
 from msgsvc_core.plugins.context import Peers, PluginContext
+from msgsvc_core.plugins.loading import package
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.fakes.accounts import FakeAccounts
@@ -67,12 +68,15 @@ def plugin_context(
 ) -> FakeContext:
     """A context for building a plugin's objects by hand.
 
-        core = plugin_context(plugin=OtpDeclarations(), settings=[OtpSettings(length=4)])
+        from msgsvc_otp import plugin
+
+        core = plugin_context(plugin=plugin, settings=[OtpSettings(length=4)])
         core.subscribers.person("sub_1", lang="ru")
 
-    `plugin` declares events (`register_events`) and texts (`register_locale`) beside the core's, `settings`
-    are sections of the configuration. `overrides` replace fields of the context, by name; the fakes made
-    here use a `clock` that is given, while other overrides are not passed on to them.
+    `plugin` is the module of the entry point: it declares events and texts (hooks `register_events`,
+    `register_locale`) beside the core's. `settings` are sections of the configuration. `overrides` replace
+    fields of the context, by name; the fakes use a `clock` and a `config` that are given, while other
+    overrides are not passed on to them.
     """
     clock = overrides.pop("clock", None) or FakeClock()
     config = overrides.pop("config", None) or fake_settings()
@@ -162,4 +166,4 @@ def channel_context(**overrides: Any) -> ChannelContext:
 
 def _locales(plugin: object) -> list[tuple[str, Any]]:
     folder = getattr(plugin, "register_locale", None)
-    return [] if folder is None else [(type(plugin).__module__.partition(".")[0], folder())]
+    return [] if folder is None else [(package(plugin), folder())]

@@ -34,7 +34,7 @@ from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 class FakeMailings(Mailings):
     """`by_id` holds the mailings that were started, `ledger` the recipients of each as far as a test says
-    what became of them, and `ended` those that have ended. Nobody sends them: `end` ends one."""
+    what became of them, and `ended` those that have ended. Nobody sends them: `finish` ends one."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class FakeMailings(Mailings):
     async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         before: tuple[MailingStatus, ...] = ("scheduled", "running", "paused")
         await self._change(tx, project_id, job_id, "cancelled", before)
-        return await self.end(tx, project_id, job_id, "cancelled") or self.by_id[job_id]
+        return await self.finish(tx, project_id, job_id, "cancelled") or self.by_id[job_id]
 
     async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
         mailing = self.by_id.get(job_id)
@@ -159,7 +159,7 @@ class FakeMailings(Mailings):
             mailing = await self.cancel(tx, project_id, job_id)
         self.by_id[job_id] = replace(mailing, content=without_values(mailing.content))
 
-    async def end(
+    async def finish(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
     ) -> Mailing | None:
         mailing = await self.find(tx, project_id, job_id)

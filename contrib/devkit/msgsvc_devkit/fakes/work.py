@@ -1,0 +1,127 @@
+"""What handlers work with: the context of a job, and that of an update."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from msgsvc_core.channels.failures import ForeignBot
+from msgsvc_core.channels.inbound import Chat, InboundContext
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.updates import Update
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.jobs.contract import Job, JobContext, NewJob, Reschedule
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_devkit.fakes.channels import FakeChannels
+from msgsvc_devkit.fakes.database import FakeDatabase, FakeTx
+from msgsvc_devkit.fakes.projects import PROJECT
+from msgsvc_devkit.fakes.secrets import fake_texts
+
+
+class FakeJobContext(JobContext):
+    """The jobs are this runner's until the end. `completed` holds those that were removed, `rescheduled`
+    those that were put back, each with its seconds or with when it is due."""
+
+    def __init__(self, db: Database | None = None) -> None:
+        self.db = db or FakeDatabase()
+        self.is_stopping = False
+        self.completed: list[Job] = []
+        self.rescheduled: list[tuple[Job, float | None]] = []
+
+    @property
+    def stopping(self) -> bool:
+        return self.is_stopping
+
+    def transaction(self) -> AbstractAsyncContextManager[Tx]:
+        return self.db.transaction()
+
+    def reading(self) -> AbstractAsyncContextManager[Tx]:
+        return self.db.read()
+
+    def holding(self, *jobs: Job) -> AbstractAsyncContextManager[Tx]:
+        return self.db.transaction()
+
+    async def progressed(self, tx: Tx, *jobs: Job) -> None:
+        """Nobody counts what died."""
+
+    @asynccontextmanager
+    async def completing(
+        self, *jobs: Job, first: Callable[[Tx], Awaitable[object]] | None = None
+    ) -> AsyncIterator[Tx]:
+        async with self.db.transaction() as tx:
+            if first is not None:
+                await first(tx)
+            yield tx
+        self.completed += jobs
+
+    @asynccontextmanager
+    async def rescheduling(
+        self, job: Job, *, after_s: float, counts: bool = True
+    ) -> AsyncIterator[Tx]:
+        async with self.db.transaction() as tx:
+            yield tx
+        self.rescheduled.append((job, after_s))
+
+    def putting_back(self, back: Sequence[Reschedule]) -> AbstractAsyncContextManager[Tx]:
+        return self.settling((), back)
+
+    @asynccontextmanager
+    async def settling(
+        self, done: Sequence[Job], back: Sequence[Reschedule] = ()
+    ) -> AsyncIterator[Tx]:
+        async with self.db.transaction() as tx:
+            yield tx
+        self.completed += done
+        self.rescheduled += [(each.job, each.at_ms) for each in back]
+
+    def forget(self, *jobs: Job) -> None:
+        self.completed += jobs
+
+
+def claimed(new: NewJob, *, attempts: int = 1, now_ms: int = 0) -> Job:
+    """A job as a handler gets it."""
+    return Job(
+        job_id=new_id("job"),
+        name=new.name,
+        lane=new.lane,
+        payload=new.payload,
+        attempts=attempts,
+        deliveries=attempts,
+        created_at_ms=now_ms,
+        project_id=new.project_id,
+        priority=new.priority,
+        run_at_ms=new.run_at_ms or now_ms,
+    )
+
+
+class FakeInboundContext(InboundContext):
+    """An update in a chat. What is replied is in the outbox that it has; `chat` is changed at once."""
+
+    async def enter_project(self, project_id: str) -> None:
+        if not self.serves(project_id):
+            raise ForeignBot(f"the bot {self.channel} serves another project")
+        self.chat = Chat(self.channel, self.update.chat_id, project_id)
+
+
+def inbound_context(
+    update: Update,
+    *,
+    channels: FakeChannels,
+    outbox: BotOutbox,
+    channel: str = "messenger_a",
+    project_id: str | None = PROJECT,
+    lang: str = "en",
+    texts: Texts | None = None,
+) -> FakeInboundContext:
+    """The context of an update that comes by the bot `channel`, in a chat of `project_id`."""
+    bot = channels[channel]
+    return FakeInboundContext(
+        tx=FakeTx(),
+        bot=bot,
+        outbox=outbox,
+        channel=channel,
+        channel_name=bot.name,
+        update=update,
+        chat=Chat(channel, update.chat_id, project_id),
+        lang=lang,
+        _=(texts or fake_texts()).into(lang),
+    )

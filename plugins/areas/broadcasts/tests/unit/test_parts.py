@@ -1,0 +1,34 @@
+"""The plugin's object, built from fakes."""
+
+from msgsvc_broadcasts import plugin
+from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_core.mailings.models import Audience
+from msgsvc_devkit import plugin_context
+from msgsvc_devkit.fakes import PROJECT, FakeTx
+
+
+async def test_a_dry_run_counts_and_prices_and_starts_nothing() -> None:
+    core = plugin_context(plugin=plugin)
+    core.subscribers.person("sub_1", lang="ru")
+    core.subscribers.person("sub_2", lang="en")
+    core.billing.prices["broadcast.message"] = 2
+    broadcasts = Broadcasts(mailings=core.mailings, events=core.events)
+    body = BroadcastBody(text="Sale", audience=Audience(langs=["ru"]), dry_run=True)
+    counted = await broadcasts.start(FakeTx(), PROJECT, body)
+
+    assert (counted.total, counted.credits) == (1, 2)
+    assert core.mailings.by_id == {}
+
+
+async def test_only_the_end_of_a_broadcast_is_an_event() -> None:
+    core = plugin_context(plugin=plugin)
+    core.subscribers.person()
+    broadcasts, tx = Broadcasts(mailings=core.mailings, events=core.events), FakeTx()
+    body = BroadcastBody(text="Sale", audience=Audience(all=True))
+    await broadcasts.start(tx, PROJECT, body, "job_1")
+    ended = await core.mailings.cancel(tx, PROJECT, "job_1")
+    await broadcasts.emit_finished(tx, ended)
+
+    assert ended.source == SOURCE
+    assert core.events.names == ["broadcast.cancelled"]
