@@ -18,7 +18,7 @@ from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update
 from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.kernel.ids import is_id
 from msgsvc_core.security import SecretBox
 
@@ -110,6 +110,24 @@ class Channels:
             await self._refresh()
             channel = self.get(key)
         return channel
+
+    async def get_bot(self, project_id: str, bot: str, name: str) -> Channel:
+        """The bot by which a subscriber came, which alone may write to them; `name` is that of their channel.
+
+        Raises `Conflict` if it was removed.
+        """
+        channel = await self.find(bot)
+        if channel is not None:
+            return channel
+        if self.resolve(project_id, name) is None:
+            raise Conflict(
+                "the channel {name!r}, by which this subscriber came, is gone", name=name
+            )
+        raise Conflict(
+            "the bot by which this subscriber came to {name!r} is gone; they have to start"
+            " the one that is there now",
+            name=name,
+        )
 
     @asynccontextmanager
     async def borrow(self, key: str) -> AsyncIterator[Channel | None]:

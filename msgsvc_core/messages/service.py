@@ -123,7 +123,7 @@ class Messages:
         )
         await self._check_permission(project_id, body.permission, tx)
         content = await self._content(project_id, body, receiver, tx)
-        channel = await self._subscribers.bot_of(project_id, receiver)
+        channel = await self._channels.get_bot(project_id, receiver.bot, receiver.channel)
         if pause is not None:
             await pause()
         self._check(channel, content, body)

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 from msgsvc_core.channels import chats
-from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Database, DataLoader, Tx
@@ -319,24 +318,6 @@ class Subscribers:
             if one.status == best.status and await self._channels.find(one.bot) is not None:
                 return one
         return best
-
-    async def bot_of(self, project_id: str, recipient: Recipient | Subscriber) -> Channel:
-        """The bot that the person started last: no other may write to them. Raises `Conflict` if it was
-        removed."""
-        channels = self._channels
-        bot = await channels.find(recipient.bot)
-        if bot is not None:
-            return bot
-        name = recipient.channel
-        if channels.resolve(project_id, name) is None:
-            raise Conflict(
-                "the channel {name!r}, by which this subscriber came, is gone", name=name
-            )
-        raise Conflict(
-            "the bot by which this subscriber came to {name!r} is gone; they have to start"
-            " the one that is there now",
-            name=name,
-        )
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
         """Raises `ValidationFailed` for a channel that a project does not have, and by which nobody came."""

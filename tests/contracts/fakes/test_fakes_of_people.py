@@ -187,7 +187,7 @@ async def test_a_recipient_is_named_by_one_identifier_and_is_the_one_seen_last(
         tx, project_id, subscriber_id=None, external_id="e1", channel=None
     )
     assert by_identifier.subscriber_id == later.subscriber_id
-    assert (await core.subscribers.bot_of(project_id, later)).key == "messenger_b"
+    assert (await core.channels.get_bot(project_id, later.bot, later.channel)).key == "messenger_b"
 
 
 async def test_who_blocks_the_bot_is_subscribed_again_by_themselves_alone(

@@ -67,7 +67,7 @@ class OtpPlugin:
             wording=Wording(
                 projects=context.projects, templates=context.templates, texts=context.texts
             ),
-            subscribers=context.subscribers,
+            channels=context.channels,
             messages=context.messages,
             outbox=context.outbox,
             default_lang=context.config.default_lang,

@@ -1,10 +1,10 @@
 """Sends the message that carries a code, by the subscriber's bot."""
 
 from msgsvc_core.channels.outbox import BotOutbox, OnComplete
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp.models import OneTimeCode
 from msgsvc_otp.wording import Wording
 
@@ -19,13 +19,13 @@ class CodeSender:
         self,
         *,
         wording: Wording,
-        subscribers: Subscribers,
+        channels: Channels,
         messages: Messages,
         outbox: BotOutbox,
         default_lang: str,
     ) -> None:
         self._wording = wording
-        self._subscribers = subscribers
+        self._channels = channels
         self._messages = messages
         self._outbox = outbox
         self._default_lang = default_lang
@@ -37,7 +37,9 @@ class CodeSender:
     async def send(self, tx: Tx, issued: OneTimeCode, subscriber: Subscriber, code: str) -> None:
         """After the commit. Raises `ValidationFailed` as `check`, or if the channel can't carry it."""
         message = await self._wording.message(tx, issued, issued.lang or subscriber.lang, code)
-        channel = await self._subscribers.bot_of(issued.project_id, subscriber)
+        channel = await self._channels.get_bot(
+            issued.project_id, subscriber.bot, subscriber.channel
+        )
         self._messages.check_content(channel, message)
         await self._outbox.send(
             tx,
