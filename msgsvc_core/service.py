@@ -546,7 +546,7 @@ class Service:
             subscribers=self.subscribers,
             retries=retries,
             default_lang=settings.default_lang,
-            count=self.message_outcomes.count_outcomes,
+            messages=self.message_outcomes,
         )
         self.dead_mailings = DeadMailings(
             clock=self.clock,

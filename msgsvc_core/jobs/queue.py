@@ -1,6 +1,6 @@
 """Enqueues jobs in the transaction of what causes them, and wakes their lanes after its commit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -83,6 +83,11 @@ class JobQueue:
     async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
         """Whether a lane has a job, at work or not, that is due at that time."""
         return await store.has_due_by(tx, lane, until_ms)
+
+    async def has_waiting(self, tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
+        """Whether a lane has an unclaimed job of one of the priorities that is due at the time beside it, in
+        Unix milliseconds. `due_by` is not empty."""
+        return await store.has_waiting(tx, lane, due_by)
 
     async def count_by_state(self, tx: Tx) -> dict[str, int]:
         """How many jobs are `ready`, `delayed` (ready, but not before a later time), `running` and

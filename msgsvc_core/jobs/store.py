@@ -1,6 +1,6 @@
 """The SQL of jobs in their lanes: inspect, claim, renew, complete, reschedule, dead-letter."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,6 +177,20 @@ async def has_due_by(tx: Tx, lane: str, until_ms: int) -> bool:
         {"lane": lane, "until_ms": until_ms},
     )
     return found is not None
+
+
+async def has_waiting(tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
+    """Whether a lane has an unclaimed job of one of the priorities that is due at the time beside it."""
+    conditions, params = [], dict[str, Any](lane=lane)
+    for number, (priority, until_ms) in enumerate(due_by.items()):
+        conditions.append(f"(priority = :priority_{number} AND run_at_ms <= :until_ms_{number})")
+        params |= {f"priority_{number}": priority, f"until_ms_{number}": until_ms}
+    found = await tx.fetch_all(
+        "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state = 'ready'"
+        f" AND ({' OR '.join(conditions)}) LIMIT 1",
+        params,
+    )
+    return bool(found)
 
 
 async def find_unclaimed(

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, key_params, key_table
-from msgsvc_core.jobs.contract import NORMAL, URGENT
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
 
@@ -13,10 +12,6 @@ _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
 #: What a row of the ledger is found by, beside `_open_rows`.
 _KEY = ("project", "subscriber", "job")
-
-#: Milliseconds for which something more urgent may be due before a mailing makes room for it: the
-#: lane takes it up by itself sooner, unless mailings use up all that it has.
-LATE_MS = 100
 
 
 @value_object
@@ -222,23 +217,6 @@ def _values(mailing: Mailing, outcome: RecipientOutcome) -> tuple[str | None, ..
 
 def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
-
-
-async def must_yield(tx: Tx, lane: str, now_ms: int) -> bool:
-    """Whether something more urgent waits in the lane, for which a mailing makes room."""
-    found = await tx.fetch_all(
-        "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state = 'ready'"
-        " AND ((priority = :urgent AND run_at_ms <= :now_ms)"
-        " OR (priority = :normal AND run_at_ms <= :late_ms)) LIMIT 1",
-        {
-            "lane": lane,
-            "urgent": URGENT,
-            "normal": NORMAL,
-            "now_ms": now_ms,
-            "late_ms": now_ms - LATE_MS,
-        },
-    )
-    return bool(found)
 
 
 async def remove(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -> str | None:

@@ -1,10 +1,9 @@
 """Records recipients' outcomes: the ledger, the counts, their messages and events, in one transaction."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.send_attempt import Outcome, RetryPolicy
@@ -19,8 +18,13 @@ from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.deliveries import RecipientDelivery, SendContext
 from msgsvc_core.mailings.ledger import RecipientOutcome
 from msgsvc_core.messages.models import FinalStatus, Message
-from msgsvc_core.messages.outcomes import DIED, final_status, outcome_event, success_event
-from msgsvc_core.messages.store import add_ended, correct
+from msgsvc_core.messages.outcomes import (
+    DIED,
+    MessageOutcomes,
+    final_status,
+    outcome_event,
+    success_event,
+)
 from msgsvc_core.subscribers.service import Subscribers
 
 #: The reason of recipients who wait to be sent to again, and may have got it already.
@@ -28,7 +32,7 @@ DOUBT = str(Reason.UNKNOWN)
 
 
 class MailingOutcomes:
-    """Records what became of recipients. `count` is called with their messages after the commit."""
+    """Records what became of recipients, and the `messages` that they got."""
 
     def __init__(
         self,
@@ -38,14 +42,14 @@ class MailingOutcomes:
         subscribers: Subscribers,
         retries: RetryPolicy,
         default_lang: str,
-        count: Callable[[Sequence[FinalStatus]], None],
+        messages: MessageOutcomes,
     ) -> None:
         self._clock = clock
         self._events = events
         self._subscribers = subscribers
         self._retries = retries
         self._default_lang = default_lang
-        self._count = count
+        self._messages = messages
 
     async def settle(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
@@ -150,7 +154,9 @@ class MailingOutcomes:
             for each in sent
             if each.subscriber_id in known
         ]
-        await correct(tx, [final_status(each, message) for each, message in late])
+        await self._messages.correct_statuses(
+            tx, [final_status(each, message) for each, message in late]
+        )
         await store.count(
             tx, context.mailing, sent=len(late), failed=-len(late), unknown=-len(late)
         )
@@ -164,8 +170,7 @@ class MailingOutcomes:
     ) -> None:
         """Adds the messages, and emits an event of each."""
         statuses = [status for _, status in ended]
-        await add_ended(tx, statuses, self._clock.now_ms())
-        tx.on_commit(partial(self._count, statuses))
+        await self._messages.insert_ended(tx, statuses)
         await self._events.emit_many(
             tx,
             [outcome_event(each, status.message, each.subscriber) for each, status in ended],

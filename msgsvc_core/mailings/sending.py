@@ -315,7 +315,7 @@ class ShardRun:
         self._waits_for_slots = False
         if mailing.status != "running":
             self._is_stopping = True
-        elif not self._is_stopping and await ledger.must_yield(tx, self._job.lane, now_ms):
+        elif not self._is_stopping and await self._sender.mailings.must_yield(tx, self._job.lane):
             self._stop_until(now_ms)
         elif not self._is_stopping:
             limit = self._claimable(mailing, now_ms)

@@ -6,7 +6,7 @@ from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs.contract import BULK, NewJob
+from msgsvc_core.jobs.contract import BULK, NORMAL, URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
@@ -58,6 +58,11 @@ def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: in
         project_id=mailing.project_id,
         run_at_ms=run_at_ms,
     )
+
+
+#: Milliseconds for which something more urgent may be due before a mailing makes room for it: the
+#: lane takes it up by itself sooner, unless mailings use up all that it has.
+LATE_MS = 100
 
 
 class Mailings:
@@ -252,6 +257,11 @@ class Mailings:
     ) -> None:
         """Enqueues the next run of a shard at its time."""
         await self._jobs.enqueue(tx, send_job(mailing, bot, run_at_ms, tries))
+
+    async def must_yield(self, tx: Tx, lane: str) -> bool:
+        """Whether something more urgent waits in the lane, for which a mailing makes room."""
+        now_ms = self._clock.now_ms()
+        return await self._jobs.has_waiting(tx, lane, {URGENT: now_ms, NORMAL: now_ms - LATE_MS})
 
     async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Nobody else gets it; it has ended when what is in flight has.

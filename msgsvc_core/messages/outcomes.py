@@ -124,6 +124,16 @@ class MessageOutcomes:
             tx.on_commit(partial(self.count_outcomes, statuses))
             await self._batches.count(tx, statuses)
 
+    async def insert_ended(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
+        """Adds messages that have come to their end already, those of mailings, and counts them in the
+        metrics."""
+        await store.add_ended(tx, statuses, self._clock.now_ms())
+        tx.on_commit(partial(self.count_outcomes, statuses))
+
+    async def correct_statuses(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
+        """Gives those that ended as `unknown` the status that is known after all."""
+        await store.correct(tx, statuses)
+
     def count_outcomes(self, statuses: Sequence[FinalStatus]) -> None:
         """Counts them in the metrics."""
         counts = Counter((each.message.bot, each.status, each.reason or "") for each in statuses)

@@ -52,7 +52,7 @@ def wording(core: FakeContext) -> Wording:
 def sender(core: FakeContext) -> CodeSender:
     return CodeSender(
         wording=wording(core),
-        subscribers=core.subscribers,
+        channels=core.channels,
         messages=core.messages,
         outbox=core.outbox,
         default_lang="en",
