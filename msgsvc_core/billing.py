@@ -52,8 +52,8 @@ class BillingGate:
     """`service.billing`: the core's calls to a billing plugin.
 
     `charge` is awaited with each paid operation, `check` before accepting one that is charged later.
-    `quote` returns the current credits for one, `plan_of` the plan of a project's owner, None without
-    billing.
+    `quote` returns the current credits for one, `owner_of` the account that owns a project, and
+    `decide_plan` the plan of an account, None without billing.
     """
 
     def __init__(
@@ -63,13 +63,15 @@ class BillingGate:
         charge: Callable[[Tx, Charge], Awaitable[None]],
         check: CheckOperation,
         quote: Callable[[Tx, str, str], Awaitable[int]],
-        plan_of: Callable[[Tx, str], Awaitable[Plan | None]],
+        owner_of: Callable[[Tx, str], Awaitable[str | None]],
+        decide_plan: Callable[[Tx, str], Awaitable[Plan | None]],
     ) -> None:
         self._db = db
         self._charge = charge
         self._check = check
         self._quote = quote
-        self._plan_of = plan_of
+        self._owner_of = owner_of
+        self._decide_plan = decide_plan
 
     async def charge(self, tx: Tx, charge: Charge) -> None:
         """Charges a paid operation. Raises `BillingBlocked` if it is refused."""
@@ -88,13 +90,17 @@ class BillingGate:
 
     async def plan_of(self, tx: Tx, project_id: str) -> Plan | None:
         """The plan of a project's owner; None where nothing is billed: then they may do everything."""
-        return await self._plan_of(tx, project_id)
+        return await self.plan_of_account(tx, await self._owner_of(tx, project_id))
+
+    async def plan_of_account(self, tx: Tx, account_id: str | None) -> Plan | None:
+        """The plan of an account; None for nobody, and where nothing is billed."""
+        return None if account_id is None else await self._decide_plan(tx, account_id)
 
     async def check_export(self, project_id: str) -> None:
         """Raises `Forbidden`, which names the plan, where it has no CSV export. For endpoints that hold no
         connection."""
         async with self._db.read() as tx:
-            plan = await self._plan_of(tx, project_id)
+            plan = await self.plan_of(tx, project_id)
         if plan is not None and not plan.csv_export:
             raise Forbidden(
                 "the plan {name!r} has no CSV export; a higher plan has", name=plan.name

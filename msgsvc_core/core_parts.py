@@ -10,7 +10,6 @@ from msgsvc_core.events import retention as events
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
 from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
-from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
 from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
 from msgsvc_core.messages.models import (
@@ -20,7 +19,6 @@ from msgsvc_core.messages.models import (
     DeliverySuccess,
 )
 from msgsvc_core.security import key_canary
-from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
     PermissionChanged,
@@ -98,12 +96,8 @@ CORE_EVENTS = (
 #: Columns with long-lived encrypted values of the core: see `SealedColumn`.
 CORE_SEALED = (
     CHANNEL_SETTINGS,
-    SealedColumn("core_accounts", "totp_secret"),
     key_canary.SEALED,
 )
-
-#: Tables of accounts whose rows mean nothing after their `expires_at_ms`.
-ENDING = ("core_account_links", "core_account_sessions", "core_account_requests")
 
 
 def retention_rules(settings: Settings) -> list[RetentionRule]:
@@ -113,9 +107,7 @@ def retention_rules(settings: Settings) -> list[RetentionRule]:
         *channels.retention_rules(answer_hours=limits.answer_hours),
         idempotency_retention(hours=limits.idempotency_hours),
         events.retention_rule(event_days=limits.event_days),
-        RetentionRule("core_audit", "at_ms", settings.accounts.audit_days * DAY_MS),
         SUBSCRIPTION_LINKS,
         MEMBER_LINKS,
         LIMIT_HITS,
-        *(RetentionRule(table, "expires_at_ms") for table in ENDING),
     ]

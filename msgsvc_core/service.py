@@ -17,18 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import structlog
 from starlette.types import ASGIApp
 
-from msgsvc_core.accounts import (
-    AccountLinks,
-    Accounts,
-    Audit,
-    MessengerSignIn,
-    SecondFactor,
-    SignIn,
-    Team,
-)
-from msgsvc_core.accounts.plans import AccountPlans
-from msgsvc_core.accounts.questions import Questions
-from msgsvc_core.accounts.throttle import Throttle
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
 from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels import (
@@ -101,7 +89,9 @@ from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation
 from msgsvc_core.members import Member, Members
 from msgsvc_core.members.links import MemberLinks
+from msgsvc_core.members.models import Role as MemberRole
 from msgsvc_core.members.owners import OwnerProtection
+from msgsvc_core.members.quota import MemberQuota
 from msgsvc_core.members.routes import router as members_router
 from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches.counting import BatchCounts
@@ -119,7 +109,9 @@ from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
-from msgsvc_core.plugins.context import DashboardParts, PluginContext
+from msgsvc_core.plugins.accounts import AccountDirectory
+from msgsvc_core.plugins.audit import AuditLog, AuditRecord
+from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
@@ -246,13 +238,15 @@ class Service:
             ),
         )
         self.projects = Projects(self.db, self.clock)
-        self.account_plans = AccountPlans(decide_plan=self._decide_plan)
+        self.accounts = AccountDirectory(source=hook.register_accounts)
+        self.audit = AuditLog(record=self._record_audit)
         self.billing = BillingGate(
             db=self.db,
             charge=self._charge,
             check=self._check_operation,
             quote=self._quote,
-            plan_of=self.account_plans.of_project,
+            owner_of=self.projects.owner_of,
+            decide_plan=self._decide_plan,
         )
         self.files = Files(
             clock=self.clock,
@@ -361,27 +355,15 @@ class Service:
         self.members = Members(
             clock=self.clock,
             subscribers=self.subscribers,
-            quota=self.account_plans,
+            quota=MemberQuota(
+                owner_of=self.projects.owner_of,
+                plan_of=self.billing.plan_of_account,
+                email_of=self._email_of,
+            ),
             on_changed=self._on_member_changed,
         )
-        self.accounts = Accounts(
-            clock=self.clock,
-            db=self.db,
-            session_days=settings.accounts.session_days,
-            projects=self.projects,
-            members=self.members,
-            plans=self.account_plans,
-        )
-        self.account_links = AccountLinks(
-            clock=self.clock, settings=settings, accounts=self.accounts
-        )
-        self.audit = Audit(clock=self.clock)
-        self.second_factor = SecondFactor(clock=self.clock, secrets=self.secrets)
-        self.team = Team(
-            members=self.members,
-            accounts=self.accounts,
-            account_links=self.account_links,
-            plans=self.account_plans,
+        self.owner_protection = OwnerProtection(
+            check_role=self._check_role_change, check_identity=self._check_identity_change
         )
         self.member_links = MemberLinks(
             clock=self.clock,
@@ -484,36 +466,6 @@ class Service:
             limits=settings.limits,
             on_ended=self._on_mailing_ended,
         )
-        self.messenger_sign_in = MessengerSignIn(
-            clock=self.clock,
-            settings=settings,
-            channels=self.channels,
-            start_codes=self.start_codes,
-        )
-        self.sign_in = SignIn(
-            clock=self.clock,
-            db=self.db,
-            secrets=self.secrets,
-            settings=settings,
-            accounts=self.accounts,
-            account_links=self.account_links,
-            audit=self.audit,
-            second_factor=self.second_factor,
-            messenger_sign_in=self.messenger_sign_in,
-            throttle=Throttle(secrets=self.secrets, settings=settings, limiter=self.limiter),
-        )
-        self.accounts.on_disabled += [
-            self.account_links.end_of_account,
-            self.messenger_sign_in.end_waiting,
-        ]
-        questions = Questions(
-            clock=self.clock,
-            secrets=self.secrets,
-            settings=settings,
-            channels=self.channels,
-            accounts=self.accounts,
-            audit=self.audit,
-        )
         self.reception_health = ReceptionHealth(
             clock=self.clock,
             db=self.db,
@@ -523,13 +475,10 @@ class Service:
             failing_s=settings.jobs.reception_failing_s,
         )
         self.retention = Retention(
+            name="core.purge",
             clock=self.clock,
             rules=retention_rules(settings),
-            reseal=[
-                self.own_channels.reseal,
-                self.second_factor.reseal,
-                partial(key_canary.reseal, secrets=self.secrets),
-            ],
+            reseal=[self.own_channels.reseal, partial(key_canary.reseal, secrets=self.secrets)],
         )
         self.file_fetcher = file_fetching.FileFetcher(
             clock=self.clock,
@@ -674,7 +623,6 @@ class Service:
                 *self.links.rules(),
                 *self.consents.rules(),
                 *self.member_links.rules(),
-                *(questions.rules() if self.messenger_sign_in.is_on else []),
                 *flatten(hook.register_inbound()),
             ]
         )
@@ -944,7 +892,6 @@ class Service:
         found = Providers()
         found.add(self.clock, kind=Clock)
         found.add(self.limiter, kind=Limiter)
-        found.add(self.team, kind=OwnerProtection)
         parts = (
             self.settings,
             self.db,
@@ -968,14 +915,8 @@ class Service:
             self.tracked_events,
             self.project_overview,
             self.accounts,
-            self.account_plans,
-            self.account_links,
-            self.audit,
-            self.second_factor,
-            self.sign_in,
-            self.messenger_sign_in,
-            self.team,
             self.members,
+            self.owner_protection,
             self.member_links,
             self.messages,
             self.templates,
@@ -1038,20 +979,15 @@ class Service:
             messages=self.messages,
             templates=self.templates,
             mailings=self.mailings,
-            tickets=TicketDesk(
-                open_ticket=self.open_ticket,
-                forget_source=self._forget_source,
-                is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
-            ),
             media=lambda: self.media,
             sections=self._sections,
-            dashboard=DashboardParts(
+            peers=Peers(
+                tickets=TicketDesk(
+                    open_ticket=self.open_ticket,
+                    forget_source=self._forget_source,
+                    is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
+                ),
                 accounts=self.accounts,
-                account_links=self.account_links,
-                audit=self.audit,
-                sign_in=self.sign_in,
-                messenger_sign_in=self.messenger_sign_in,
-                team=self.team,
                 areas=self._dashboard_areas,
                 endpoints=lambda: self.endpoints,
             ),
@@ -1078,6 +1014,23 @@ class Service:
     async def _decide_plan(self, tx: Tx, account_id: str) -> Plan | None:
         deciding = self.plugins.hook.decide_plan(tx=tx, account_id=account_id)
         return None if deciding is None else await deciding
+
+    async def _email_of(self, tx: Tx, account_id: str) -> str | None:
+        account = (await self.accounts.find_many(tx, [account_id])).get(account_id)
+        return None if account is None else account.email
+
+    async def _check_role_change(
+        self, tx: Tx, project_id: str, member_id: str, role: MemberRole | None
+    ) -> None:
+        hook = self.plugins.hook.check_role_change
+        await await_in_order(hook(tx=tx, project_id=project_id, member_id=member_id, role=role))
+
+    async def _check_identity_change(self, tx: Tx, project_id: str, member_id: str) -> None:
+        hook = self.plugins.hook.check_identity_change
+        await await_in_order(hook(tx=tx, project_id=project_id, member_id=member_id))
+
+    async def _record_audit(self, tx: Tx, record: AuditRecord) -> None:
+        await await_in_order(self.plugins.hook.on_audited(tx=tx, record=record))
 
     async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
         hook = self.plugins.hook.forget_source

@@ -13,6 +13,7 @@ from msgsvc_core.channels.kinds import ChannelKind, WrongSettings, validated
 from msgsvc_core.config.settings import DEFAULT_PLUGINS, Settings, SettingsError, load_settings
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.hooks import PluginError, flatten
+from msgsvc_core.plugins.accounts import FirstAccount
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
 
 #: The messenger that needs no token, for development.
@@ -59,11 +60,13 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the file is to say. `channels` are tables by name, `owner` an e-mail address."""
+    """What the file is to say. `channels` are tables by name, `owner` an e-mail address, and `first_account`
+    is how a plugin among them makes their account."""
 
     base_url: str
     plugins: list[str]
     channels: dict[str, dict[str, Any]]
+    first_account: FirstAccount | None
     owner: str | None
 
 
@@ -96,7 +99,9 @@ def choose(installed: Installed, options: Options, *, asking: bool) -> Choice:
         wanted = _ask_areas(installed) if asking else installed.areas
     brought = [installed.brought_by[messenger]] if messenger else []
     plugins = list(dict.fromkeys([*brought, *wanted]))
-    return Choice(base_url, plugins, channels, _owner(options, plugins, asking=asking))
+    first_account: FirstAccount | None = load_plugins(plugins).hook.register_first_account()
+    owner = _owner(options, first_account, asking=asking)
+    return Choice(base_url, plugins, channels, first_account, owner)
 
 
 def _wanted_plugins(installed: Installed, options: Options) -> list[str] | None:
@@ -237,17 +242,16 @@ def _ask_areas(installed: Installed) -> list[str]:
             typer.echo(str(error))
 
 
-def _owner(options: Options, plugins: list[str], *, asking: bool) -> str | None:
-    """Whose account is the first; without the dashboard there is nothing to sign in to."""
-    if "dashboard" not in plugins:
+def _owner(options: Options, first_account: FirstAccount | None, *, asking: bool) -> str | None:
+    """Whose account is the first; None where no plugin keeps accounts."""
+    if first_account is None:
         if options.owner:
-            raise WrongChoice("--owner: accounts sign in to the dashboard, which is left out")
+            raise WrongChoice("--owner: accounts need a plugin that keeps them, which is left out")
         return None
     if options.owner is not None:
         return _checked_email(options.owner)
     while asking:
-        question = "E-mail of who runs it, for the dashboard (empty: later)"
-        answer = typer.prompt(question, default="", show_default=False).strip()
+        answer = typer.prompt(first_account.question, default="", show_default=False).strip()
         try:
             return _checked_email(answer) if answer else None
         except WrongChoice as error:

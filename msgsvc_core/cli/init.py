@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from msgsvc_core.cli.accounts import create_account
 from msgsvc_core.cli.choices import (
     Choice,
     Installed,
@@ -106,8 +105,8 @@ def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
     typer.echo(f"wrote {config}")
     _tell_plugins(installed, choice)
     named = "" if config == DEFAULT_CONFIG else f" --config {config}"
-    if choice.owner is not None:
-        _make_owner(config, choice.owner)
+    if choice.owner is not None and choice.first_account is not None:
+        typer.echo(asyncio.run(choice.first_account.create(config, choice.owner)))
     typer.echo(f"next: msgsvc doctor{named}, then msgsvc serve{named}")
 
 
@@ -124,13 +123,6 @@ def _tell_plugins(installed: Installed, choice: Choice) -> None:
     typer.echo(f"loads {', '.join(choice.plugins) or 'no plugins'}")
     if left := [name for name in installed.plugins if name not in choice.plugins]:
         typer.echo(f"installed, and not loaded: {', '.join(left)}; `plugins` in the file adds them")
-
-
-def _make_owner(config: Path, email: str) -> None:
-    """The first account; the database is made for it."""
-    name = email.partition("@")[0]
-    _, link = asyncio.run(create_account(config, email, name, operator=True, password=None))
-    typer.echo(f"{email} runs it; once it serves, sign in within an hour: {link}")
 
 
 def _free_name(config: Path) -> Path:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from msgsvc_core.cli.accounts import app as accounts
 from msgsvc_core.cli.broadcast import app as broadcast
 from msgsvc_core.cli.channels import app as channels
 from msgsvc_core.cli.database import migrate
@@ -91,7 +90,6 @@ app.command()(migrate)
 app.command()(doctor)
 app.command()(plugins)
 app.command(hidden=True)(reference)
-app.add_typer(accounts, name="account")
 app.add_typer(projects, name="project")
 app.add_typer(keys, name="key")
 app.add_typer(members, name="member")

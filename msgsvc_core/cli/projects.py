@@ -62,7 +62,7 @@ def give(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="Account that becomes the owner.")],
     config: ConfigOption = None,
 ) -> None:
-    """Transfer a project to an account (`msgsvc account`)."""
+    """Transfer a project to an account."""
     asyncio.run(_give(config, project_id, email))
     typer.echo(f"{project_id} belongs to {email}")
 
@@ -89,16 +89,16 @@ async def _create(config: Path | None, name: str, email: str | None) -> Project:
         if email is None:
             project = await service.projects.add(tx, name)
         else:
-            account = await service.accounts.by_email(tx, email)
-            project = await service.accounts.create_project(tx, account, name)
+            account = await service.accounts.find_by_email(tx, email)
+            project = await service.accounts.create_project(tx, account.account_id, name)
         await service.audit.write_command(tx, "project.create", project.project_id, name=name)
         return project
 
 
 async def _give(config: Path | None, project_id: str, email: str) -> None:
     async with opened(config) as service, service.db.transaction() as tx:
-        account = await service.accounts.by_email(tx, email)
-        await service.accounts.give_project(tx, project_id, account.account_id)
+        account = await service.accounts.find_by_email(tx, email)
+        await service.projects.set_owner(tx, project_id, account.account_id)
         await service.audit.write_command(tx, "project.give", project_id, account.account_id)
 
 

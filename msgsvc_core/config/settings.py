@@ -26,7 +26,6 @@ from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.environment import ContradictoryVariables, read_environment
 from msgsvc_core.config.sections import (
-    AccountSettings,
     LogSettings,
     MediaSettings,
     MetricsSettings,
@@ -40,7 +39,6 @@ from msgsvc_core.kernel.validation_messages import to_findings
 
 __all__ = [
     "OWN_USERS",
-    "AccountSettings",
     "ChannelSettings",
     "JobSettings",
     "LimitSettings",
@@ -312,7 +310,6 @@ class Settings(BaseModel):
     limits: LimitSettings = LimitSettings()
     media: MediaSettings = MediaSettings()
     own_channels: OwnChannelSettings = OwnChannelSettings()
-    accounts: AccountSettings = AccountSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
 

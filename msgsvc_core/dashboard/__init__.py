@@ -1,6 +1,6 @@
 """Building blocks of dashboard pages: plugins declare pages, the dashboard plugin renders them."""
 
-from msgsvc_core.dashboard.access import ALLOWED, Access, may
+from msgsvc_core.dashboard.access import ALLOWED, Access, Viewer, may
 from msgsvc_core.dashboard.answers import Download, Redirect, Render
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.declared import Card, Nav, Page, Pages
@@ -19,5 +19,6 @@ __all__ = [
     "PostedForm",
     "Redirect",
     "Render",
+    "Viewer",
     "may",
 ]

@@ -2,11 +2,23 @@
 
 from typing import Literal
 
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.members.models import Role
+
+
+@value_object
+class Viewer:
+    """Who has a page open. An operator runs the installation."""
+
+    account_id: str
+    email: str
+    name: str
+    is_operator: bool
+
 
 #: What a page needs. `customers`: customers, their conversations, and how the project does; `project`:
 #: everything else of it. `project:own`: what it costs, and who owns it.
-#: `installation:operate`: no role grants it, only `Account.is_operator`.
+#: `installation:operate`: no role grants it, only `Viewer.is_operator`.
 #: `account:self`: pages outside projects, open to every account.
 Access = Literal[
     "customers:read",

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 from zoneinfo import ZoneInfo
 
-from msgsvc_core.dashboard.access import Access, may
+from msgsvc_core.dashboard.access import Access, Viewer, may
 from msgsvc_core.dashboard.posted import PostedForm
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.i18n import own_name
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts import Account
     from msgsvc_core.billing import Plan
     from msgsvc_core.db import Tx
     from msgsvc_core.kernel.clock import Clock
@@ -31,11 +30,11 @@ class PageContext:
     values.
     """
 
-    account: "Account"
+    viewer: Viewer
     #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
     project: "Project | None"
     role: "Role | None"
-    #: The account's member record in the project; None for an owner without one.
+    #: The viewer's member record in the project; None for an owner without one.
     member: "Member | None"
     plan: "Plan | None"
     lang: str
@@ -50,7 +49,7 @@ class PageContext:
     #: Root path of the dashboard, e.g. `/dashboard`, also below another application.
     root: str
     ip: str
-    #: The browser in which they are signed in.
+    #: Names the viewer's session in this browser.
     session_id: str = ""
     #: The htmx target id for which a fragment is requested; empty for a complete page.
     fragment: str = ""
@@ -81,7 +80,7 @@ class PageContext:
     def may(self, access: Access) -> bool:
         """Whether they may open pages of that access here: for links and buttons to show."""
         if access == "installation:operate":
-            return self.account.is_operator
+            return self.viewer.is_operator
         return access == "account:self" or may(self.role, access)
 
     def url(self, path: str, **query: object) -> str:

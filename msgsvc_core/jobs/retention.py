@@ -15,18 +15,20 @@ Reseal = Callable[[Tx], Awaitable[None]]
 
 
 class Retention:
-    """The job that removes old rows. Each owner of tables names what it keeps for how long."""
+    """The job `name` that removes old rows. Each owner of tables has one, and names what it keeps for how
+    long."""
 
     def __init__(
-        self, *, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
+        self, *, name: str, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
     ) -> None:
+        self._name = name
         self._clock = clock
         self._rules = rules
         self._reseal = reseal
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec("core.purge", self.purge, every_s=3600)
+        return JobSpec(self._name, self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Removes each table's old rows in steps; one that fails keeps no other from its turn."""

@@ -27,6 +27,15 @@ LINK_EXPIRES_IN_S = 24 * 3600
 
 
 @value_object
+class Membership:
+    """A project of an account's, and its role in it."""
+
+    project_id: str
+    name: str
+    role: Role
+
+
+@value_object
 class Member:
     """A member of a project. `subscriber_ids` are their messenger accounts, the first linked first; empty
     after removal."""

@@ -1,32 +1,27 @@
 """The rules of members: one member per e-mail; removal takes effect immediately."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Protocol
+from typing import cast
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import store
-from msgsvc_core.members.models import AddMemberBody, Member, MemberQuery, UpdateMemberBody
+from msgsvc_core.members.models import (
+    AddMemberBody,
+    Member,
+    MemberQuery,
+    Membership,
+    Role,
+    UpdateMemberBody,
+)
+from msgsvc_core.members.quota import MemberQuota
 from msgsvc_core.subscribers.service import Subscribers
 
 #: Called with a member before and after a change (None: erased), in its transaction.
 OnMemberChanged = Callable[[Tx, Member, Member | None], Awaitable[None]]
-
-
-class MemberQuota(Protocol):
-    """How many members a project may have."""
-
-    async def check_room(self, tx: Tx, project_id: str, email: str) -> None:
-        """Raises `Conflict` where there is no room for another member of that e-mail."""
-        ...
-
-    def keeping_room(self, tx: Tx, project_id: str) -> AbstractAsyncContextManager[None]:
-        """Raises `Conflict`, after it, for a change by which more are members than there may be."""
-        ...
 
 
 class Members:
@@ -67,6 +62,32 @@ class Members:
     async def find_by_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
         """The active member with this account; None for an owner who is not a member."""
         return await store.find_by_account(tx, project_id, account_id)
+
+    async def link_account(self, tx: Tx, project_id: str, member_id: str, account_id: str) -> None:
+        """Makes a member and an account the same person. Raises `NotFound`, and `Conflict` where the
+        account is another member there, and for one more person than the plan has."""
+        async with self._quota.keeping_room(tx, project_id):
+            if not await store.set_account(tx, project_id, member_id, account_id):
+                raise NotFound("there is no active member {member_id!r}", member_id=member_id)
+
+    async def accounts_of(
+        self, tx: Tx, project_id: str, member_id: str | None = None
+    ) -> dict[str, str]:
+        """The account of each active member that has one, or of one of them, by the member's id."""
+        return await store.list_accounts(tx, project_id, member_id)
+
+    async def role_of(self, tx: Tx, account_id: str, project_id: str) -> Role | None:
+        """The role of an account in a project; None without one, or where there is no project."""
+        return cast("Role | None", await store.find_role(tx, account_id, project_id))
+
+    async def projects_of(self, tx: Tx, account_id: str) -> Sequence[Membership]:
+        """The projects that an account owns or is a member of, the oldest first."""
+        found = await store.list_projects(tx, account_id)
+        return [Membership(id_, name, cast("Role", role)) for id_, name, role in found]
+
+    async def has_other_owner(self, tx: Tx, project_id: str, member_id: str) -> bool:
+        """Whether the project would still have an owner without that member."""
+        return await store.has_other_owner(tx, project_id, member_id)
 
     async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         """The active member behind a messenger account in each project, with the id of the linked

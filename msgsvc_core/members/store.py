@@ -65,6 +65,85 @@ async def find_by_account(tx: Tx, project_id: str, account_id: str) -> Member | 
     return found[0] if found else None
 
 
+async def find_role(tx: Tx, account_id: str, project_id: str) -> str | None:
+    """`owner` for the account that owns the project, else its role as an active member."""
+    role: str | None = await tx.fetch_val(
+        "SELECT CASE WHEN p.account_id = :account_id THEN 'owner' ELSE m.role END"
+        " FROM core_projects p LEFT JOIN core_members m ON m.project_id = p.project_id"
+        " AND m.account_id = :account_id AND m.status = 'active'"
+        " WHERE p.project_id = :project_id",
+        {"account_id": account_id, "project_id": project_id},
+    )
+    return role
+
+
+async def list_projects(tx: Tx, account_id: str) -> list[tuple[str, str, str]]:
+    """(project_id, name, role) of an account's own projects and of those it is a member of."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, name, 'owner' AS role FROM core_projects"
+        " WHERE account_id = :account_id UNION ALL"
+        " SELECT p.project_id, p.name, m.role FROM core_members m"
+        " JOIN core_projects p ON p.project_id = m.project_id"
+        " WHERE m.account_id = :account_id AND m.status = 'active'"
+        " AND (p.account_id IS NULL OR p.account_id <> :account_id) ORDER BY 1",
+        {"account_id": account_id},
+    )
+    return [(row["project_id"], row["name"], row["role"]) for row in rows]
+
+
+async def set_account(tx: Tx, project_id: str, member_id: str, account_id: str) -> bool:
+    """False if the project has no such active member."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_members SET account_id = :account_id WHERE project_id = :project_id"
+            " AND member_id = :member_id AND status = 'active'",
+            {"project_id": project_id, "member_id": member_id, "account_id": account_id},
+        )
+    )
+
+
+async def list_accounts(tx: Tx, project_id: str, member_id: str | None = None) -> dict[str, str]:
+    """The account of each active member that has one, or of one of them, by the member's id."""
+    condition, params = "", {"project_id": project_id}
+    if member_id is not None:
+        condition, params["member_id"] = " AND member_id = :member_id", member_id
+    rows = await tx.fetch_all(
+        "SELECT member_id, account_id FROM core_members WHERE project_id = :project_id"
+        f" AND status = 'active' AND account_id IS NOT NULL{condition}",
+        params,
+    )
+    return {row["member_id"]: row["account_id"] for row in rows}
+
+
+async def has_other_owner(tx: Tx, project_id: str, member_id: str) -> bool:
+    """Whether somebody could still do everything without that member: the account that owns the
+    project, or another owner with an account."""
+    return bool(
+        await tx.fetch_val(
+            "SELECT 1 AS found FROM core_projects p WHERE p.project_id = :project_id"
+            " AND (p.account_id IS NOT NULL OR EXISTS (SELECT 1 FROM core_members m"
+            " WHERE m.project_id = p.project_id AND m.member_id <> :member_id"
+            " AND m.status = 'active' AND m.role = 'owner' AND m.account_id IS NOT NULL))",
+            {"project_id": project_id, "member_id": member_id},
+        )
+    )
+
+
+async def count_others(tx: Tx, project_id: str, account_id: str, email: str) -> int:
+    """Active members who are not the account that owns the project.
+
+    The member with its e-mail is that account, until another account has joined in their place.
+    """
+    return int(
+        await tx.fetch_val(
+            "SELECT COUNT(*) FROM core_members WHERE project_id = :project_id"
+            " AND status = 'active' AND (account_id <> :account_id"
+            " OR (account_id IS NULL AND email <> :email))",
+            {"project_id": project_id, "account_id": account_id, "email": email},
+        )
+    )
+
+
 async def bound_among(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those of (project_id, subscriber_id) by which somebody is a member, in the order of their ids."""
     if not keys:

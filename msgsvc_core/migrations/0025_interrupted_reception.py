@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "core_0025"
-down_revision = "core_0024"
+down_revision = "core_0023"
 
 
 def upgrade() -> None:

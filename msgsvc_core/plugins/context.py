@@ -4,14 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from msgsvc_core.accounts import (
-    AccountLinks,
-    Accounts,
-    Audit,
-    MessengerSignIn,
-    SignIn,
-    Team,
-)
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.channels.outbox import BotOutbox
@@ -29,6 +21,7 @@ from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.members.service import Members
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.plugins.accounts import AccountDirectory
 from msgsvc_core.plugins.tickets import TicketDesk
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
@@ -44,16 +37,12 @@ S = TypeVar("S", bound=Section)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DashboardParts:
-    """What the dashboard alone uses, until accounts are its own."""
+class Peers:
+    """What plugins may ask of each other: they do not import one another."""
 
-    accounts: Accounts
-    account_links: AccountLinks
-    audit: Audit
-    sign_in: SignIn
-    messenger_sign_in: MessengerSignIn
-    team: Team
-    #: Asks all plugins for their pages (hook `register_dashboard`); they come bound.
+    tickets: TicketDesk
+    accounts: AccountDirectory
+    #: Asks all plugins for their pages of the dashboard (hook `register_dashboard`); they come bound.
     areas: Callable[[], Sequence[Pages]]
     #: All endpoints of the API, once every plugin has given its own.
     endpoints: Callable[[], Sequence[Endpoint]]
@@ -87,12 +76,10 @@ class PluginContext:
     messages: Messages
     templates: Templates
     mailings: Mailings
-    tickets: TicketDesk
     #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
     media: "Callable[[], MediaFiles]"
     sections: Mapping[str, Section]
-    #: For the dashboard; of other plugins billing alone uses it, to know whose account is an operator's.
-    dashboard: DashboardParts
+    peers: Peers
 
     def settings(self, model: type[S]) -> S:
         """A plugin's section of the configuration, by its type. Raises `LookupError`."""

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from msgsvc_core.jobs.contract import JobSpec, LaneSpec
     from msgsvc_core.kernel.errors import ApiError
     from msgsvc_core.mailings.models import Mailing
-    from msgsvc_core.members.models import Member
+    from msgsvc_core.members.models import Member, Role
+    from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
+    from msgsvc_core.plugins.audit import AuditRecord
     from msgsvc_core.plugins.context import PluginContext
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
@@ -78,6 +80,13 @@ class HookSpecs:
         look up the texts of the package that speaks, then the core's, and no other plugin's.
         """
 
+    @hookspec(firstresult=True)
+    def register_first_account(self) -> "FirstAccount":  # type: ignore[empty-body]
+        """How `msgsvc init` makes the account of whoever runs the installation. Plain.
+
+        For the plugin that keeps accounts, and of its module: it is asked before there is a `Service`.
+        """
+
     @hookspec
     def register_channel_kinds(self) -> "Sequence[ChannelKind]":  # type: ignore[empty-body]
         """Kinds of messenger that `[channels.<name>] plugin = "<kind>"` can name. Plain."""
@@ -96,6 +105,13 @@ class HookSpecs:
 
         Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
         A plugin's metrics are made here, in `service.metrics.registry`.
+        """
+
+    @hookspec(firstresult=True)
+    def register_accounts(self) -> "AccountSource":  # type: ignore[empty-body]
+        """The accounts that own projects, for the core and other plugins (`service.accounts`). Plain.
+
+        One plugin that has this hook is asked, and no other; without one there are no accounts.
         """
 
     @hookspec
@@ -178,6 +194,29 @@ class HookSpecs:
 
         Name, e-mail, role, messenger accounts, or removal: then `after.status` says so, and `after` is None
         for an erased member. The member is locked until the transaction ends.
+        """
+
+    @hookspec
+    async def check_role_change(
+        self, tx: "Tx", project_id: str, member_id: str, role: "Role | None"
+    ) -> None:
+        """An API key is about to give a member a role, or to remove them (None). Async.
+
+        Raise `Conflict` to refuse it: admins make keys, and could make themselves owners by one.
+        """
+
+    @hookspec
+    async def check_identity_change(self, tx: "Tx", project_id: str, member_id: str) -> None:
+        """An API key is about to change a member's name or e-mail, or to link a messenger. Async.
+
+        Raise `Conflict` to refuse it.
+        """
+
+    @hookspec
+    async def on_audited(self, tx: "Tx", record: "AuditRecord") -> None:
+        """Something was changed by the API or the command line that belongs in an audit log. Async.
+
+        In the transaction of the change. Requests are recorded whose endpoint is declared `audited`.
         """
 
     @hookspec

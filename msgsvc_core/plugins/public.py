@@ -5,7 +5,6 @@ A module with SQL is never among them: a plugin asks the objects of `PluginConte
 
 #: Packages of which everything is public.
 PUBLIC_PACKAGES = (
-    "msgsvc_core.accounts",
     "msgsvc_core.api",
     "msgsvc_core.content",
     "msgsvc_core.dashboard",
@@ -33,6 +32,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.channels.words",
     "msgsvc_core.cli.configuration",
     "msgsvc_core.cli.projects",
+    "msgsvc_core.cli.tables",
     "msgsvc_core.config.sections",
     "msgsvc_core.config.settings",
     "msgsvc_core.db",
@@ -51,6 +51,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.jobs.admin",
     "msgsvc_core.jobs.inspection",
     "msgsvc_core.jobs.queue",
+    "msgsvc_core.jobs.retention",
     "msgsvc_core.mailings",
     "msgsvc_core.mailings.content",
     "msgsvc_core.mailings.models",

@@ -80,6 +80,28 @@ class Projects:
             raise NotFound("there is no project {project_id!r}", project_id=project_id)
         return project
 
+    async def list_newest(
+        self, tx: Tx, after: str | None, limit: int
+    ) -> Sequence[tuple[Project, str | None]]:
+        """Projects with the account that owns each, newest first, from before the project `after`."""
+        return await store.list_newest(tx, after, limit)
+
+    async def owner_of(self, tx: Tx, project_id: str) -> str | None:
+        """The id of the account that owns a project; None where it is the operator's alone.
+
+        Accounts are a plugin's (hook `register_accounts`); the core keeps their ids.
+        """
+        return await store.find_owner(tx, project_id)
+
+    async def set_owner(self, tx: Tx, project_id: str, account_id: str | None) -> None:
+        """Makes an account the owner of a project. Raises `NotFound`."""
+        if not await store.set_owner(tx, project_id, account_id):
+            raise NotFound("there is no project {project_id!r}", project_id=project_id)
+
+    async def count_owned(self, tx: Tx, account_id: str) -> int:
+        """How many projects an account owns."""
+        return await store.count_owned(tx, account_id)
+
     async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
         """Existing projects by id."""
         return await store.get_many(tx, sorted(set(project_ids))) if project_ids else {}

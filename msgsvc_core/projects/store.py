@@ -47,6 +47,46 @@ async def list_projects(tx: Tx) -> list[Project]:
     return [_project(row) for row in rows]
 
 
+async def list_newest(tx: Tx, after: str | None, limit: int) -> list[tuple[Project, str | None]]:
+    """Projects with the account that owns each, the newest first, from before the project `after`."""
+    condition, params = "", dict[str, Any](limit=limit)
+    if after is not None:
+        condition, params["after"] = " WHERE project_id < :after", after
+    rows = await tx.fetch_all(
+        "SELECT project_id, name, status, created_at_ms, account_id FROM core_projects"
+        f"{condition} ORDER BY project_id DESC LIMIT :limit",
+        params,
+    )
+    return [(_project(row), row["account_id"]) for row in rows]
+
+
+async def find_owner(tx: Tx, project_id: str) -> str | None:
+    owner: str | None = await tx.fetch_val(
+        "SELECT account_id FROM core_projects WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return owner
+
+
+async def set_owner(tx: Tx, project_id: str, account_id: str | None) -> bool:
+    """False if there is no such project."""
+    return bool(
+        await tx.execute(
+            "UPDATE core_projects SET account_id = :account_id WHERE project_id = :project_id",
+            {"project_id": project_id, "account_id": account_id},
+        )
+    )
+
+
+async def count_owned(tx: Tx, account_id: str) -> int:
+    return int(
+        await tx.fetch_val(
+            "SELECT COUNT(*) FROM core_projects WHERE account_id = :account_id",
+            {"account_id": account_id},
+        )
+    )
+
+
 async def find_disabled(tx: Tx, project_ids: Sequence[str] | None) -> set[str]:
     """Ids of projects that are not active, of all or of `project_ids`."""
     known, params = "", dict[str, Any]()

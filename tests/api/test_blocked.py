@@ -12,6 +12,7 @@ from msgsvc_billing.service import Billing
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.naming import BODIES
@@ -76,7 +77,7 @@ UPLOADS = {"upload_file": {"file": ("new.txt", b"Hi")}}
 
 @pytest.fixture
 async def service(make_service: ServiceFactory) -> Service:
-    settings = {**SETTINGS, "plugins": (*PLUGINS, "billing")}
+    settings = {**SETTINGS, "plugins": (*PLUGINS, "billing", "dashboard")}
     return await make_service(extra_plugins=[("mini_app", MiniAppPlugin())], **settings)
 
 
@@ -155,8 +156,8 @@ async def _block(service: Service, tenant: Tenant, clock: FakeClock) -> None:
     """Has an account pay for the project, and spend all it has; its grace is over."""
     project_id = tenant.project.project_id
     async with service.db.transaction() as tx:
-        account = await service.accounts.create(tx, email="ann@shop.example", name="Ann")
-        await service.accounts.give_project(tx, project_id, account.account_id)
+        account = await service.get(Accounts).create(tx, email="ann@shop.example", name="Ann")
+        await service.get(Accounts).give_project(tx, project_id, account.account_id)
         await service.billing.charge(tx, Charge(project_id, "auth.confirmed", "all", False, 100))
         state = await service.get(Billing).state_of(tx, account.account_id)
     assert state.balance == 0

@@ -11,7 +11,13 @@ from msgsvc_core.jobs import JobContext, Stopping, retention, steps
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fixtures import Tenant
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+
+
+@pytest.fixture
+async def service(make_service: ServiceFactory) -> Service:
+    """With the plugin whose tables are among `ROWS`."""
+    return await make_service(plugins=("dashboard",))
 
 
 async def test_events_go_back_as_far_as_the_setting_says(
@@ -40,11 +46,11 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "core_start_codes": ("digest", "expires_at_ms", {"sealed": ""}),
     "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
     "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
-    "core_audit": ("entry_id", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
+    "dashboard_audit": ("entry_id", "at_ms", {"action": "x", "detail": "{}", "ip": ""}),
     "core_links": ("digest", "expires_at_ms", {"tag_ids": "[]"}),
     "core_member_links": ("digest", "expires_at_ms", {"member_id": "mem_1"}),
-    "core_account_links": ("digest", "expires_at_ms", {"purpose": "password"}),
-    "core_account_sessions": (
+    "dashboard_account_links": ("digest", "expires_at_ms", {"purpose": "password"}),
+    "dashboard_account_sessions": (
         "digest",
         "expires_at_ms",
         {
@@ -56,10 +62,17 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
             "user_agent": "",
         },
     ),
-    "core_account_requests": (
+    "dashboard_account_requests": (
         "digest",
         "expires_at_ms",
-        {"purpose": "x", "status": "x", "ip": "", "user_agent": "", "created_at_ms": 0},
+        {
+            "purpose": "x",
+            "status": "x",
+            "number": 1,
+            "ip": "",
+            "user_agent": "",
+            "created_at_ms": 0,
+        },
     ),
 }
 
@@ -68,8 +81,8 @@ OF_NONE = {
     "core_updates",
     "core_offers",
     "core_start_codes",
-    "core_account_sessions",
-    "core_account_requests",
+    "dashboard_account_sessions",
+    "dashboard_account_requests",
 }
 
 
@@ -175,7 +188,7 @@ async def owned(tx: Tx, project_id: str) -> None:
     await tx.insert(
         "core_members", {"project_id": project_id, "member_id": "mem_1", "role": "owner", **who}
     )
-    await tx.insert("core_accounts", {"account_id": "acc_1", "is_operator": False, **who})
+    await tx.insert("dashboard_accounts", {"account_id": "acc_1", "is_operator": False, **who})
 
 
 async def fill(tx: Tx, table: str, project_id: str, now_ms: int) -> None:
@@ -187,7 +200,7 @@ async def fill(tx: Tx, table: str, project_id: str, now_ms: int) -> None:
         row = {key: f"x{number}", column: at_ms, **more}
         if table not in OF_NONE:
             row["project_id"] = project_id
-        if table == "core_account_requests":
+        if table == "dashboard_account_requests":
             row["browser_digest"] = f"x{number}"
         await tx.insert(table, row)
 

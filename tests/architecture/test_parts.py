@@ -22,7 +22,9 @@ DECLARATIONS = {
     "ChannelKind",
     "LaneSpec",
     "MigrationSource",
+    "Peers",
     "PluginContext",
+    "RetentionRule",
     "SettingsSection",
 }
 
@@ -44,8 +46,6 @@ ABOUT_THE_DATABASE = {
 NOT_YET = frozenset(
     (
         "AccountLinks",
-        "AccountPlans",
-        "Accounts",
         "Admission",
         "AgentBot",
         "AgentDesk",
@@ -76,7 +76,6 @@ NOT_YET = frozenset(
         "Cookies",
         "Copies",
         "Counts",
-        "DashboardParts",
         "DeadMailings",
         "Deliveries",
         "Dialogues",

@@ -12,7 +12,7 @@ _TIMES = {**_MADE, "updated_at_ms": "0"}
 
 #: What others belong to comes before them.
 _TABLES: Mapping[str, Mapping[str, str]] = {
-    "core_accounts": {
+    "dashboard_accounts": {
         "account_id": id_column("acc"),
         "email": "'ann' || CAST(i AS text) || '@shop.example'",
         "name": "'Ann'",
@@ -50,7 +50,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "note": "''",
         "at_ms": _AT,
     },
-    "core_audit": {
+    "dashboard_audit": {
         **_OF_PROJECT,
         "entry_id": id_column("aud"),
         "account_id": "CASE WHEN i > 3 THEN CAST(:account_id AS text) END",

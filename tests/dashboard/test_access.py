@@ -8,9 +8,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.dashboard import ALLOWED
-from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import Role
 from msgsvc_core.service import Service
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of

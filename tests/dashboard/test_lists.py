@@ -34,7 +34,7 @@ BOUNDED: Mapping[str, int] = {
     # Up to 1,000 who have come to the end of a chain, and as many at each of its steps.
     "SELECT 0 AS place, COUNT(*)": 10_000,
     # All accounts, which are those who rent the service and not their customers: once for each of them.
-    "SUBSTR(a.email, 1, :length) = :search": 2 * 4000 + 100,
+    "SUBSTR(a.email, 1, :length) = :prefix": 2 * 4000 + 100,
     # Up to 1,000 submissions of a form.
     "SELECT 1 AS one FROM forms_submissions": 2 * 1000 + 100,
 }

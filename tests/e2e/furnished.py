@@ -10,10 +10,10 @@ import httpx2
 from playwright.async_api import BrowserContext, Page
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard.browser import SESSION_COOKIE
 from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
+from msgsvc_dashboard.frame.browser import SESSION_COOKIE
 from msgsvc_devkit import RecordingPlugin
 from msgsvc_devkit.clock import START
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor

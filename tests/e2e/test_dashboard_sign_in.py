@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from msgsvc_core.members.models import AddMemberBody
+from msgsvc_dashboard.accounts import Accounts, Team
 from tests.e2e.furnished import furnished
 from tests.e2e.windows import browsing, faults
 
@@ -19,7 +20,7 @@ async def test_somebody_signs_in_by_link_and_password_on_a_phone(tmp_path: Path)
         service, project_id = place.service, place.tenant.project.project_id
         async with service.db.transaction() as tx:
             body = AddMemberBody(name="Boris", email="boris@pinewood.example", role="agent")
-            _, token = await service.team.invite(tx, project_id, body, by="owner")
+            _, token = await service.get(Team).invite(tx, project_id, body, by="owner")
         context = await browser.new_context(
             viewport={"width": 320, "height": 640},
             color_scheme="dark",
@@ -55,7 +56,7 @@ async def test_somebody_signs_in_by_link_and_password_on_a_phone(tmp_path: Path)
         await page.get_by_role("button", name="Sign in", exact=True).click()
         await page.wait_for_url(f"**/projects/{project_id}")
         async with service.db.read() as tx:
-            account = await service.accounts.by_email(tx, "boris@pinewood.example")
+            account = await service.get(Accounts).by_email(tx, "boris@pinewood.example")
         await context.close()
 
     assert not found, "\n".join(found)

@@ -5,9 +5,10 @@ from typing import Any
 
 import httpx2
 
-from msgsvc_core.dashboard.browser import CSRF_FIELD, SESSION_COOKIE, csrf_token
 from msgsvc_core.members.models import AddMemberBody, Role
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Accounts
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, SESSION_COOKIE, csrf_token
 
 
 class Visitor:
@@ -24,7 +25,7 @@ class Visitor:
 
     async def sign_in(self) -> None:
         async with self._service.db.transaction() as tx:
-            session, token = await self._service.accounts.open_session(
+            session, token = await self._service.get(Accounts).open_session(
                 tx, self.account_id, ip="127.0.0.1", user_agent="test"
             )
         self.session_id = session.session_id
@@ -48,7 +49,7 @@ class Visitor:
 
 async def visitor(service: Service, project_id: str, role: Role = "owner") -> Visitor:
     """Signs somebody in who has that role at the project; close its `client` in the end."""
-    accounts = service.accounts
+    accounts = service.get(Accounts)
     name = re.sub(r"\W", "", f"{role}{project_id}").lower()
     async with service.db.transaction() as tx:
         account = await accounts.create(tx, email=f"{name}@example.com", name=role.title())
@@ -57,7 +58,7 @@ async def visitor(service: Service, project_id: str, role: Role = "owner") -> Vi
         else:
             body = AddMemberBody(name=role.title(), email=account.email, role=role)
             member = await service.members.add(tx, project_id, body)
-            await accounts.make_member(tx, project_id, member.member_id, account.account_id)
+            await service.members.link_account(tx, project_id, member.member_id, account.account_id)
     made = Visitor(service, project_id, account.account_id)
     await made.sign_in()
     return made
@@ -67,7 +68,7 @@ async def stranger(service: Service, project_id: str, *, is_operator: bool = Fal
     """Signs somebody in who is nobody at the project, or who runs the installation."""
     name = "operator" if is_operator else "stranger"
     async with service.db.transaction() as tx:
-        account = await service.accounts.create(
+        account = await service.get(Accounts).create(
             tx, email=f"{name}@example.com", name=name.title(), is_operator=is_operator
         )
     made = Visitor(service, project_id, account.account_id)

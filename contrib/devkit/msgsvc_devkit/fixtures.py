@@ -47,8 +47,12 @@ _SETTINGS: dict[str, Any] = {
     "jobs": {"sweep_s": 0.05},
     # A test that waits for something polls, and more often where the machine is slow.
     "limits": {"requests_per_minute": 100_000},
+}
+
+#: Settings of plugins, by plugin, section and name, for services that load it.
+_PLUGIN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     # As they should be, a hundred passwords would take ten seconds.
-    "accounts": {"password_memory_kib": 8, "password_passes": 1},
+    "dashboard": {"dashboard": {"password_memory_kib": 8, "password_passes": 1}},
 }
 
 ServiceFactory = Callable[..., Awaitable[Service]]
@@ -157,8 +161,10 @@ async def make_service(
 
         values = {**_SETTINGS, **settings}
         values["jobs"] = {**runner.job_settings, **values["jobs"]}
-        for section in ("limits", "accounts"):
-            values[section] = {**_SETTINGS[section], **values[section]}
+        values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
+        for name in {*values["plugins"], *(name for name, _ in plugins)} & set(_PLUGIN_SETTINGS):
+            for section, given in _PLUGIN_SETTINGS[name].items():
+                values[section] = {**given, **values.get(section, {})}
         if "database_url" not in values:
             hook = load_plugins(values["plugins"], plugins).hook
             fresh.append(await backend.fresh([CORE_MIGRATIONS, *hook.register_migrations()]))

@@ -8,20 +8,24 @@ import pytest
 
 from msgsvc_core.channels import ChannelContext
 from msgsvc_core.messages.edits import MessageChanges
-from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_devkit import channel_context, plugin_context
-from msgsvc_devkit.fakes import FakeContext, FakeDatabase, FakeMedia
+from msgsvc_devkit.fakes import FakeContext, FakeDatabase, FakeMedia, FakePeers
 from msgsvc_devkit.fakes.messages import FakeMessageChanges
 
 #: What is no object with state behind a database: the real one is given.
-REAL = {"clock", "config", "secrets", "limiter", "texts", "metrics", "sections", "media"}
+REAL = {
+    *("clock", "config", "secrets", "limiter", "texts", "metrics", "sections", "media"),
+    *("areas", "endpoints"),
+}
 
-#: Accounts need a database: a test of what uses them has one.
-WITHOUT_FAKE = {"dashboard"}
+#: Holds what plugins ask of each other: its fields are looked at one by one.
+PEERS = "peers"
 
 #: Methods that the fakes inherit, for they only call what is faked. Tests beside this one run them.
 INHERITED = {
-    "FakeBilling": {"charge", "check", "quote", "plan_of", "check_export"},
+    "FakeAccounts": {"find"},
+    "FakeBilling": {"charge", "check", "quote", "plan_of", "plan_of_account", "check_export"},
     "FakeChannels": {"get_bot", "borrow", "receive", "apply_health"},
     "FakeEvents": {"emit"},
     "FakeMailings": {
@@ -53,17 +57,21 @@ INHERITED = {
 def ports() -> dict[str, Any]:
     """The fakes, by the field of `PluginContext`."""
     core = plugin_context()
-    names = {field.name for field in fields(PluginContext)} - REAL - WITHOUT_FAKE
-    return {name: getattr(core, name) for name in sorted(names)}
+    names = {field.name for field in fields(PluginContext)} - REAL - {PEERS}
+    peers = {field.name for field in fields(Peers)} - REAL
+    return {name: getattr(core, name) for name in sorted(names)} | {
+        name: getattr(core.peers, name) for name in sorted(peers)
+    }
 
 
 @pytest.mark.parametrize("name", ports())
 def test_every_port_of_plugins_has_a_fake(name: str) -> None:
     fake = ports()[name]
+    of, of_fakes = (Peers, FakePeers) if hasattr(Peers, name) else (PluginContext, FakeContext)
 
     assert type(fake).__name__.startswith("Fake")
-    assert isinstance(fake, inspect.get_annotations(PluginContext)[name])
-    assert isinstance(fake, inspect.get_annotations(FakeContext)[name])
+    assert isinstance(fake, inspect.get_annotations(of)[name])
+    assert isinstance(fake, inspect.get_annotations(of_fakes)[name])
 
 
 @pytest.mark.parametrize("fake", [*map(type, ports().values()), FakeMessageChanges])

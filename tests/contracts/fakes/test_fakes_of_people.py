@@ -485,3 +485,32 @@ async def test_cursors_of_another_list_are_refused(
     with pytest.raises(ApiError):
         await core.subscribers.page(tx, project_id, SubscriberQuery(cursor="c29tZXRoaW5n"))
     assert position_of(1, "a")
+
+
+async def test_an_account_is_in_projects_that_it_owns_or_is_a_member_of(
+    core: PluginContext, tx: Tx, project_id: str
+) -> None:
+    members, projects = core.members, core.projects
+    other = (await projects.add(tx, "Cafe")).project_id
+    await projects.set_owner(tx, project_id, "acc_1")
+    body = AddMemberBody(name="Ann", email="ann@shop.example", role="agent")
+    ann = await members.add(tx, other, body)
+    await members.link_account(tx, other, ann.member_id, "acc_1")
+
+    assert await projects.owner_of(tx, project_id) == "acc_1"
+    assert await projects.count_owned(tx, "acc_1") == 1
+    owners = {each.project_id: of for each, of in await projects.list_newest(tx, None, 10)}
+    assert (owners[project_id], owners[other]) == ("acc_1", None)
+    assert await members.role_of(tx, "acc_1", project_id) == "owner"
+    assert await members.role_of(tx, "acc_1", other) == "agent"
+    assert await members.role_of(tx, "acc_2", other) is None
+    found = {each.project_id: each.role for each in await members.projects_of(tx, "acc_1")}
+    assert (found[project_id], found[other]) == ("owner", "agent")
+    assert await members.find_by_account(tx, other, "acc_1") == ann
+    assert await members.accounts_of(tx, other) == {ann.member_id: "acc_1"}
+    assert await members.has_other_owner(tx, project_id, "mem_none")
+    assert not await members.has_other_owner(tx, other, ann.member_id)
+    with pytest.raises(NotFound):
+        await members.link_account(tx, project_id, ann.member_id, "acc_1")
+    with pytest.raises(NotFound):
+        await projects.set_owner(tx, "prj_none", "acc_1")

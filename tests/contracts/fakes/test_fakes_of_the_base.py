@@ -237,7 +237,7 @@ async def test_without_a_plugin_that_bills_nothing_is_refused(
 async def test_without_a_helpdesk_no_ticket_is_opened(
     core: PluginContext, tx: Tx, project_id: str
 ) -> None:
-    tickets = core.tickets
+    tickets = core.peers.tickets
     if hasattr(tickets, "keeps_tickets"):
         tickets.keeps_tickets = False
     assert not tickets.is_open

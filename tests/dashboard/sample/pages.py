@@ -87,7 +87,7 @@ async def change(page: PageContext, kept: Kept) -> Redirect:
 
 @pages.post("/runs", access="installation:operate")
 async def run(page: PageContext, kept: Kept) -> Redirect:
-    kept.done.append(page.account.email)
+    kept.done.append(page.viewer.email)
     return Redirect(f"{page.root}/operator/runs")
 
 

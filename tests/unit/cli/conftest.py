@@ -41,6 +41,14 @@ def run(folder: Path) -> Iterator[Run]:
 
 
 @pytest.fixture
+def with_accounts(config: Path) -> Path:
+    """The same configuration with the plugin that keeps accounts and the audit log."""
+    text = config.read_text("utf-8").replace("plugins = []", 'plugins = ["dashboard"]')
+    config.write_text(text, encoding="utf-8")
+    return config
+
+
+@pytest.fixture
 def config(folder: Path) -> Path:
     """A small, sound configuration in the working folder: no plugins, no messengers."""
     path = folder / "msgsvc.toml"

@@ -15,7 +15,7 @@ def listed(run: Any) -> list[dict[str, Any]]:
     return data
 
 
-def test_the_first_account_gets_a_link_and_a_project(run: Any, config: Any) -> None:
+def test_the_first_account_gets_a_link_and_a_project(run: Any, with_accounts: Any) -> None:
     assert "msgsvc account create" in run("account", "list").stdout
     made = create(run, "Ann@shop.example", "--operator")
     plain = json.loads(create(run, "bob@shop.example", "--json").stdout)
@@ -36,7 +36,7 @@ def test_the_first_account_gets_a_link_and_a_project(run: Any, config: Any) -> N
     assert "eve@shop.example" in nobody.stderr
 
 
-def test_a_password_is_read_and_a_bad_one_refused(run: Any, config: Any) -> None:
+def test_a_password_is_read_and_a_bad_one_refused(run: Any, with_accounts: Any) -> None:
     good = create(run, "ann@shop.example", "--password-stdin", typed="a winter evening\n")
     bad = create(run, "bob@shop.example", "--password-stdin", typed="short\n")
     again = create(run)
@@ -49,7 +49,7 @@ def test_a_password_is_read_and_a_bad_one_refused(run: Any, config: Any) -> None
     assert (wrong.exit_code, "e-mail address" in wrong.stderr) == (1, True)
 
 
-def test_an_account_is_disabled_enabled_and_made_operator(run: Any, config: Any) -> None:
+def test_an_account_is_disabled_enabled_and_made_operator(run: Any, with_accounts: Any) -> None:
     create(run)
     told = [
         run("account", *asked).stdout
@@ -70,7 +70,7 @@ def test_an_account_is_disabled_enabled_and_made_operator(run: Any, config: Any)
     assert "never" in run("account", "list").stdout
 
 
-def test_a_link_is_given_as_json_to_scripts(run: Any, config: Any) -> None:
+def test_a_link_is_given_as_json_to_scripts(run: Any, with_accounts: Any) -> None:
     create(run)
     answer = run("account", "link", "ann@shop.example", "--json")
 

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from msgsvc_core.cli.configuration import opened
+from msgsvc_dashboard.accounts import Accounts
 
 
 @pytest.fixture
 def billed(config: Path) -> Path:
     """A configuration that bills, and an account in its database."""
-    text = config.read_text("utf-8").replace("plugins = []", 'plugins = ["billing"]')
+    text = config.read_text("utf-8").replace("plugins = []", 'plugins = ["billing", "dashboard"]')
     config.write_text(text, encoding="utf-8")
 
     async def add() -> None:
         async with opened(config) as service, service.db.transaction() as tx:
-            await service.accounts.create(tx, email="ann@shop.example", name="Ann")
+            await service.get(Accounts).create(tx, email="ann@shop.example", name="Ann")
 
     asyncio.run(add())
     return config

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.accounts.models import AuditEntry
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.kernel.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Audit
+from msgsvc_dashboard.accounts.models import AuditEntry
 
 
 async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:
@@ -220,7 +221,7 @@ async def _audited(config: Path, project_id: str) -> list[AuditEntry]:
     await service.open_database()
     try:
         async with service.db.read() as tx:
-            return await service.audit.of_project(
+            return await service.get(Audit).of_project(
                 tx, project_id, account_id=None, after=None, most=9
             )
     finally:
@@ -228,13 +229,13 @@ async def _audited(config: Path, project_id: str) -> list[AuditEntry]:
 
 
 def test_what_the_command_line_changes_stands_in_the_audit_log(
-    run: Any, config: Path, project_id: str, key: dict[str, Any]
+    run: Any, with_accounts: Path, project_id: str, key: dict[str, Any]
 ) -> None:
     run("key", "revoke", project_id, key["key_id"])
     run("project", "disable", project_id)
     run("project", "enable", project_id)
 
-    found = list(reversed(asyncio.run(_audited(config, project_id))))
+    found = list(reversed(asyncio.run(_audited(with_accounts, project_id))))
 
     assert [(entry.action, entry.target) for entry in found] == [
         ("project.create", None),

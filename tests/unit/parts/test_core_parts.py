@@ -153,13 +153,18 @@ async def test_a_job_that_waits_for_later_wakes_its_lane_then() -> None:
 
 async def test_a_plan_without_export_is_named_in_the_refusal() -> None:
     fake = FakeBilling()
-    fake.plans[PROJECT] = Plan("free", csv_export=False)
+
+    async def owner_of(_tx: Tx, _project_id: str) -> str:
+        return "acc_1"
+
+    fake.plans["acc_1"] = Plan("free", csv_export=False)
     gate = BillingGate(
         db=FakeDatabase(),
         charge=fake.charge,
         check=fake.check,
         quote=fake.quote,
-        plan_of=fake.plan_of,
+        owner_of=owner_of,
+        decide_plan=fake.plan_of_account,
     )
     fake.refused.add("x.sent")
 

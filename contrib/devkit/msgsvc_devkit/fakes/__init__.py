@@ -5,9 +5,10 @@ makes them all, so that they know each other. `tests/contracts/fakes` runs the s
 fakes and the real parts.
 """
 
+from msgsvc_devkit.fakes.accounts import FakeAccounts
 from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels, fake_settings
-from msgsvc_devkit.fakes.context import FakeContext, channel_context, plugin_context
+from msgsvc_devkit.fakes.context import FakeContext, FakePeers, channel_context, plugin_context
 from msgsvc_devkit.fakes.database import FakeDatabase, FakeTx, NoTables
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.files import FakeFiles
@@ -30,6 +31,7 @@ from msgsvc_devkit.fakes.work import (
 
 __all__ = [
     "PROJECT",
+    "FakeAccounts",
     "FakeBilling",
     "FakeChannels",
     "FakeContext",
@@ -44,6 +46,7 @@ __all__ = [
     "FakeMembers",
     "FakeMessages",
     "FakeOutbox",
+    "FakePeers",
     "FakePermissions",
     "FakeProjects",
     "FakeSubscribers",

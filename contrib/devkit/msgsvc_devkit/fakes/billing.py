@@ -7,7 +7,8 @@ from msgsvc_devkit.fakes.database import FakeDatabase
 
 
 class FakeBilling(BillingGate):
-    """`charges` holds the paid operations. `prices` are credits by operation, `plans` those of projects;
+    """`charges` holds the paid operations. `prices` are credits by operation, `plans` those of
+    projects, or of accounts;
     what is in `refused`, a project or an operation, raises `BillingBlocked`."""
 
     def __init__(self) -> None:
@@ -20,7 +21,8 @@ class FakeBilling(BillingGate):
             charge=self._take,
             check=self._refuse,
             quote=self._price,
-            plan_of=self._plan,
+            owner_of=self._owner,
+            decide_plan=self._plan,
         )
 
     async def _take(self, tx: Tx, charge: Charge) -> None:
@@ -37,5 +39,8 @@ class FakeBilling(BillingGate):
     async def _price(self, tx: Tx, project_id: str, operation: str) -> int:
         return self.prices.get(operation, 0)
 
-    async def _plan(self, tx: Tx, project_id: str) -> Plan | None:
-        return self.plans.get(project_id)
+    async def _owner(self, tx: Tx, project_id: str) -> str | None:
+        return project_id
+
+    async def _plan(self, tx: Tx, account_id: str) -> Plan | None:
+        return self.plans.get(account_id)

@@ -8,13 +8,13 @@ from msgsvc_core.channels import ChannelContext
 from msgsvc_core.config.settings import Section
 from msgsvc_core.limits import Limiter
 from msgsvc_core.limits.memory import MemoryLimiter
-from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_core.plugins.loading import package
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fakes.accounts import FakeAccounts
 from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels, fake_settings, find_nothing
-from msgsvc_devkit.fakes.dashboard import fake_dashboard_parts
 from msgsvc_devkit.fakes.database import FakeDatabase
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.files import FakeFiles
@@ -28,6 +28,14 @@ from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 from msgsvc_devkit.fakes.tickets import FakeTicketDesk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakePeers(Peers):
+    """No other plugin: what would be asked of it is noted."""
+
+    tickets: FakeTicketDesk
+    accounts: FakeAccounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,7 @@ class FakeContext(PluginContext):
     messages: FakeMessages
     templates: FakeTemplates
     mailings: FakeMailings
-    tickets: FakeTicketDesk
+    peers: FakePeers
     media: Callable[[], FakeMedia]
 
 
@@ -87,7 +95,7 @@ def plugin_context(
         greetings=Greetings(texts=texts, outbox=outbox, projects=projects),
     )
     files = FakeFiles(clock=clock)
-    members = FakeMembers(clock=clock, subscribers=subscribers)
+    members = FakeMembers(clock=clock, subscribers=subscribers, projects=projects)
     templates = FakeTemplates(clock=clock, channels=channels)
     media = FakeMedia(clock=clock, files=files)
     made = FakeContext(
@@ -127,10 +135,14 @@ def plugin_context(
             templates=templates,
             subscribers=subscribers,
         ),
-        tickets=FakeTicketDesk(),
+        peers=FakePeers(
+            tickets=FakeTicketDesk(),
+            accounts=FakeAccounts(clock=clock, projects=projects),
+            areas=list,
+            endpoints=list,
+        ),
         media=lambda: media,
         sections={type(section).__name__: section for section in settings},
-        dashboard=fake_dashboard_parts(clock=clock, config=config),
     )
     return replace(made, **overrides)
 

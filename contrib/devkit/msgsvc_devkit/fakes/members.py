@@ -1,35 +1,49 @@
 """Members in memory, as many as there shall be."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
+from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.members.models import AddMemberBody, Member, MemberQuery, UpdateMemberBody
+from msgsvc_core.members.models import (
+    AddMemberBody,
+    Member,
+    MemberQuery,
+    Membership,
+    Role,
+    UpdateMemberBody,
+)
+from msgsvc_core.members.quota import MemberQuota
 from msgsvc_core.members.service import Members
 from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fakes.projects import FakeProjects
 from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 
 class FakeMembers(Members):
-    """`by_id` holds the members, `changes` what became of them, before and after. `accounts` says who signs
-    in as which: a test fills it. `list_by_person` looks among `subscribers`."""
+    """`by_id` holds the members, `changes` what became of them, before and after. `accounts` says which
+    account each member signs in by. `list_by_person` looks among `subscribers`, roles among `projects`."""
 
     def __init__(
-        self, *, clock: Clock | None = None, subscribers: FakeSubscribers | None = None
+        self,
+        *,
+        clock: Clock | None = None,
+        subscribers: FakeSubscribers | None = None,
+        projects: FakeProjects | None = None,
     ) -> None:
         self.by_id: dict[str, Member] = {}
         self.changes: list[tuple[Member, Member | None]] = []
-        #: The member's id by that of the account.
+        #: The account's id by that of the member.
         self.accounts: dict[str, str] = {}
         self._people = subscribers or FakeSubscribers(clock=clock)
+        self._projects = projects or FakeProjects(clock=clock)
         super().__init__(
             clock=clock or FakeClock(),
             subscribers=self._people,
-            quota=_Room(),
+            quota=MemberQuota(owner_of=_nobody, plan_of=_no_plan, email_of=_nobody),
             on_changed=self._note,
         )
 
@@ -52,8 +66,43 @@ class FakeMembers(Members):
         return next(found, None)
 
     async def find_by_account(self, tx: Tx, project_id: str, account_id: str) -> Member | None:
-        found = await self.get_many(tx, project_id, [self.accounts.get(account_id, "")])
-        return next((each for each in found.values() if each.status == "active"), None)
+        found = await self.accounts_of(tx, project_id)
+        return next((self.by_id[one] for one, of in found.items() if of == account_id), None)
+
+    async def link_account(self, tx: Tx, project_id: str, member_id: str, account_id: str) -> None:
+        member = self.by_id.get(member_id)
+        if member is None or (member.project_id, member.status) != (project_id, "active"):
+            raise NotFound("there is no active member {member_id!r}", member_id=member_id)
+        self.accounts[member_id] = account_id
+
+    async def accounts_of(
+        self, tx: Tx, project_id: str, member_id: str | None = None
+    ) -> dict[str, str]:
+        return {
+            each.member_id: self.accounts[each.member_id]
+            for each in self._of(project_id)
+            if each.member_id in self.accounts and member_id in {None, each.member_id}
+        }
+
+    async def role_of(self, tx: Tx, account_id: str, project_id: str) -> Role | None:
+        if await self._projects.owner_of(tx, project_id) == account_id:
+            return "owner"
+        member = await self.find_by_account(tx, project_id, account_id)
+        return None if member is None else member.role
+
+    async def projects_of(self, tx: Tx, account_id: str) -> Sequence[Membership]:
+        found = []
+        for project_id, project in sorted(self._projects.by_id.items()):
+            role = await self.role_of(tx, account_id, project_id)
+            if role is not None:
+                found.append(Membership(project_id, project.name, role))
+        return found
+
+    async def has_other_owner(self, tx: Tx, project_id: str, member_id: str) -> bool:
+        others = await self.accounts_of(tx, project_id)
+        others.pop(member_id, None)
+        owned = await self._projects.owner_of(tx, project_id) is not None
+        return owned or any(self.by_id[each].role == "owner" for each in others)
 
     async def list_by_person(self, tx: Tx, bot: str, user_id: str) -> list[tuple[str, Member]]:
         found = []
@@ -160,15 +209,13 @@ class FakeMembers(Members):
         self.changes.append((before, after))
 
 
-class _Room:
+async def _nobody(_tx: Tx, _id: str) -> str | None:
+    return None
+
+
+async def _no_plan(_tx: Tx, _account_id: str | None) -> Plan | None:
     """There is always room for one more."""
-
-    async def check_room(self, tx: Tx, project_id: str, email: str) -> None:
-        pass
-
-    @asynccontextmanager
-    async def keeping_room(self, tx: Tx, project_id: str) -> AsyncIterator[None]:
-        yield
+    return None
 
 
 def _without(member: Member, subscriber_id: str) -> Member:

@@ -23,6 +23,8 @@ class FakeProjects(Projects):
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(FakeDatabase(), clock or FakeClock())
         self.by_id: dict[str, Project] = {}
+        #: The account that owns a project; a project that is not here belongs to nobody.
+        self.owners: dict[str, str] = {}
         self._texts: dict[str, ProjectTexts] = {}
         #: A key as it is listed, by its secret.
         self._listed: dict[str, ListedKey] = {}
@@ -49,6 +51,28 @@ class FakeProjects(Projects):
     async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
         disabled = {each.project_id for each in self.by_id.values() if each.status != "active"}
         return disabled if project_ids is None else disabled & set(project_ids)
+
+    async def list_newest(
+        self, tx: Tx, after: str | None, limit: int
+    ) -> Sequence[tuple[Project, str | None]]:
+        found = [
+            (project, self.owners.get(project_id))
+            for project_id, project in sorted(self.by_id.items(), reverse=True)
+            if after is None or project_id < after
+        ]
+        return found[:limit]
+
+    async def owner_of(self, tx: Tx, project_id: str) -> str | None:
+        return self.owners.get(project_id)
+
+    async def set_owner(self, tx: Tx, project_id: str, account_id: str | None) -> None:
+        await self.get(tx, project_id)
+        self.owners.pop(project_id, None)
+        if account_id is not None:
+            self.owners[project_id] = account_id
+
+    async def count_owned(self, tx: Tx, account_id: str) -> int:
+        return list(self.owners.values()).count(account_id)
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
         return self._texts.get(project_id, ProjectTexts())

@@ -1,8 +1,8 @@
 """Cached check whether a project is blocked: it runs on every send, many thousand times a second."""
 
-from msgsvc_billing import store
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.models import Payer
+from msgsvc_billing.payers import Payers
 from msgsvc_billing.service import Billing
 from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
@@ -18,11 +18,13 @@ MOST_KNOWN = 10_000
 class Admission:
     """`service.get(Admission)`."""
 
-    def __init__(self, *, clock: Clock, db: Database, billing: Billing, charges: Charges) -> None:
+    def __init__(
+        self, *, clock: Clock, db: Database, billing: Billing, charges: Charges, payers: Payers
+    ) -> None:
         self._clock = clock
         self._billing = billing
         self._charges = charges
-        self._payers: DataLoader[str, Payer] = DataLoader(db, store.find_payers)
+        self._payers: DataLoader[str, Payer] = DataLoader(db, payers.find_many)
         #: Until when it is known, and why the project is refused, if it is.
         self._known: dict[str, tuple[int, tuple[Finding, ...] | None]] = {}
 

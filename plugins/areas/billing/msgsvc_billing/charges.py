@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgsvc_billing import ledger, store
 from msgsvc_billing.models import Debit, Entry, State
+from msgsvc_billing.payers import Payers
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import MESSAGE, Charge
 from msgsvc_core.db import Tx
@@ -19,16 +20,17 @@ SETTLES = {"broadcast.settlement": "broadcast.message"}
 class Charges:
     """`service.get(Charges)`."""
 
-    def __init__(self, *, clock: Clock, billing: Billing) -> None:
+    def __init__(self, *, clock: Clock, billing: Billing, payers: Payers) -> None:
         self._clock = clock
         self._billing = billing
+        self._payers = payers
 
     async def charge(self, tx: Tx, charge: Charge) -> None:
         """Takes what an operation costs, once. Raises `BillingBlocked` if it may be refused."""
         if charge.operation in SETTLES:
             await self._adjust(tx, charge, SETTLES[charge.operation])
             return
-        payer = await store.find_payer(tx, charge.project_id)
+        payer = await self._payers.find(tx, charge.project_id)
         if payer is None:
             return
         state = self._billing.state_now(payer)
@@ -52,7 +54,7 @@ class Charges:
 
     async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
         """Credits for one of an operation; 0 for a project that nobody pays for, or whose plan has no end."""
-        payer = await store.find_payer(tx, project_id)
+        payer = await self._payers.find(tx, project_id)
         if payer is None or self._billing.is_unlimited(self._billing.state_now(payer).plan):
             return 0
         return self._billing.settings.price(operation)
@@ -67,7 +69,7 @@ class Charges:
             for event in events
             if event.name == "delivery.success" and not event.data.get("job_id")
         ]
-        payers = await store.find_payers(tx, sorted({event.project_id for event in told}))
+        payers = await self._payers.find_many(tx, sorted({event.project_id for event in told}))
         by_account: dict[str, list[Charge]] = defaultdict(list)
         for event in told:
             if (payer := payers.get(event.project_id)) is not None:
@@ -126,7 +128,7 @@ class Charges:
 
     async def _adjust(self, tx: Tx, charge: Charge, operation: str) -> None:
         """Corrects what was charged to what has taken place, at the price of then."""
-        payer = await store.find_payer(tx, charge.project_id)
+        payer = await self._payers.find(tx, charge.project_id)
         if payer is None:
             return
         account_id = payer.account_id

@@ -89,7 +89,7 @@ async def _work(
         if "billing" not in service.settings.plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name billing")
         billing = service.get(Billing)
-        account_id = (await service.accounts.by_email(tx, email)).account_id
+        account_id = (await service.accounts.find_by_email(tx, email)).account_id
         state = await work(billing, tx, account_id)
         if action:
             said = {"by": "cli", **detail}

@@ -43,7 +43,8 @@ class Payer:
     """The account that pays for a project; `state` is None until the first time that it matters."""
 
     account_id: str
-    created_at_ms: int
+    #: From when its months are counted, in Unix milliseconds.
+    anchor_ms: int
     state: State | None
 
 

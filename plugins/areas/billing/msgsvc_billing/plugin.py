@@ -9,6 +9,7 @@ from msgsvc_billing.charges import Charges
 from msgsvc_billing.dashboard import pages
 from msgsvc_billing.jobs import Renewal
 from msgsvc_billing.metrics import BillingMetrics
+from msgsvc_billing.payers import Payers
 from msgsvc_billing.routes import router
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
@@ -51,17 +52,23 @@ class BillingPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(BillingSettings)
+        payers = Payers(accounts=context.peers.accounts)
         self._billing = Billing(
             clock=context.clock,
             settings=settings,
-            find_account=context.dashboard.accounts.find,
+            accounts=context.peers.accounts,
+            payers=payers,
         )
-        self._charges = Charges(clock=context.clock, billing=self._billing)
+        self._charges = Charges(clock=context.clock, billing=self._billing, payers=payers)
         self._admission = Admission(
-            clock=context.clock, db=context.db, billing=self._billing, charges=self._charges
+            clock=context.clock,
+            db=context.db,
+            billing=self._billing,
+            charges=self._charges,
+            payers=payers,
         )
         self._billing.on_change.append(self._admission.clear)
-        self._statements = Statements(clock=context.clock, db=context.db)
+        self._statements = Statements(clock=context.clock, db=context.db, payers=payers)
         self._renewal = Renewal(clock=context.clock, billing=self._billing)
         self._metrics = BillingMetrics(
             clock=context.clock, metrics=context.metrics, settings=settings

@@ -1,6 +1,6 @@
 """The rules of accounts: their plans, months and packs, and how they stand."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -21,13 +21,14 @@ from msgsvc_billing.models import (
     State,
 )
 from msgsvc_billing.months import period_at
+from msgsvc_billing.payers import Payers
 from msgsvc_billing.settings import BillingSettings
-from msgsvc_core.accounts.models import Account
 from msgsvc_core.billing import Plan
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.plugins.accounts import AccountDirectory, AccountSummary
 
 #: Credits of one pack: what a slip of the finger should not exceed.
 MOST_CREDITS = 1_000_000_000
@@ -39,18 +40,20 @@ log = structlog.get_logger(__name__)
 
 
 class Billing:
-    """`service.get(Billing)`. `find_account` raises `NotFound`."""
+    """`service.get(Billing)`."""
 
     def __init__(
         self,
         *,
         clock: Clock,
         settings: BillingSettings,
-        find_account: Callable[[Tx, str], Awaitable[Account]],
+        accounts: AccountDirectory,
+        payers: Payers,
     ) -> None:
         self._clock = clock
         self.settings = settings
-        self._find_account = find_account
+        self._accounts = accounts
+        self._payers = payers
         #: Called after a commit that may have blocked or unblocked an account.
         self.on_change: list[Callable[[], None]] = []
 
@@ -64,7 +67,7 @@ class Billing:
         state = await store.find(tx, account_id)
         if state is not None:
             return self.as_of_now(state)
-        return self._begun(account_id, await self._beginning(tx, account_id))
+        return self._begun(account_id, (await self._accounts.find(tx, account_id)).created_at_ms)
 
     async def opened(self, tx: Tx, account_id: str) -> State:
         """The same, but written: the account has a row of this month. Raises `NotFound`."""
@@ -109,20 +112,20 @@ class Billing:
         plan = self.settings.plan(self.settings.default_plan if state is None else state.plan)
         if self.settings.operators_limited:
             return plan
-        account = await self._find_account(tx, account_id)
-        return Plan(plan.name) if account.is_operator else plan
+        account = (await self._accounts.find_many(tx, [account_id])).get(account_id)
+        return Plan(plan.name) if account is not None and account.is_operator else plan
 
     # ---- what a project sees of the account that pays for it --------------------------------------
 
     async def paying_for(self, tx: Tx, project_id: str) -> State | None:
         """What the account has that pays for a project; None where none does."""
-        payer = await store.find_payer(tx, project_id)
+        payer = await self._payers.find(tx, project_id)
         return None if payer is None else self.state_now(payer)
 
     def state_now(self, payer: Payer) -> State:
         """What an account has now, without writing."""
         if payer.state is None:
-            return self._begun(payer.account_id, payer.created_at_ms)
+            return self._begun(payer.account_id, payer.anchor_ms)
         return self.as_of_now(payer.state)
 
     # ---- what the operator does -----------------------------------------------------------------
@@ -172,16 +175,9 @@ class Billing:
 
     async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
         """Up to `limit` accounts with their balances, newest first; `search` is a prefix of their e-mail."""
-        found = await store.list_customers(tx, search.strip().lower(), after, limit)
-        return [
-            store.customer(
-                row,
-                self._begun(row["id"], row["created_at_ms"])
-                if state is None
-                else self.as_of_now(state),
-            )
-            for row, state in found
-        ]
+        accounts = await self._accounts.page(tx, search.strip().lower(), after, limit)
+        states = await store.find_many(tx, [account.account_id for account in accounts])
+        return [self._customer(account, states.get(account.account_id)) for account in accounts]
 
     # ---- months ---------------------------------------------------------------------------------
 
@@ -204,15 +200,21 @@ class Billing:
         return self._changed(tx, state)
 
     async def _open(self, tx: Tx, account_id: str) -> None:
-        state = self._begun(account_id, await self._beginning(tx, account_id))
+        account = await self._accounts.find(tx, account_id)
+        state = self._begun(account_id, account.created_at_ms)
         if await store.insert(tx, state):
             await self._record_granted(tx, state)
 
-    async def _beginning(self, tx: Tx, account_id: str) -> int:
-        beginning_ms = await store.find_created_at(tx, account_id)
-        if beginning_ms is None:
-            raise NotFound("there is no account {account_id!r}", account_id=account_id)
-        return beginning_ms
+    def _customer(self, account: AccountSummary, state: State | None) -> Customer:
+        return Customer(
+            account.account_id,
+            account.email,
+            account.name,
+            account.created_at_ms,
+            self._begun(account.account_id, account.created_at_ms)
+            if state is None
+            else self.as_of_now(state),
+        )
 
     def _begun(self, account_id: str, anchor_ms: int) -> State:
         """An account that was never charged yet."""

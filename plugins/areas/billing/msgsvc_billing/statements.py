@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from msgsvc_billing import ledger, store
+from msgsvc_billing import ledger
 from msgsvc_billing.models import Entry, LedgerFilter, State, Usage
+from msgsvc_billing.payers import Payers
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import DAY_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
@@ -30,13 +31,14 @@ COLUMNS = (
 class Statements:
     """`service.get(Statements)`. Where `project_id` is given, of that project alone."""
 
-    def __init__(self, *, clock: Clock, db: Database) -> None:
+    def __init__(self, *, clock: Clock, db: Database, payers: Payers) -> None:
         self._clock = clock
         self._db = db
+        self._payers = payers
 
     async def payer_of(self, tx: Tx, project_id: str) -> str | None:
         """The account that pays for a project; None where none does."""
-        payer = await store.find_payer(tx, project_id)
+        payer = await self._payers.find(tx, project_id)
         return None if payer is None else payer.account_id
 
     async def page(

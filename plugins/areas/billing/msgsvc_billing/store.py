@@ -1,9 +1,9 @@
 """The SQL of accounts' credits: each change is one UPDATE, which says what it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from msgsvc_billing.models import Customer, Debit, Payer, State
+from msgsvc_billing.models import Debit, State
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
 
@@ -30,37 +30,32 @@ async def find(tx: Tx, account_id: str) -> State | None:
     return None if row is None else _state(row)
 
 
-async def find_payer(tx: Tx, project_id: str) -> Payer | None:
-    """None for a project that nobody pays for."""
-    return (await find_payers(tx, [project_id])).get(project_id)
-
-
-async def find_payers(tx: Tx, project_ids: Sequence[str]) -> Mapping[str, Payer]:
-    """By project; those that nobody pays for are left out."""
+async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, State]:
+    """Those that have been charged or granted something, by account."""
     rows = await tx.fetch_all(
-        f"SELECT p.project_id, a.account_id AS payer, a.created_at_ms, {_COLUMNS}"
-        " FROM core_projects p JOIN core_accounts a ON a.account_id = p.account_id"
-        " LEFT JOIN billing_accounts b ON b.account_id = a.account_id"
-        f" WHERE {in_array('p.project_id', 'project_ids', tx.dialect)}",
+        f"SELECT {_COLUMNS} FROM billing_accounts b"
+        f" WHERE {in_array('b.account_id', 'account_ids', tx.dialect)}",
+        {"account_ids": array_param(sorted(account_ids), tx.dialect)},
+    )
+    return {row["account_id"]: _state(row) for row in rows}
+
+
+async def find_owners(tx: Tx, project_ids: Sequence[str]) -> dict[str, tuple[str, State | None]]:
+    """The account that owns each project, and what it has; by project, without those of nobody."""
+    rows = await tx.fetch_all(
+        f"SELECT p.project_id, p.account_id AS owner_id, {_COLUMNS}"
+        " FROM core_projects p LEFT JOIN billing_accounts b ON b.account_id = p.account_id"
+        f" WHERE {in_array('p.project_id', 'project_ids', tx.dialect)}"
+        " AND p.account_id IS NOT NULL",
         {"project_ids": array_param(project_ids, tx.dialect)},
     )
     return {
-        row["project_id"]: Payer(
-            row["payer"],
-            row["created_at_ms"],
+        row["project_id"]: (
+            row["owner_id"],
             None if row["account_id"] is None else _state(row),
         )
         for row in rows
     }
-
-
-async def find_created_at(tx: Tx, account_id: str) -> int | None:
-    """Creation time of an account; None if it does not exist."""
-    created_at_ms: int | None = await tx.fetch_val(
-        "SELECT created_at_ms FROM core_accounts WHERE account_id = :account_id",
-        {"account_id": account_id},
-    )
-    return created_at_ms
 
 
 async def insert(tx: Tx, state: State) -> bool:
@@ -208,28 +203,6 @@ async def count_exhausted(tx: Tx, before_ms: int) -> int:
     )
 
 
-async def list_customers(
-    tx: Tx, search: str, after: str | None, limit: int
-) -> list[tuple[Row, State | None]]:
-    """Accounts with their balances, newest first; `search` is a prefix of their e-mail."""
-    conditions, params = ["1 = 1"], dict[str, Any](limit=limit)
-    if search:
-        # Not by an order, which is the database's own: by bytes here, by a language's rules there.
-        conditions.append("SUBSTR(a.email, 1, :length) = :search")
-        params |= {"search": search, "length": len(search)}
-    if after is not None:
-        conditions.append("a.account_id < :after")
-        params["after"] = after
-    rows = await tx.fetch_all(
-        "SELECT a.account_id AS id, a.email, a.name, a.created_at_ms,"
-        f" {_COLUMNS} FROM core_accounts a"
-        " LEFT JOIN billing_accounts b ON b.account_id = a.account_id"
-        f" WHERE {' AND '.join(conditions)} ORDER BY a.account_id DESC LIMIT :limit",
-        params,
-    )
-    return [(row, None if row["account_id"] is None else _state(row)) for row in rows]
-
-
 async def _change(
     tx: Tx, changes: str, condition: str, params: Mapping[str, Any]
 ) -> tuple[Debit, State] | None:
@@ -255,7 +228,3 @@ def _state(row: Row) -> State:
         packs=row["packs"],
         exhausted_at_ms=row["exhausted_at_ms"],
     )
-
-
-def customer(row: Row, state: State) -> Customer:
-    return Customer(row["id"], row["email"], row["name"], row["created_at_ms"], state)

@@ -10,10 +10,14 @@ from msgsvc_billing.models import State
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import Charge
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit.fixtures import ServiceFactory
 
 #: For `make_service`.
-WITH_BILLING: dict[str, Any] = {"extra_plugins": [("billing", plugin)]}
+WITH_BILLING: dict[str, Any] = {
+    "extra_plugins": [("billing", plugin)],
+    "plugins": ("dashboard",),
+}
 
 DAY = 24 * 3600
 
@@ -80,8 +84,8 @@ async def payer_of(service: Service, email: str = "ann@shop.example") -> Payer:
     """A new account with a project of its own."""
     project = await service.projects.create("Shop")
     async with service.db.transaction() as tx:
-        account = await service.accounts.create(tx, email=email, name="Ann")
-        await service.accounts.give_project(tx, project.project_id, account.account_id)
+        account = await service.get(Accounts).create(tx, email=email, name="Ann")
+        await service.get(Accounts).give_project(tx, project.project_id, account.account_id)
     return Payer(service, account.account_id, project.project_id)
 
 

@@ -10,6 +10,7 @@ from msgsvc_auth import plugin as auth
 from msgsvc_billing import plugin
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
@@ -20,7 +21,7 @@ async def payer(service: Service, tenant: Tenant) -> Payer:
     """Who pays for `tenant` and for another project."""
     payer = await payer_of(service)
     async with service.db.transaction() as tx:
-        await service.accounts.give_project(tx, tenant.project.project_id, payer.account_id)
+        await service.get(Accounts).give_project(tx, tenant.project.project_id, payer.account_id)
     return Payer(service, payer.account_id, tenant.project.project_id)
 
 
@@ -59,7 +60,7 @@ async def test_a_project_sees_its_own_lines_and_days_and_no_other_projects(
 ) -> None:
     other = await payer_of(service, "bob@shop.example")
     async with service.db.transaction() as tx:
-        await service.accounts.give_project(tx, other.project_id, payer.account_id)
+        await service.get(Accounts).give_project(tx, other.project_id, payer.account_id)
     await other.charge("ses_of_other", quantity=5)
     for number in range(3):
         await payer.charge(f"ses_{number}")
@@ -120,7 +121,7 @@ async def test_messages_that_arrived_are_charged_where_they_have_a_price(
     tenant = await make_tenant(service)
     project_id = tenant.project.project_id
     async with service.db.transaction() as tx:
-        await service.accounts.give_project(tx, project_id, payer.account_id)
+        await service.get(Accounts).give_project(tx, project_id, payer.account_id)
         user = ChannelUser("1", "Ann", None, "en")
         ann = await service.subscribers.ensure(
             tx, project_id, "messenger_a", user, "chat-1", source="api"
@@ -143,12 +144,13 @@ async def test_of_100_people_who_say_yes_at_once_with_10_credits_10_are_charged_
 ) -> None:
     service = await make_service(
         extra_plugins=[("auth", auth), ("billing", plugin)],
+        plugins=("dashboard",),
         auth={"sessions_per_hour": 1000},
     )
     payer = await payer_of(service)
     tenant = await make_tenant(service)
     async with service.db.transaction() as tx:
-        await service.accounts.give_project(tx, tenant.project.project_id, payer.account_id)
+        await service.get(Accounts).give_project(tx, tenant.project.project_id, payer.account_id)
     await payer.charge("before", quantity=90)
 
     sessions = [await _begun(service, tenant, number) for number in range(100)]

@@ -9,6 +9,7 @@ from msgsvc_billing import ledger, store
 from msgsvc_billing.service import Billing
 from msgsvc_core.billing import Charge
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.billing.tests.conftest import DAY, WITH_BILLING, Payer, payer_of
@@ -37,7 +38,7 @@ async def test_the_allowance_is_spent_before_packs(payer: Payer) -> None:
 
 async def test_a_project_without_an_account_is_not_charged(payer: Payer) -> None:
     async with payer.service.db.transaction() as tx:
-        await payer.service.accounts.give_project(tx, payer.project_id, None)
+        await payer.service.get(Accounts).give_project(tx, payer.project_id, None)
     await payer.charge("ses_1")
 
     assert await payer.amounts() == {}
@@ -224,14 +225,14 @@ async def test_blocked_accounts_are_counted_for_who_runs_the_installation(
 async def test_without_the_plugin_nothing_is_charged_or_refused(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
-    payer = await payer_of(await make_service())
+    payer = await payer_of(await make_service(plugins=("dashboard",)))
     await payer.charge("ses_1", quantity=1_000_000)
     clock.advance(90 * DAY)
     await payer.charge("otp_1", "otp.send")
 
     await payer.service.billing.check(payer.project_id, "message.sent")
     async with payer.service.db.read() as tx:
-        assert await payer.service.account_plans.plan_of(tx, payer.account_id) is None
+        assert await payer.service.billing.plan_of_account(tx, payer.account_id) is None
 
 
 @pytest.mark.parametrize(
@@ -242,10 +243,10 @@ async def test_who_runs_the_installation_has_the_limits_of_no_plan(
 ) -> None:
     service = await make_service(**WITH_BILLING, billing={"operators_limited": limited})
     async with service.db.transaction() as tx:
-        runs = await service.accounts.create(
+        runs = await service.get(Accounts).create(
             tx, email="ann@shop.example", name="Ann", is_operator=True
         )
-        buys = await service.accounts.create(tx, email="bob@shop.example", name="Bob")
+        buys = await service.get(Accounts).create(tx, email="bob@shop.example", name="Bob")
         billing = service.get(Billing)
         found = await billing.plan_of(tx, runs.account_id)
         sold = await billing.plan_of(tx, buys.account_id)

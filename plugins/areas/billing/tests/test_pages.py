@@ -6,6 +6,7 @@ from msgsvc_billing import plugin
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -67,7 +68,7 @@ async def test_an_owner_goes_through_the_ledger_and_saves_it_where_the_plan_has_
     assert "ses_late" in since
     assert "ses_first_50" not in since
     async with service.db.transaction() as tx:
-        await service.accounts.change(tx, owner.account_id, timezone="Pacific/Auckland")
+        await service.get(Accounts).change(tx, owner.account_id, timezone="Pacific/Auckland")
     # Where the evening before is the day already.
     there = (await owner.get("/billing/ledger", since="2026-01-16")).text
     assert "ses_first_50" in there
@@ -126,7 +127,7 @@ async def test_a_project_of_the_operator_says_that_nobody_pays(
             "UPDATE core_members SET role = 'owner' WHERE project_id = :project_id",
             {"project_id": owner.project_id},
         )
-        await service.accounts.give_project(tx, owner.project_id, None)
+        await service.get(Accounts).give_project(tx, owner.project_id, None)
 
     assert "This project is not billed" in (await member.get("/billing")).text
     assert "No charges yet" in (await member.get("/billing/ledger")).text

@@ -8,6 +8,7 @@ import pytest
 from msgsvc_broadcasts import plugin
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.service import Service
+from msgsvc_dashboard.accounts import Accounts
 from msgsvc_devkit.channel import RecordingChannel
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -160,7 +161,7 @@ async def test_a_scheduled_broadcast_says_when_it_goes_out_by_the_clock_of_who_r
     await people(1)
     admin = await visitor(service, tenant.project.project_id, "admin")
     async with service.db.transaction() as tx:
-        await service.accounts.change(tx, admin.account_id, timezone="Europe/Berlin")
+        await service.get(Accounts).change(tx, admin.account_id, timezone="Europe/Berlin")
     job_id = await take(tenant.client, send_at="2026-01-15T15:00:00Z")
 
     pages = [await admin.get("/broadcasts"), await admin.get(f"/broadcasts/{job_id}")]
@@ -239,7 +240,7 @@ async def test_a_time_is_by_the_clock_of_who_sends(
     await people(1)
     admin = await visitor(service, tenant.project.project_id, "admin")
     async with service.db.transaction() as tx:
-        await tx.execute("UPDATE core_accounts SET timezone = 'Asia/Yekaterinburg'")
+        await tx.execute("UPDATE dashboard_accounts SET timezone = 'Asia/Yekaterinburg'")
     typed = {"text": "Hi", "to": "all", "when": "later", "send_at": "2027-01-01T10:00"}
 
     look = await admin.post("/broadcasts/review", typed)

@@ -1,22 +1,45 @@
 """Hook implementations: what the plugin declares, and its objects."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgsvc_core.channels import InboundRule
+from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.jobs.retention import Retention
+from msgsvc_core.members import Role
+from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
+from msgsvc_core.plugins.audit import AuditRecord
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_dashboard import developers, overview
+from msgsvc_dashboard.accounts import (
+    AccountLinks,
+    Accounts,
+    Audit,
+    MessengerSignIn,
+    SecondFactor,
+    SignIn,
+    Team,
+)
+from msgsvc_dashboard.accounts.directory import PublishedAccounts
+from msgsvc_dashboard.accounts.first import FIRST_ACCOUNT
+from msgsvc_dashboard.accounts.questions import Questions
+from msgsvc_dashboard.accounts.throttle import Throttle
 from msgsvc_dashboard.developers.keys import KeyAreas
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.frame.gate import Gate, Places
 from msgsvc_dashboard.overview import Counts, FoldJob
 from msgsvc_dashboard.people import areas as people
 from msgsvc_dashboard.people.composing import ComposeForm
+from msgsvc_dashboard.settings import AccountSettings
 from msgsvc_dashboard.sign_in import SignInPages
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering
@@ -30,6 +53,13 @@ from msgsvc_dashboard.team.reauthentication import Reauthentication
 
 HERE = Path(__file__).parent
 
+DAY_MS = 24 * 3600 * 1000
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("dashboard", AccountSettings)
+
 
 @hookimpl
 def register_migrations() -> MigrationSource:
@@ -37,26 +67,78 @@ def register_migrations() -> MigrationSource:
 
 
 @hookimpl
+def register_sealed() -> Sequence[SealedColumn]:
+    return [SealedColumn("dashboard_accounts", "totp_secret")]
+
+
+@hookimpl
 def register_locale() -> Path:
     return HERE / "locale"
+
+
+@hookimpl
+def register_first_account() -> FirstAccount:
+    return FIRST_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountParts:
+    """What makes and checks accounts; handlers ask for each by its type."""
+
+    accounts: Accounts
+    account_links: AccountLinks
+    audit: Audit
+    second_factor: SecondFactor
+    messenger_sign_in: MessengerSignIn
+    sign_in: SignIn
+    team: Team
+
+    def by_type(self) -> dict[type, Any]:
+        return {
+            Accounts: self.accounts,
+            AccountLinks: self.account_links,
+            Audit: self.audit,
+            SecondFactor: self.second_factor,
+            MessengerSignIn: self.messenger_sign_in,
+            SignIn: self.sign_in,
+            Team: self.team,
+        }
 
 
 class DashboardPlugin:
     """The objects of the plugin, and what it adds to the service."""
 
     def __init__(self, context: PluginContext) -> None:
-        parts = context.dashboard
+        settings = context.settings(AccountSettings)
+        self.accounts = _account_parts(context, settings)
+        self.published_accounts = PublishedAccounts(accounts=self.accounts.accounts)
+        self.questions = Questions(
+            clock=context.clock,
+            secrets=context.secrets,
+            base_url=context.config.base_url,
+            channels=context.channels,
+            accounts=self.accounts.accounts,
+            audit=self.accounts.audit,
+        )
+        self.retention = Retention(
+            name="dashboard.purge",
+            clock=context.clock,
+            rules=[
+                RetentionRule("dashboard_audit", "at_ms", settings.audit_days * DAY_MS),
+                RetentionRule("dashboard_account_links", "expires_at_ms"),
+                RetentionRule("dashboard_account_sessions", "expires_at_ms"),
+                RetentionRule("dashboard_account_requests", "expires_at_ms"),
+            ],
+            reseal=[self.accounts.second_factor.reseal],
+        )
         gate = Gate(
             clock=context.clock,
             db=context.db,
             secrets=context.secrets,
             texts=context.texts,
-            accounts=parts.accounts,
+            accounts=self.accounts.accounts,
             places=Places(
-                billing=context.billing,
-                projects=context.projects,
-                members=context.members,
-                accounts=parts.accounts,
+                billing=context.billing, projects=context.projects, members=context.members
             ),
             settings=context.config,
         )
@@ -64,19 +146,19 @@ class DashboardPlugin:
             db=context.db,
             secrets=context.secrets,
             texts=context.texts,
-            accounts=parts.accounts,
-            audit=parts.audit,
+            accounts=self.accounts.accounts,
+            audit=self.accounts.audit,
             gate=gate,
-            find_areas=parts.areas,
+            find_areas=context.peers.areas,
         )
-        self.sign_in_pages = _sign_in_pages(context, gate)
+        self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate)
         self.counts = Counts(clock=context.clock)
         self.fold_job = FoldJob(counts=self.counts)
         self.reauthentication = Reauthentication(
             clock=context.clock,
             db=context.db,
-            accounts=parts.accounts,
-            sign_in=parts.sign_in,
+            accounts=self.accounts.accounts,
+            sign_in=self.accounts.sign_in,
         )
         self.compose_form = ComposeForm(
             templates=context.templates,
@@ -85,7 +167,7 @@ class DashboardPlugin:
             subscribers=context.subscribers,
             default_lang=context.config.default_lang,
         )
-        self.key_areas = KeyAreas(endpoints=parts.endpoints)
+        self.key_areas = KeyAreas(endpoints=context.peers.endpoints)
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
@@ -95,15 +177,38 @@ class DashboardPlugin:
             Reauthentication: self.reauthentication,
             ComposeForm: self.compose_form,
             KeyAreas: self.key_areas,
+            **self.accounts.by_type(),
         }
 
     @hookimpl
+    def register_accounts(self) -> AccountSource:
+        return self.published_accounts
+
+    @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return [self.fold_job.spec]
+        return [self.fold_job.spec, self.retention.spec]
+
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self.questions.rules() if self.accounts.messenger_sign_in.is_on else []
 
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         await self.counts.count(tx, events)
+
+    @hookimpl
+    async def on_audited(self, tx: Tx, record: AuditRecord) -> None:
+        await self.accounts.audit.record(tx, record)
+
+    @hookimpl
+    async def check_role_change(
+        self, tx: Tx, project_id: str, member_id: str, role: Role | None
+    ) -> None:
+        await self.accounts.team.check_by_key(tx, project_id, member_id, role)
+
+    @hookimpl
+    async def check_identity_change(self, tx: Tx, project_id: str, member_id: str) -> None:
+        await self.accounts.team.check_owner_by_key(tx, project_id, member_id)
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
@@ -119,9 +224,50 @@ def create_plugin(context: PluginContext) -> DashboardPlugin:
     return DashboardPlugin(context)
 
 
-def _sign_in_pages(context: PluginContext, gate: Gate) -> SignInPages:
-    parts = context.dashboard
-    cookies = Cookies(settings=context.config)
+def _account_parts(context: PluginContext, settings: AccountSettings) -> AccountParts:
+    accounts = Accounts(
+        clock=context.clock,
+        db=context.db,
+        session_days=settings.session_days,
+        projects=context.projects,
+        members=context.members,
+        billing=context.billing,
+    )
+    account_links = AccountLinks(
+        clock=context.clock, base_url=context.config.base_url, accounts=accounts
+    )
+    audit = Audit(clock=context.clock)
+    second_factor = SecondFactor(clock=context.clock, secrets=context.secrets)
+    messenger_sign_in = MessengerSignIn(
+        clock=context.clock, settings=settings, channels=context.channels
+    )
+    accounts.on_disabled += [account_links.end_of_account, messenger_sign_in.end_waiting]
+    return AccountParts(
+        accounts=accounts,
+        account_links=account_links,
+        audit=audit,
+        second_factor=second_factor,
+        messenger_sign_in=messenger_sign_in,
+        sign_in=SignIn(
+            clock=context.clock,
+            db=context.db,
+            secrets=context.secrets,
+            settings=settings,
+            accounts=accounts,
+            account_links=account_links,
+            audit=audit,
+            second_factor=second_factor,
+            messenger_sign_in=messenger_sign_in,
+            throttle=Throttle(secrets=context.secrets, settings=settings, limiter=context.limiter),
+        ),
+        team=Team(members=context.members, account_links=account_links),
+    )
+
+
+def _sign_in_pages(
+    context: PluginContext, settings: AccountSettings, parts: AccountParts, gate: Gate
+) -> SignInPages:
+    cookies = Cookies(base_url=context.config.base_url, session_days=settings.session_days)
     forms = Forms(secrets=context.secrets, cookies=cookies)
     rendering = Rendering(
         texts=context.texts,

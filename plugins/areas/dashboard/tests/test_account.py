@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.accounts import totp
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import Accounts, totp
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import Visitor, stranger
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -70,7 +70,7 @@ async def test_name_time_zone_and_password_are_changed_and_other_browsers_signed
 
 async def test_who_came_by_a_link_is_told_how_to_come_back_until_they_can(service: Service) -> None:
     async with service.db.transaction() as tx:
-        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+        boris = await service.get(Accounts).create(tx, email="boris@shop.example", name="Boris")
     visitor = Visitor(service, "", boris.account_id)
     await visitor.sign_in()
     new = {"new_password": "another one", "new_password_again": "another one"}
@@ -175,7 +175,7 @@ async def test_who_has_no_password_keeps_a_second_factor_by_its_codes(
     service: Service, clock: FakeClock
 ) -> None:
     async with service.db.transaction() as tx:
-        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+        boris = await service.get(Accounts).create(tx, email="boris@shop.example", name="Boris")
     visitor = Visitor(service, "", boris.account_id)
     await visitor.sign_in()
     path = "/dashboard/account/second-factor"
@@ -251,7 +251,7 @@ async def test_without_a_password_a_browser_left_open_makes_no_way_in(
     service: Service, clock: FakeClock
 ) -> None:
     async with service.db.transaction() as tx:
-        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+        boris = await service.get(Accounts).create(tx, email="boris@shop.example", name="Boris")
     visitor = Visitor(service, "", boris.account_id)
     await visitor.sign_in()
     password = {"new_password": PASSWORD, "new_password_again": PASSWORD}
@@ -272,7 +272,7 @@ async def test_a_password_is_set_under_the_second_factor_by_its_code(
     service: Service, clock: FakeClock
 ) -> None:
     async with service.db.transaction() as tx:
-        boris = await service.accounts.create(tx, email="boris@shop.example", name="Boris")
+        boris = await service.get(Accounts).create(tx, email="boris@shop.example", name="Boris")
     visitor = Visitor(service, "", boris.account_id)
     await visitor.sign_in()
     path = "/dashboard/account/second-factor"

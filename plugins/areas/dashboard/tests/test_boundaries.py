@@ -8,10 +8,11 @@ from urllib.parse import urlencode
 import pytest
 
 from msgsvc_billing import plugin as billing
-from msgsvc_core.dashboard.browser import CSRF_FIELD, csrf_token
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import Accounts, Team
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, csrf_token
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 
@@ -34,14 +35,14 @@ async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Serv
     admin = await visitor(service, project.project_id, "admin")
     async with service.db.transaction() as tx:
         mine = await service.members.find_by_account(tx, project.project_id, admin.account_id)
-        boss = await service.accounts.create(tx, email="boss@x.example", name="Boss")
-        owner, _token = await service.team.invite(
+        boss = await service.get(Accounts).create(tx, email="boss@x.example", name="Boss")
+        owner, _token = await service.get(Team).invite(
             tx,
             project.project_id,
             AddMemberBody(name="Boss", email=boss.email, role="owner"),
             by="owner",
         )
-        friend, _token = await service.team.invite(
+        friend, _token = await service.get(Team).invite(
             tx,
             project.project_id,
             AddMemberBody(name="Eve", email="eve@x.example", role="agent"),
@@ -62,7 +63,7 @@ async def test_an_admin_makes_no_owner_by_an_api_key_and_ends_none(service: Serv
         f"{path}/{friend.member_id}", json={"role": "viewer"}, headers=headers
     )
     async with service.db.read() as tx:
-        role = await service.accounts.role_in(tx, admin.account_id, project.project_id)
+        role = await service.members.role_of(tx, admin.account_id, project.project_id)
     await client.aclose()
 
     for refused in (raised, by_friend, lowered, ended):
@@ -78,10 +79,10 @@ async def test_an_admin_becomes_no_owner_by_an_api_keys_name_email_or_link(
     project = await service.projects.create("Shop")
     admin = await visitor(service, project.project_id, "admin")
     async with service.db.transaction() as tx:
-        account = await service.accounts.create(tx, email="boss@x.example", name="Boss")
+        account = await service.get(Accounts).create(tx, email="boss@x.example", name="Boss")
         body = AddMemberBody(name="Boss", email=account.email, role="owner")
-        boss, token = await service.team.invite(tx, project.project_id, body, by="owner")
-        await service.team.join(tx, token, account)
+        boss, token = await service.get(Team).invite(tx, project.project_id, body, by="owner")
+        await service.get(Team).join(tx, token, account)
     headers, client, path = await key_of(admin), admin.client, f"/v1/members/{boss.member_id}"
     renamed = await client.patch(path, json={"name": "Eve"}, headers=headers)
     led_away = await client.patch(path, json={"email": "eve@x.example"}, headers=headers)
@@ -146,9 +147,9 @@ async def test_who_is_removed_or_signed_out_while_they_send_a_form_changes_nothi
                 if removed:
                     mine = await service.members.find_by_account(tx, who.project_id, who.account_id)
                     assert mine is not None
-                    await service.team.remove(tx, who.project_id, mine.member_id, by="owner")
+                    await service.get(Team).remove(tx, who.project_id, mine.member_id, by="owner")
                 else:
-                    await service.accounts.end_others(tx, who.account_id, "")
+                    await service.get(Accounts).end_others(tx, who.account_id, "")
             yield form[9:]
 
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -171,7 +172,7 @@ async def test_an_admin_takes_no_owners_email_and_speaks_for_none_in_messengers(
     project = await service.projects.create("Shop")
     admin = await visitor(service, project.project_id, "admin")
     async with service.db.transaction() as tx:
-        boss, _token = await service.team.invite(
+        boss, _token = await service.get(Team).invite(
             tx,
             project.project_id,
             AddMemberBody(name="Boss", email="boss@x.example", role="owner"),

@@ -121,7 +121,7 @@ async def test_the_operator_alone_runs_dead_letters_again(make_service: ServiceF
         await service.jobs.enqueue(tx, NewJob("batch.complete", {"token": "hush"}, lane="default"))
         await tx.execute("UPDATE core_jobs SET state = 'dead', last_error = :why", {"why": HOSTILE})
         await tx.execute(
-            "UPDATE core_accounts SET is_operator = TRUE WHERE account_id = :account_id",
+            "UPDATE dashboard_accounts SET is_operator = TRUE WHERE account_id = :account_id",
             {"account_id": operator.account_id},
         )
 

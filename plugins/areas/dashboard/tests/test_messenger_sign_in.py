@@ -3,10 +3,11 @@
 import re
 from typing import Any
 
-from msgsvc_core.accounts.models import Browser as Asking
 from msgsvc_core.channels import ButtonPressed, ChannelUser, Started
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Browser as Asking
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import Browser, browsing, new_account
@@ -56,7 +57,7 @@ async def test_a_browser_waits_and_is_in_after_its_number_was_picked_and_nobody_
     service = await make_service(**WITH_DASHBOARD)
     ann = await new_account(service, password=None)
     async with service.db.transaction() as tx:
-        begun = await service.messenger_sign_in.begin(
+        begun = await service.get(MessengerSignIn).begin(
             tx, "link", Asking("203.0.113.7", "Firefox"), ann.account_id
         )
     await answer(service, f"dsh_{begun.token}", str(begun.number))
@@ -84,7 +85,7 @@ async def test_a_browser_waits_and_is_in_after_its_number_was_picked_and_nobody_
 
 
 async def test_it_can_be_switched_off(make_service: ServiceFactory) -> None:
-    service = await make_service(accounts={"messenger_sign_in": False}, **WITH_DASHBOARD)
+    service = await make_service(dashboard={"messenger_sign_in": False}, **WITH_DASHBOARD)
     async with browsing(service) as browser:
         page = await browser.open("/dashboard/sign-in")
         begun = await browser.submit("/dashboard/sign-in/messenger")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.accounts import totp
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import AccountLinks, Accounts, SecondFactor, totp
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
@@ -22,7 +22,7 @@ async def service(make_service: ServiceFactory) -> Service:
 async def test_somebody_signs_in_sees_their_project_and_signs_out(service: Service) -> None:
     ann = await new_account(service)
     async with service.db.transaction() as tx:
-        project = await service.accounts.create_project(tx, ann, "Shop")
+        project = await service.get(Accounts).create_project(tx, ann, "Shop")
     home = f"/dashboard/projects/{project.project_id}"
     async with browsing(service) as browser:
         await browser.open("/dashboard")
@@ -49,8 +49,8 @@ async def test_somebody_signs_in_sees_their_project_and_signs_out(service: Servi
     assert page.status_code == 200
     assert (left.status_code, after.status_code) == (303, 303)
     async with service.db.read() as tx:
-        assert (await service.accounts.find(tx, ann.account_id)).timezone == "Asia/Tomsk"
-        assert not await service.accounts.sessions_of(tx, ann.account_id)
+        assert (await service.get(Accounts).find(tx, ann.account_id)).timezone == "Asia/Tomsk"
+        assert not await service.get(Accounts).sessions_of(tx, ann.account_id)
 
 
 async def test_over_https_cookies_are_this_hosts_alone(make_service: ServiceFactory) -> None:
@@ -72,7 +72,7 @@ async def test_over_https_cookies_are_this_hosts_alone(make_service: ServiceFact
 async def test_a_refusal_keeps_the_email_and_the_way_and_says_how_long_to_wait(
     make_service: ServiceFactory, lang: str
 ) -> None:
-    service = await make_service(accounts={"tries_per_email": 1}, **WITH_DASHBOARD)
+    service = await make_service(dashboard={"tries_per_email": 1}, **WITH_DASHBOARD)
     typed = '"><img src=x onerror=alert(1)>@x.example'
     async with browsing(service, lang=lang) as browser:
         refused = await browser.sign_in(typed, "wrong", to="/dashboard/account?x=1")
@@ -138,9 +138,9 @@ async def test_the_second_factor_is_asked_for_after_the_password(
 ) -> None:
     ann = await new_account(service)
     async with service.db.transaction() as tx:
-        secret = await service.second_factor.offer(tx, ann)
+        secret = await service.get(SecondFactor).offer(tx, ann)
         code = totp.code_at(secret, clock.now_ms() // 30_000)
-        await service.second_factor.confirm(tx, ann.account_id, code)
+        await service.get(SecondFactor).confirm(tx, ann.account_id, code)
     clock.advance(30)
     async with browsing(service) as browser:
         await browser.sign_in("ann@shop.example", to="/dashboard/account")
@@ -160,8 +160,8 @@ async def test_the_second_factor_is_asked_for_after_the_password(
 async def test_a_link_signs_in_once_and_a_preview_uses_nothing_up(service: Service) -> None:
     ann = await new_account(service, password=None)
     async with service.db.transaction() as tx:
-        token = await service.account_links.for_account(tx, ann.account_id, "sign_in")
-        to_set = await service.account_links.for_account(tx, ann.account_id, "password")
+        token = await service.get(AccountLinks).for_account(tx, ann.account_id, "sign_in")
+        to_set = await service.get(AccountLinks).for_account(tx, ann.account_id, "password")
     url = f"/dashboard/link/{token}"
     async with browsing(service) as bot, browsing(service) as browser, browsing(service) as late:
         for _ in range(3):
@@ -177,20 +177,20 @@ async def test_a_link_signs_in_once_and_a_preview_uses_nothing_up(service: Servi
         set_to = browser.to
         await late.sign_in("ann@shop.example")
 
-    assert service.account_links.url(token).endswith(url)
+    assert service.get(AccountLinks).url(token).endswith(url)
     assert "Welcome, Ann Lee" in page.text
     assert (first, set_to, late.to) == ("/dashboard", "/dashboard", "/dashboard")
     assert second.status_code == 404
     assert (weak.status_code, "guessed first" in weak.text) == (400, True)
     async with service.db.read() as tx:
         # The new password ended the session of the first link.
-        assert len(await service.accounts.sessions_of(tx, ann.account_id)) == 2
+        assert len(await service.get(Accounts).sessions_of(tx, ann.account_id)) == 2
 
 
 async def test_nothing_secret_is_logged(service: Service, capsys: Any) -> None:
     ann = await new_account(service)
     async with service.db.transaction() as tx:
-        token = await service.account_links.for_account(tx, ann.account_id, "password")
+        token = await service.get(AccountLinks).for_account(tx, ann.account_id, "password")
     secrets = [PASSWORD, token]
     async with browsing(service) as browser:
         await browser.open(f"/dashboard/link/{token}")

@@ -123,7 +123,7 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         jobs=context.jobs,
         messages=context.messages,
         mailings=context.mailings,
-        tickets=context.tickets,
+        tickets=context.peers.tickets,
     )
     leading = SubmissionRouter(
         settings=config,
@@ -133,7 +133,7 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         tags=context.tags,
         messages=context.messages,
         mailings=context.mailings,
-        tickets=context.tickets,
+        tickets=context.peers.tickets,
     )
     forms = Forms(
         clock=context.clock,

@@ -4,10 +4,10 @@ from msgsvc_billing.dashboard.area import operations, pages
 from msgsvc_billing.models import LedgerFilter
 from msgsvc_billing.service import MOST_CREDITS, NOTE_LENGTH, Billing
 from msgsvc_billing.statements import Statements
-from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.api.pagination import after_cursor, next_cursor
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.plugins.accounts import AccountDirectory
 
 #: Accounts, or lines, of one page.
 LIMIT = 50
@@ -34,7 +34,7 @@ async def accounts(page: PageContext, billing: Billing) -> Render:
 
 @pages.get("/billing/{account_id}", access="installation:operate")
 async def account(
-    page: PageContext, all_accounts: Accounts, billing: Billing, statements: Statements
+    page: PageContext, all_accounts: AccountDirectory, billing: Billing, statements: Statements
 ) -> Render:
     account_id = page.params["account_id"]
     who = await all_accounts.find(page.tx, account_id)

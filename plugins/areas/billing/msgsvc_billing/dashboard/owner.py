@@ -103,4 +103,4 @@ async def _wanted(page: PageContext, tx: Tx, statements: Statements) -> LedgerFi
 
 def _only(page: PageContext, account_id: str) -> str | None:
     """The paying owner sees all their projects, another owner only this one."""
-    return None if page.account.account_id == account_id else page.project_id
+    return None if page.viewer.account_id == account_id else page.project_id

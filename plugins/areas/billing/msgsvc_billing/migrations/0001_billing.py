@@ -19,12 +19,7 @@ Ms = sa.BigInteger
 def upgrade() -> None:
     op.create_table(
         "billing_accounts",
-        sa.Column(
-            "account_id",
-            Id,
-            sa.ForeignKey("core_accounts.account_id", ondelete="CASCADE"),
-            primary_key=True,
-        ),
+        sa.Column("account_id", Id, primary_key=True),
         sa.Column("plan", sa.Text, nullable=False),
         sa.Column("anchor_ms", Ms, nullable=False),
         sa.Column("period_started_ms", Ms, nullable=False),

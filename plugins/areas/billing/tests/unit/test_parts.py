@@ -4,19 +4,23 @@ import pytest
 
 from msgsvc_billing.charges import Charges
 from msgsvc_billing.models import State
+from msgsvc_billing.payers import Payers
 from msgsvc_billing.service import Billing
 from msgsvc_billing.settings import BillingSettings
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import BillingBlocked
-from msgsvc_devkit import FakeClock
-
-
-async def _nobody(*_: object) -> object:
-    raise LookupError
+from msgsvc_devkit import FakeClock, plugin_context
+from msgsvc_devkit.fakes import PROJECT, FakeAccounts, FakeTx
 
 
 def billing(clock: FakeClock) -> Billing:
-    return Billing(clock=clock, settings=BillingSettings(), find_account=_nobody)  # type: ignore[arg-type] - no account is asked for
+    accounts = FakeAccounts()
+    return Billing(
+        clock=clock,
+        settings=BillingSettings(),
+        accounts=accounts,
+        payers=Payers(accounts=accounts),
+    )
 
 
 def used_up(clock: FakeClock, plan: str = "free") -> State:
@@ -54,10 +58,22 @@ def test_a_new_month_ends_the_block() -> None:
 
 def test_a_blocked_account_is_told_since_when() -> None:
     clock = FakeClock()
-    charges = Charges(clock=clock, billing=billing(clock))
+    charges = Charges(clock=clock, billing=billing(clock), payers=Payers(accounts=FakeAccounts()))
     charges.check(used_up(clock))
     state = used_up(clock)
     clock.advance(4 * 24 * 3600)
 
     with pytest.raises(BillingBlocked, match="2026-01-15"):
         charges.check(state)
+
+
+async def test_who_was_never_charged_pays_from_the_day_their_account_was_made() -> None:
+    core = plugin_context()
+    ann = core.peers.accounts.account("ann@shop.example")
+    row = {"project_id": PROJECT, "owner_id": ann.account_id, "account_id": None}
+    payers = Payers(accounts=core.peers.accounts)
+    payer = await payers.find(FakeTx(answers=[[row]]), PROJECT)
+
+    assert payer is not None
+    assert (payer.account_id, payer.anchor_ms) == (ann.account_id, ann.created_at_ms)
+    assert payer.state is None

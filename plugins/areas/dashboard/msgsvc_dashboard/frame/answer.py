@@ -7,15 +7,16 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
-from msgsvc_core.accounts import AccountSession
-from msgsvc_core.accounts.service import Accounts, Belonging
 from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.members.models import Membership
 from msgsvc_core.pages import page_headers
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import AccountSession
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import asked_for, root_of
 from msgsvc_dashboard.frame.assets import Assets
 from msgsvc_dashboard.frame.gate import Gate, RoleForbidden
@@ -50,7 +51,7 @@ class Frame:
 
     navigation: list[EntryGroup]
     account: list[Entry]
-    projects: list[Belonging]
+    projects: list[Membership]
     notice: Notice
     theme: str
     styles: list[str]
@@ -158,7 +159,7 @@ class Answers:
         self, page: Page, request: Request, context: PageContext, notice: Notice
     ) -> Frame:
         async with self._db.read() as tx:
-            projects = await self._accounts.projects_of(tx, context.account.account_id)
+            projects = await self._accounts.projects_of(tx, context.viewer.account_id)
         area = self._areas[page.area]
         path = request.url.path
         at_root = f"{context.root}/projects/{context.project.project_id}" if context.project else ""

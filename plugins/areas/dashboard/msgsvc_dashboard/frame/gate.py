@@ -9,13 +9,10 @@ from zoneinfo import ZoneInfo
 
 from starlette.requests import Request
 
-from msgsvc_core.accounts import AccountSession
-from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.api.json_input import is_storable
 from msgsvc_core.billing import BillingGate, Plan
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Page, PageContext, PostedForm
-from msgsvc_core.dashboard.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Forbidden, NotFound, ValidationFailed
@@ -26,7 +23,10 @@ from msgsvc_core.pages import read_language
 from msgsvc_core.projects import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import Account, AccountSession
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.browser import CSRF_FIELD, CSRF_HEADER, csrf_token, session_cookie
 from msgsvc_dashboard.frame.reading import reading
 
 
@@ -46,17 +46,14 @@ class Place(NamedTuple):
 class Places:
     """Finds the project of a page, and who somebody is in it."""
 
-    def __init__(
-        self, *, billing: BillingGate, projects: Projects, members: Members, accounts: Accounts
-    ) -> None:
+    def __init__(self, *, billing: BillingGate, projects: Projects, members: Members) -> None:
         self._billing = billing
         self._projects = projects
         self._members = members
-        self._accounts = accounts
 
     async def find(self, tx: Tx, project_id: str, account_id: str) -> Place:
         """Raises `NotFound` for a project in which the account has no role."""
-        role = await self._accounts.role_in(tx, account_id, project_id)
+        role = await self._members.role_of(tx, account_id, project_id)
         if role is None:
             raise NotFound("there is no such page")
         return Place(
@@ -65,6 +62,12 @@ class Places:
             await self._members.find_by_account(tx, project_id, account_id),
             await self._billing.plan_of(tx, project_id),
         )
+
+
+def account_of(page: PageContext) -> Account:
+    """Who has the page open, with what only the dashboard knows of them."""
+    assert isinstance(page.viewer, Account), "the gate lets in accounts"
+    return page.viewer
 
 
 class Gate:
@@ -117,7 +120,7 @@ class Gate:
         lang = self.lang(request, session)
         asks_by_htmx = "hx-request" in request.headers
         context = PageContext(
-            account=session.account,
+            viewer=session.account,
             project=place.project,
             role=place.role,
             member=place.member,

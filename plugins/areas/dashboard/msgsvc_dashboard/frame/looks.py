@@ -3,9 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from msgsvc_core.accounts import Accounts, AccountSession
 from msgsvc_core.db import Database
 from msgsvc_core.pages import known, page_headers
+from msgsvc_dashboard.accounts import Accounts, AccountSession
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
 from msgsvc_dashboard.frame.gate import Gate
 

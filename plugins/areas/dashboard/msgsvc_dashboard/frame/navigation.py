@@ -56,7 +56,7 @@ class Navigation:
                     found.append(EntryGroup(name, titles[name], entries))
         else:
             found.append(EntryGroup("account", "", self.of_account(context, path)))
-        if context.account.is_operator:
+        if context.viewer.is_operator:
             entries = self._entries(
                 context, path, lambda page: page.access == "installation:operate"
             )

@@ -8,8 +8,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.accounts import AccountSession
 from msgsvc_core.security.secret_box import SecretBox
+from msgsvc_dashboard.accounts import AccountSession
 from msgsvc_dashboard.frame.addresses import root_of
 
 COOKIE = "msgsvc_notice"

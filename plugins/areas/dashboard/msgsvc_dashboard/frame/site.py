@@ -11,8 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from msgsvc_core.accounts import Accounts, AccountSession
-from msgsvc_core.accounts.audit import Audit
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.dashboard import Page, PageContext, Pages, Render
 from msgsvc_core.dashboard.answers import Result
@@ -21,6 +19,8 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError, NotFound, ProjectInactive
 from msgsvc_core.kernel.i18n import Texts, package_of
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.accounts import Accounts, AccountSession
+from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets
@@ -179,7 +179,7 @@ class Site:
                     tx,
                     page.name,
                     project_id=context.project.project_id if context.project else None,
-                    account_id=context.account.account_id,
+                    account_id=context.viewer.account_id,
                     target=" ".join(map(str, named)) or None,
                     detail=context.noted,
                     ip=context.ip,

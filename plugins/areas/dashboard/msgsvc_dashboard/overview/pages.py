@@ -1,10 +1,10 @@
 """The page itself."""
 
-from msgsvc_core.accounts.messengers import MessengerSignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
 from msgsvc_core.events import Events
 from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.charts import Chart, Series
 from msgsvc_dashboard.overview.counting import Counts, last_days

@@ -3,10 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.accounts.models import Browser, SignedIn
-from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard.browser import session_cookie
+from msgsvc_dashboard.accounts.models import Browser, SignedIn
 from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.browser import session_cookie
 
 #: That the account was signed in here before; forms are ours; what waits for a code, or for a Yes.
 DEVICE, FORM, TICKET, WAITING = (
@@ -31,10 +30,10 @@ class Cookies:
     `SameSite=Lax`: they come along with links that lead here, and not with forms of other sites.
     """
 
-    def __init__(self, *, settings: Settings) -> None:
-        self._days = settings.accounts.session_days
-        self._secure = settings.base_url.startswith("https:")
-        self.session_name = session_cookie(settings.base_url)
+    def __init__(self, *, base_url: str, session_days: int) -> None:
+        self._days = session_days
+        self._secure = base_url.startswith("https:")
+        self.session_name = session_cookie(base_url)
 
     def read(self, request: Request, name: str) -> str:
         return request.cookies.get(self._name(name), "")

@@ -6,10 +6,10 @@ from zoneinfo import available_timezones
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from msgsvc_core.accounts.models import CodeNeeded, SignedIn
-from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.db import Database
+from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
 from msgsvc_dashboard.sign_in.cookies import TICKET, Cookies
 from msgsvc_dashboard.sign_in.rendering import HEADERS

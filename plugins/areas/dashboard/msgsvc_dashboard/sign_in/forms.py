@@ -6,9 +6,9 @@ Without that, another site could sign somebody in to an account of its own, and 
 from starlette.requests import Request
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.dashboard.browser import CSRF_FIELD
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import SecretBox
+from msgsvc_dashboard.frame.browser import CSRF_FIELD
 from msgsvc_dashboard.frame.gate import from_here, not_ours
 from msgsvc_dashboard.frame.reading import reading
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies

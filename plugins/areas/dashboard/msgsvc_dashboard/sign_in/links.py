@@ -5,23 +5,23 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_core.accounts.audit import Audit
-from msgsvc_core.accounts.links import AccountLinks
-from msgsvc_core.accounts.models import OneTimeLink, Refused
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
-from msgsvc_core.accounts.team import Team
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.links import AccountLinks
+from msgsvc_dashboard.accounts.models import OneTimeLink, Refused
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
+from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.entering import see_other
 from msgsvc_dashboard.sign_in.tools import PageTools
 
 if TYPE_CHECKING:
-    from msgsvc_core.accounts.models import CodeNeeded, SignedIn
+    from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
 
 
 class LinkPages:

@@ -3,14 +3,14 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.models import Refused, TooMany
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PostedForm
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import NotFound
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Refused, TooMany
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.sign_in.cookies import WAITING
 from msgsvc_dashboard.sign_in.entering import see_other, step, wanted

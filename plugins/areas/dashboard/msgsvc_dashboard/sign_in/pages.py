@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.models import Refused, TooMany
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Database
 from msgsvc_core.pages import static_files
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Refused, TooMany
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.addresses import ROOT, root_of
 from msgsvc_dashboard.frame.refusals import worded
 from msgsvc_dashboard.sign_in.cookies import TICKET

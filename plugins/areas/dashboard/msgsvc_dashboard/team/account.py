@@ -2,17 +2,18 @@
 
 from zoneinfo import available_timezones
 
-from msgsvc_core.accounts.audit import Audit
-from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.second_factor import SecondFactor
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.pages import known
 from msgsvc_core.pages.user_agents import readable_agent
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.second_factor import SecondFactor
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
+from msgsvc_dashboard.frame.gate import account_of
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
@@ -27,7 +28,7 @@ async def account(
     all_channels: Channels,
     second_factor: SecondFactor,
 ) -> Render:
-    account_id = page.account.account_id
+    account_id = page.viewer.account_id
     sessions = await accounts.sessions_of(page.tx, account_id)
     linked = await messenger_sign_in.linked(page.tx, account_id)
     channels = all_channels
@@ -52,7 +53,7 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
         raise ValidationFailed("is none that we know", field="timezone")
     await accounts.change(
         page.tx,
-        page.account.account_id,
+        page.viewer.account_id,
         name=form.text("name"),
         lang=known(form.text("lang")),
         timezone=timezone,
@@ -65,7 +66,7 @@ async def change_password(
     page: PageContext, sign_in: SignIn, db: Database, audit: Audit, owner: Reauthentication
 ) -> Redirect:
     """Comparing and hashing takes a while, in which nobody else should wait for the database."""
-    mine, form = page.account, page.form
+    mine, form = account_of(page), page.form
     await owner.check(page)
     new = form.text("new_password")
     if new != form.text("new_password_again"):
@@ -90,13 +91,13 @@ async def change_password(
 
 @ACCOUNT.post("/sessions/{session_id}/end", access="account:self", form_page=account)
 async def end_session(page: PageContext, accounts: Accounts) -> Redirect:
-    await accounts.end_session(page.tx, page.account.account_id, page.params["session_id"])
+    await accounts.end_session(page.tx, page.viewer.account_id, page.params["session_id"])
     return Redirect(page.url("/account") + "#sessions", page._("The session is signed out."))
 
 
 @ACCOUNT.post("/sessions/end", access="account:self", form_page=account)
 async def end_other_sessions(page: PageContext, accounts: Accounts) -> Redirect:
-    ended = await accounts.end_others(page.tx, page.account.account_id, page.session_id)
+    ended = await accounts.end_others(page.tx, page.viewer.account_id, page.session_id)
     page.note(sessions_ended=ended)
     notice = page._.ngettext(
         "{count} other session is signed out.", "{count} other sessions are signed out.", ended

@@ -1,14 +1,14 @@
 """For who runs the installation: all accounts, and whose projects are."""
 
-from msgsvc_core.accounts import Account
-from msgsvc_core.accounts.links import AccountLinks
-from msgsvc_core.accounts.models import LinkPurpose
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.errors import Conflict
+from msgsvc_dashboard.accounts import Account
+from msgsvc_dashboard.accounts.links import AccountLinks
+from msgsvc_dashboard.accounts.models import LinkPurpose
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.team.declared import OPERATOR
 
 ACCOUNTS = "/operator/accounts"
@@ -94,7 +94,7 @@ async def projects(page: PageContext, all_accounts: Accounts) -> Render:
 def _somebody_else(page: PageContext) -> str:
     """Nobody shuts themselves out."""
     account_id = page.params["account_id"]
-    if account_id == page.account.account_id:
+    if account_id == page.viewer.account_id:
         raise Conflict(page._("That is you. Ask another operator."))
     return account_id
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from msgsvc_core.accounts.audit import Audit
-from msgsvc_core.accounts.models import AuditEntry
-from msgsvc_core.accounts.plans import AccountPlans
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.projects.service import Projects
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.models import AuditEntry
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
@@ -17,7 +17,7 @@ from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
     "/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90)
 )
 async def audit(
-    page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, plans: AccountPlans
+    page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, projects: Projects
 ) -> Render:
     """Who changed what in this project."""
     query = _query(page)
@@ -29,7 +29,7 @@ async def audit(
         account.account_id: account.name
         for account in (await team.accounts_of(page.tx, page.project_id)).values()
     }
-    owner_id = await plans.owner_of(page.tx, page.project_id)
+    owner_id = await projects.owner_of(page.tx, page.project_id)
     if owner_id is not None:
         people[owner_id] = (await accounts.find(page.tx, owner_id)).name
     shown = _shown(query, found)
@@ -44,7 +44,7 @@ async def own(page: PageContext, all_audit: Audit) -> Render:
     """What somebody did everywhere, and who failed to sign in as them."""
     query = _query(page)
     found = await all_audit.of_account(
-        page.tx, page.account.account_id, after=query.after, most=query.fetch_limit
+        page.tx, page.viewer.account_id, after=query.after, most=query.fetch_limit
     )
     shown = _shown(query, found)
     cursor = shown.pop("cursor")

@@ -3,10 +3,6 @@
 from functools import partial
 from typing import cast
 
-from msgsvc_core.accounts.links import AccountLinks
-from msgsvc_core.accounts.plans import AccountPlans
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.team import Team
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
@@ -21,7 +17,11 @@ from msgsvc_core.members.models import (
 )
 from msgsvc_core.members.service import Members
 from msgsvc_core.pages import qr_code
+from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_dashboard.accounts.links import AccountLinks
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.team import Team
 from msgsvc_dashboard.team.declared import TEAM
 from msgsvc_dashboard.team.words import roles
 
@@ -33,7 +33,7 @@ async def members(
     page: PageContext,
     all_members: Members,
     accounts: Accounts,
-    plans: AccountPlans,
+    projects: Projects,
     team: Team,
     account_links: AccountLinks,
 ) -> Render:
@@ -43,7 +43,7 @@ async def members(
     project_id = page.project_id
     found = await all_members.page(page.tx, project_id, query)
     listed, cursor = query.cut(found, lambda member: member.member_id)
-    owner_id = await plans.owner_of(page.tx, project_id)
+    owner_id = await projects.owner_of(page.tx, project_id)
     owner = None if owner_id is None else await accounts.find(page.tx, owner_id)
     return Render(
         "members.html",

@@ -1,13 +1,13 @@
 """The messengers that sign somebody in."""
 
-from msgsvc_core.accounts.audit import Audit
-from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.models import Browser
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.pages import qr_code
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.models import Browser
 from msgsvc_dashboard.team.account import account
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
@@ -25,7 +25,7 @@ async def link(
 
     Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
     """
-    mine = page.account
+    mine = page.viewer
     sign_in = messenger_sign_in
     if not sign_in.is_on:
         raise NotFound("there is no such page")
@@ -46,6 +46,6 @@ async def link(
 async def unlink(page: PageContext, messenger_sign_in: MessengerSignIn) -> Redirect:
     form = page.form
     bot, user_id = form.text("bot"), form.text("user_id")
-    await messenger_sign_in.unlink(page.tx, page.account.account_id, bot, user_id)
+    await messenger_sign_in.unlink(page.tx, page.viewer.account_id, bot, user_id)
     page.note(bot=bot)
     return Redirect(page.url("/account") + "#messengers", page._("Unlinked."))

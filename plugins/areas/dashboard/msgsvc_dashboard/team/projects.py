@@ -1,9 +1,9 @@
 """The projects of whoever is signed in."""
 
-from msgsvc_core.accounts.messengers import MessengerSignIn
-from msgsvc_core.accounts.plans import AccountPlans
-from msgsvc_core.accounts.service import Accounts
+from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.words import roles
@@ -15,15 +15,15 @@ from msgsvc_dashboard.team.words import roles
 async def projects(
     page: PageContext,
     all_accounts: Accounts,
-    plans: AccountPlans,
+    billing: BillingGate,
     messenger_sign_in: MessengerSignIn,
 ) -> Render:
-    accounts, account_id = all_accounts, page.account.account_id
+    accounts, account_id = all_accounts, page.viewer.account_id
     return Render(
         "projects.html",
         {
             "projects": await accounts.projects_of(page.tx, account_id),
-            "plan": await plans.plan_of(page.tx, account_id),
+            "plan": await billing.plan_of_account(page.tx, account_id),
             "roles": roles(page),
             "no_way_back": await has_no_way_back(page, messenger_sign_in),
         },
@@ -33,6 +33,6 @@ async def projects(
 @ACCOUNT.post("/projects", access="account:self", form_page=projects)
 async def create(page: PageContext, accounts: Accounts) -> Redirect:
     name = " ".join(page.form.text("name").split())
-    made = await accounts.create_project(page.tx, page.account, name)
+    made = await accounts.create_project(page.tx, page.viewer, name)
     page.note(project_id=made.project_id)
     return Redirect(f"{page.root}/projects/{made.project_id}", page._("Project created."))

@@ -1,12 +1,13 @@
 """Whether it is the owner of the account who sits at the browser: asked before what they could lose it by."""
 
-from msgsvc_core.accounts.models import Browser, TooMany
-from msgsvc_core.accounts.service import Accounts
-from msgsvc_core.accounts.sign_in import SignIn
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
+from msgsvc_dashboard.accounts.models import Browser, TooMany
+from msgsvc_dashboard.accounts.service import Accounts
+from msgsvc_dashboard.accounts.sign_in import SignIn
+from msgsvc_dashboard.frame.gate import account_of
 
 #: Milliseconds after signing in during which who has no password yet may set one, or another way in.
 JUST_NOW_MS = 15 * 60_000
@@ -24,16 +25,16 @@ class Reauthentication:
     async def check(self, page: PageContext) -> None:
         """Raises unless it is the owner: by the password, by a code where there is none, and where there
         is neither by having signed in just now."""
-        if page.account.has_password:
+        if account_of(page).has_password:
             await self._check_password(page)
-        elif page.account.has_totp:
+        elif account_of(page).has_totp:
             await self._check_code(page)
         else:
             await self._check_signed_in_just_now(page)
 
     async def _check_signed_in_just_now(self, page: PageContext) -> None:
         async with self._db.read() as tx:
-            sessions = await self._accounts.sessions_of(tx, page.account.account_id)
+            sessions = await self._accounts.sessions_of(tx, page.viewer.account_id)
         after_ms = self._clock.now_ms() - JUST_NOW_MS
         if not any(
             each.session_id == page.session_id and each.created_at_ms > after_ms
@@ -46,14 +47,14 @@ class Reauthentication:
     async def _check_password(self, page: PageContext) -> None:
         """Raises for a wrong one in the field `password`: a browser left open is not its owner."""
         fits = await self._sign_in.check_own(
-            page.account.account_id, page.form.text("password"), Browser(page.ip, "")
+            page.viewer.account_id, page.form.text("password"), Browser(page.ip, "")
         )
         _refuse_unless(page, fits, page._("Your password is wrong."))
 
     async def _check_code(self, page: PageContext) -> None:
         """The same for who has no password, of a code of the second factor in the field `code`."""
         fits = await self._sign_in.check_own_code(
-            page.account.account_id, page.form.text("code"), Browser(page.ip, "")
+            page.viewer.account_id, page.form.text("code"), Browser(page.ip, "")
         )
         _refuse_unless(page, fits, page._("The code is wrong or was already used."))
 

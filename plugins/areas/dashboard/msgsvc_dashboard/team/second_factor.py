@@ -2,14 +2,14 @@
 
 from urllib.parse import urlsplit
 
-from msgsvc_core.accounts import totp
-from msgsvc_core.accounts.audit import Audit
-from msgsvc_core.accounts.second_factor import SecondFactor
-from msgsvc_core.accounts.service import Accounts
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.pages import qr_code
+from msgsvc_dashboard.accounts import totp
+from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.second_factor import SecondFactor
+from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
 
@@ -36,7 +36,7 @@ async def offer(
         accounts,
         settings,
         all_second_factor,
-        await all_second_factor.offer(page.tx, page.account),
+        await all_second_factor.offer(page.tx, page.viewer),
     )
 
 
@@ -52,7 +52,7 @@ async def confirm(
 ) -> Render:
     """Asks for the password here, not before: else a secret on a screen left open would be enough for
     anybody to lock the owner out, by a phone of their own."""
-    mine = page.account
+    mine = page.viewer
     await owner.check(page)
     async with db.transaction() as tx:
         codes = await all_second_factor.confirm(tx, mine.account_id, page.form.text("code"))
@@ -72,7 +72,7 @@ async def renew_codes(
 ) -> Render:
     """New recovery codes; the old ones work no more."""
     await owner.check(page)
-    account_id = page.account.account_id
+    account_id = page.viewer.account_id
     async with db.transaction() as tx:
         codes = await all_second_factor.renew_codes(tx, account_id)
         await audit.write(tx, "account.renew_codes", account_id=account_id, ip=page.ip)
@@ -90,7 +90,7 @@ async def remove(
     owner: Reauthentication,
 ) -> Redirect:
     await owner.check(page)
-    account_id = page.account.account_id
+    account_id = page.viewer.account_id
     async with db.transaction() as tx:
         await all_second_factor.remove(tx, account_id)
         await audit.write(tx, "account.remove_second_factor", account_id=account_id, ip=page.ip)
@@ -105,7 +105,7 @@ async def _shown(
     secret: str = "",
 ) -> Render:
     """The page as things stand; with the `secret` that was made just now, if one was."""
-    account_id = page.account.account_id
+    account_id = page.viewer.account_id
     mine = await accounts.find(page.tx, account_id)
     host = urlsplit(settings.base_url).hostname or "msgsvc"
     link = totp.enrolment_link(secret, mine.email, host) if secret else ""

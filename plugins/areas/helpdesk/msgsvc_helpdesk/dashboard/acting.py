@@ -1,6 +1,5 @@
 """The project member behind a dashboard account: tickets are answered by members."""
 
-from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.kernel.errors import Forbidden
@@ -14,10 +13,10 @@ async def who_reads(page: PageContext, members: Members) -> Member | None:
         return page.member
     # They may have been added by their e-mail, without an invitation.
     agents = await members.list_agents(page.tx, page.project_id)
-    return next((one for one in agents if one.email == page.account.email), None)
+    return next((one for one in agents if one.email == page.viewer.email), None)
 
 
-async def who_acts(page: PageContext, members: Members, accounts: Accounts) -> Member:
+async def who_acts(page: PageContext, members: Members) -> Member:
     """The member who submits a form. An owner who is no member becomes one.
 
     Raises `Forbidden` for anyone else who is not a member.
@@ -25,16 +24,16 @@ async def who_acts(page: PageContext, members: Members, accounts: Accounts) -> M
     if page.member is not None:
         return page.member
     # Two concurrent forms create one member.
-    await page.tx.lock(f"member {page.account.email} of {page.project_id}")
+    await page.tx.lock(f"member {page.viewer.email} of {page.project_id}")
     known = await who_reads(page, members)
     if known is not None:
         return known
     if page.role != "owner":
         raise Forbidden("only members of the project answer its customers")
-    body = {"name": page.account.name or page.account.email, "email": page.account.email}
+    body = {"name": page.viewer.name or page.viewer.email, "email": page.viewer.email}
     member = await members.add(
         page.tx, page.project_id, validate(AddMemberBody, {**body, "role": "owner"})
     )
-    account_id = page.account.account_id
-    await accounts.make_member(page.tx, page.project_id, member.member_id, account_id)
+    account_id = page.viewer.account_id
+    await members.link_account(page.tx, page.project_id, member.member_id, account_id)
     return member

@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 
-from msgsvc_core.accounts import Accounts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect
 from msgsvc_core.files.service import Files
@@ -42,11 +41,9 @@ MORNING = 9
     form_page=ticket_page,
     upload_bytes=UPLOAD_BYTES,
 )
-async def reply(
-    page: PageContext, files: Files, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def reply(page: PageContext, files: Files, tickets: Tickets, members: Members) -> Redirect:
     """Answers the customer: a text, and each file as a message after it."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     parts = await _parts(page, files)
     for number, (text, file_id) in enumerate(parts, start=1):
         # What the ticket becomes, it becomes with the last of them.
@@ -62,11 +59,9 @@ async def reply(
 
 
 @pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
-async def note(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Keeps a note that the customer never sees."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     text = page.form.text("note").strip()
     if not text:
         raise ValidationFailed(page._("Write the note first."))
@@ -77,11 +72,9 @@ async def note(
 
 
 @pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
-async def assign(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def assign(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Assigns the ticket to a member, to the current one (`me`), or unassigns it."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     whom = page.form.text("assignee_id")
     wanted = validate(
         AssignBody, {"assignee_id": actor.member_id if whom == "me" else whom or None}
@@ -95,10 +88,8 @@ async def assign(
 
 
 @pages.post("/tickets/{ticket_id}/status", access="customers:write", form_page=ticket_page)
-async def status(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
-    ticket, actor = await _begun(page, tickets, members, accounts)
+async def status(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
+    ticket, actor = await _begun(page, tickets, members)
     wanted = validate(StatusBody, {"status": page.form.text("status")}).status
     await tickets.set_status(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(status=wanted)
@@ -108,11 +99,9 @@ async def status(
 
 
 @pages.post("/tickets/{ticket_id}/snooze", access="customers:write", form_page=ticket_page)
-async def snooze(
-    page: PageContext, clock: Clock, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Members) -> Redirect:
     """Puts the ticket aside for a while, or until a time of the reader's clock."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     until = _until(page, clock)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until
     await tickets.snooze(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -120,10 +109,8 @@ async def snooze(
 
 
 @pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
-async def priority(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
-    ticket, actor = await _begun(page, tickets, members, accounts)
+async def priority(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
+    ticket, actor = await _begun(page, tickets, members)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
     await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(priority=wanted)
@@ -131,11 +118,9 @@ async def priority(
 
 
 @pages.post("/tickets/{ticket_id}/tags", access="customers:write", form_page=ticket_page)
-async def tags(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def tags(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """The tags as one text, with commas between them."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     named = [tag.strip() for tag in page.form.text("tags").split(",")]
     wanted = validate(TicketTagsBody, {"tags": [tag for tag in named if tag]}).tags
     await tickets.set_tags(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
@@ -143,11 +128,9 @@ async def tags(
 
 
 @pages.post("/tickets/{ticket_id}/merge", access="customers:write", form_page=ticket_page)
-async def merge(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> Redirect:
+async def merge(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
     """Moves what was said to another ticket of the customer, named by its number."""
-    ticket, actor = await _begun(page, tickets, members, accounts)
+    ticket, actor = await _begun(page, tickets, members)
     into = validate(MergeBody, {"into": page.form.text("into").strip().removeprefix("#")}).into
     merged = await tickets.merge(page.tx, page.project_id, ticket.ticket_id, into, actor)
     page.note(into=merged.ticket_id)
@@ -181,13 +164,11 @@ async def _parts(page: PageContext, all_files: Files) -> list[tuple[str, str | N
     return parts or [(text, None)]
 
 
-async def _begun(
-    page: PageContext, tickets: Tickets, members: Members, accounts: Accounts
-) -> tuple[Ticket, Actor]:
+async def _begun(page: PageContext, tickets: Tickets, members: Members) -> tuple[Ticket, Actor]:
     """The ticket of the URL, and the acting member. Raises `NotFound`, `Forbidden`."""
     found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     page.note(ticket=found.ticket_id)
-    member = await who_acts(page, members, accounts)
+    member = await who_acts(page, members)
     return found, Actor("agent", member.member_id)
 
 

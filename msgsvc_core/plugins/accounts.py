@@ -1,0 +1,103 @@
+"""Accounts, as the core and other plugins know them; the plugin that keeps them implements the hook
+`register_accounts`.
+
+The core keeps ids of accounts where they own a project or are a member of one. Without a plugin that keeps
+accounts there are none: projects belong to the operator alone.
+"""
+
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.projects.models import Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSummary:
+    """Somebody who signs in; an operator runs the installation."""
+
+    account_id: str
+    email: str
+    name: str
+    is_operator: bool
+    created_at_ms: int
+
+
+class AccountSource(Protocol):
+    """What the plugin that keeps accounts answers."""
+
+    async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
+        """Those that there are, by their id."""
+        ...
+
+    async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
+        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
+        ...
+
+    async def page(
+        self, tx: Tx, email_prefix: str, after: str | None, limit: int
+    ) -> Sequence[AccountSummary]:
+        """Up to `limit` accounts whose e-mail begins so, newest first, from before the account `after`."""
+        ...
+
+    async def create_project(self, tx: Tx, account_id: str, name: str) -> Project:
+        """A new project that the account owns. Raises `NotFound`, `Conflict` beyond the plan's number, and
+        `ValidationFailed` for the name."""
+        ...
+
+
+class AccountDirectory:
+    """`service.accounts`: asks the plugin that keeps accounts, whichever that is."""
+
+    def __init__(self, *, source: Callable[[], AccountSource | None]) -> None:
+        self._find_source = source
+
+    async def find(self, tx: Tx, account_id: str) -> AccountSummary:
+        """Raises `NotFound`."""
+        found = (await self.find_many(tx, [account_id])).get(account_id)
+        if found is None:
+            raise NotFound("there is no account {account_id!r}", account_id=account_id)
+        return found
+
+    async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
+        """Those that there are, by their id."""
+        source = self._find_source()
+        return {} if source is None else await source.find_many(tx, account_ids)
+
+    async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
+        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
+        return await self._source.find_by_email(tx, email)
+
+    async def page(
+        self, tx: Tx, email_prefix: str, after: str | None, limit: int
+    ) -> Sequence[AccountSummary]:
+        """Up to `limit` accounts whose e-mail begins so, newest first, from before the account `after`."""
+        source = self._find_source()
+        return () if source is None else await source.page(tx, email_prefix, after, limit)
+
+    async def create_project(self, tx: Tx, account_id: str, name: str) -> Project:
+        """A new project that the account owns. Raises `NotFound`, `Conflict` beyond the plan's number, and
+        `ValidationFailed` for the name."""
+        return await self._source.create_project(tx, account_id, name)
+
+    @property
+    def _source(self) -> AccountSource:
+        source = self._find_source()
+        if source is None:
+            raise NotFound("there are no accounts: no loaded plugin keeps any")
+        return source
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAccount:
+    """How `msgsvc init` makes the account of whoever runs the installation (hook `register_first_account`).
+
+    `question` asks for their e-mail on a terminal. `create` takes the path of the configuration and that
+    e-mail, and returns what to tell them.
+    """
+
+    question: str
+    create: Callable[[Path, str], Coroutine[Any, Any, str]]

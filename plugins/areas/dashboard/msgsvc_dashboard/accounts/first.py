@@ -1,0 +1,20 @@
+"""The first account, which `msgsvc init` makes."""
+
+from pathlib import Path
+
+from msgsvc_core.plugins.accounts import FirstAccount
+
+
+async def create_first_account(config: Path, email: str) -> str:
+    """Makes the account of whoever runs the installation; the database is made for it."""
+    # Commands bring the command line along, which no service needs.
+    from msgsvc_dashboard.accounts.commands import create_account  # noqa: PLC0415 - see above
+
+    name = email.partition("@")[0]
+    _, link = await create_account(config, email, name, operator=True, password=None)
+    return f"{email} runs it; once it serves, sign in within an hour: {link}"
+
+
+FIRST_ACCOUNT = FirstAccount(
+    question="E-mail of who runs it, for the dashboard (empty: later)", create=create_first_account
+)

@@ -1,1 +1,0 @@
-"""Who signs in to the dashboard, as the core sees to it."""
