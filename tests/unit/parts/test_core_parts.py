@@ -9,17 +9,21 @@ from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, WriteBatch
+from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import Events
 from msgsvc_core.events.tracked import TrackBody, TrackedEvents
 from msgsvc_core.files.purging import FilePurge
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.kernel.errors import BillingBlocked, Conflict, Forbidden, ValidationFailed
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.providers import NotProvided, Providers
 from msgsvc_core.mailings.models import Audience
 from msgsvc_core.mailings.validation import AudienceNames
+from msgsvc_core.members.links import MemberLinks
+from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import SendBody
@@ -27,10 +31,13 @@ from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
+from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.links import SubscriptionLinks
+from msgsvc_core.subscribers.models import LinkBody
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.tags.service import Tags
-from msgsvc_devkit import FakeClock, plugin_context
+from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import (
     PROJECT,
     FakeBilling,
@@ -270,3 +277,67 @@ def test_one_object_is_provided_for_a_type() -> None:
         providers.add(FakeClock())
     with pytest.raises(NotProvided):
         providers.get(FakeTx)
+
+
+async def test_a_link_for_one_person_works_for_a_day_and_others_for_a_month() -> None:
+    core, tx = plugin_context(), FakeTx()
+    links = SubscriptionLinks(
+        clock=core.clock,
+        projects=core.projects,
+        subscribers=core.subscribers,
+        tags=core.tags,
+        permissions=core.permissions,
+        consents=_consents(core),
+        personal_link_s=24 * 3600,
+    )
+    _, personal_ms = await links.create(tx, PROJECT, LinkBody(external_id="e1"))
+    _, open_ms = await links.create(tx, PROJECT, LinkBody(tags=["vip"]))
+
+    assert (personal_ms - core.clock.now_ms(), open_ms - core.clock.now_ms()) == (
+        24 * HOUR_MS,
+        30 * 24 * HOUR_MS,
+    )
+    assert [row["external_id"] for row in tx.rows["core_links"]] == ["e1", None]
+
+
+def _consents(core: FakeContext) -> Consents:
+    return Consents(
+        clock=core.clock,
+        secrets=core.secrets,
+        texts=core.texts,
+        projects=core.projects,
+        channels=core.channels,
+        outbox=core.outbox,
+        personal_link_s=24 * 3600,
+    )
+
+
+async def test_a_removed_member_gets_no_link() -> None:
+    core, tx = plugin_context(), FakeTx()
+    body = AddMemberBody(name="Olga", email="olga@shop.example", role="agent")
+    olga = await core.members.add(tx, PROJECT, body)
+    links = MemberLinks(
+        clock=core.clock,
+        projects=core.projects,
+        subscribers=core.subscribers,
+        members=core.members,
+    )
+    payload, _ = await links.create(tx, PROJECT, olga.member_id, 60)
+    await core.members.remove(tx, PROJECT, olga.member_id)
+
+    assert payload.startswith("mem_")
+    with pytest.raises(Conflict, match="removed"):
+        await links.create(tx, PROJECT, olga.member_id, 60)
+
+
+async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
+    core = plugin_context()
+    rule = RetentionRule("core_links", "expires_at_ms", retention_ms=HOUR_MS)
+    core.db.answers.append(0)
+    await Retention(name="core.purge", clock=core.clock, rules=[rule], reseal=[]).purge(
+        FakeJobContext(core.db), []
+    )
+
+    [(sql, params)] = core.db.statements
+    assert "core_links" in sql
+    assert params["before_ms"] == core.clock.now_ms() - HOUR_MS
