@@ -25,7 +25,7 @@ def blocks(*, of_tests: bool) -> list[Block]:
     """Those of the section that tests the receiver, or of all others."""
     text = GUIDE.read_text("utf-8")
     first = text[: text.index("\n## Test your receiver")].count("\n")
-    last = text[: text.index("\n## When the secret changes")].count("\n")
+    last = text[: text.index("\n## Rotate the secret")].count("\n")
     return [block for block in blocks_of(GUIDE) if (first < block.line < last) == of_tests]
 
 

@@ -24,7 +24,7 @@ async def new_form(page: PageContext) -> Render:
     """A new form, or what was typed of it and refused."""
     if "fields" in page.form:
         return _shown(page, Draft.posted(page.form))
-    return _shown(page, Draft.new(page._("Contact us")))
+    return _shown(page, Draft.new(page._("Contact us"), page.lang))
 
 
 @pages.post("/forms/new", access="project:write", form_page=new_form)

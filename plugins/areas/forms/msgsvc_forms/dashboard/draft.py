@@ -40,9 +40,10 @@ class Draft:
     version: str = ""
 
     @classmethod
-    def new(cls, title: str) -> "Draft":
-        """The content of a new form: one question, to be edited."""
-        head = dict.fromkeys(HEAD_BOXES, "") | {"title_en": title, "min_fill_seconds": "3"}
+    def new(cls, title: str, lang: str) -> "Draft":
+        """The content of a new form: a title in the reader's language and one question, to be edited."""
+        box = "title_ru" if lang == "ru" else "title_en"
+        head = dict.fromkeys(HEAD_BOXES, "") | {box: title, "min_fill_seconds": "3"}
         return cls(head, [_question(1, "text")])
 
     @classmethod
