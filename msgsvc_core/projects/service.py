@@ -98,6 +98,10 @@ class Projects:
         if not await store.set_owner(tx, project_id, account_id):
             raise NotFound("there is no project {project_id!r}", project_id=project_id)
 
+    async def find_owners(self, tx: Tx, project_ids: Collection[str]) -> dict[str, str]:
+        """Account ids by project; projects without an account are left out."""
+        return await store.find_owners(tx, sorted(set(project_ids))) if project_ids else {}
+
     async def count_owned(self, tx: Tx, account_id: str) -> int:
         """How many projects an account owns."""
         return await store.count_owned(tx, account_id)

@@ -78,6 +78,16 @@ async def set_owner(tx: Tx, project_id: str, account_id: str | None) -> bool:
     )
 
 
+async def find_owners(tx: Tx, project_ids: Sequence[str]) -> dict[str, str]:
+    """Accounts by project; projects without one are left out."""
+    known, params = any_of("project_id", "ids", project_ids, tx.dialect)
+    rows = await tx.fetch_all(
+        f"SELECT project_id, account_id FROM core_projects WHERE account_id IS NOT NULL AND {known}",
+        params,
+    )
+    return {row["project_id"]: row["account_id"] for row in rows}
+
+
 async def count_owned(tx: Tx, account_id: str) -> int:
     return int(
         await tx.fetch_val(

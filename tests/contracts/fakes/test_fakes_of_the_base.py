@@ -34,6 +34,10 @@ async def test_a_project_is_made_named_and_switched_off(core: PluginContext, tx:
     }
     assert await core.projects.find_disabled(tx) == {found.project_id}
     assert await core.projects.find_disabled(tx, ["prj_unknown"]) == set()
+    await core.projects.set_owner(tx, found.project_id, "acc_1")
+    assert await core.projects.find_owners(tx, [found.project_id, "prj_unknown"]) == {
+        found.project_id: "acc_1"
+    }
     assert (texts.welcome, texts.farewell) == ("Hi", "Bye")
     with pytest.raises(ValidationFailed):
         await core.projects.add(tx, " Shop")

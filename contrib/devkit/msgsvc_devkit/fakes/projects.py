@@ -48,6 +48,9 @@ class FakeProjects(Projects):
     async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
         return {each: self.by_id[each] for each in project_ids if each in self.by_id}
 
+    async def find_owners(self, tx: Tx, project_ids: Collection[str]) -> dict[str, str]:
+        return {each: self.owners[each] for each in project_ids if each in self.owners}
+
     async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
         disabled = {each.project_id for each in self.by_id.values() if each.status != "active"}
         return disabled if project_ids is None else disabled & set(project_ids)

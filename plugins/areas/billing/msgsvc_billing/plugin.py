@@ -52,7 +52,7 @@ class BillingPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(BillingSettings)
-        payers = Payers(accounts=context.peers.accounts)
+        payers = Payers(projects=context.projects, accounts=context.peers.accounts)
         self._billing = Billing(
             clock=context.clock,
             settings=settings,

@@ -1,6 +1,6 @@
 """The SQL of accounts' credits: each change is one UPDATE, which says what it took."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgsvc_billing.models import Debit, State
@@ -38,24 +38,6 @@ async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, State]:
         {"account_ids": array_param(sorted(account_ids), tx.dialect)},
     )
     return {row["account_id"]: _state(row) for row in rows}
-
-
-async def find_owners(tx: Tx, project_ids: Sequence[str]) -> dict[str, tuple[str, State | None]]:
-    """The account that owns each project, and what it has; by project, without those of nobody."""
-    rows = await tx.fetch_all(
-        f"SELECT p.project_id, p.account_id AS owner_id, {_COLUMNS}"
-        " FROM core_projects p LEFT JOIN billing_accounts b ON b.account_id = p.account_id"
-        f" WHERE {in_array('p.project_id', 'project_ids', tx.dialect)}"
-        " AND p.account_id IS NOT NULL",
-        {"project_ids": array_param(project_ids, tx.dialect)},
-    )
-    return {
-        row["project_id"]: (
-            row["owner_id"],
-            None if row["account_id"] is None else _state(row),
-        )
-        for row in rows
-    }
 
 
 async def insert(tx: Tx, state: State) -> bool:

@@ -10,7 +10,7 @@ from msgsvc_billing.settings import BillingSettings
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import BillingBlocked
 from msgsvc_devkit import FakeClock, plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeAccounts, FakeTx
+from msgsvc_devkit.fakes import PROJECT, FakeAccounts, FakeProjects, FakeTx
 
 
 def billing(clock: FakeClock) -> Billing:
@@ -19,7 +19,7 @@ def billing(clock: FakeClock) -> Billing:
         clock=clock,
         settings=BillingSettings(),
         accounts=accounts,
-        payers=Payers(accounts=accounts),
+        payers=Payers(projects=FakeProjects(), accounts=accounts),
     )
 
 
@@ -58,7 +58,8 @@ def test_a_new_month_ends_the_block() -> None:
 
 def test_a_blocked_account_is_told_since_when() -> None:
     clock = FakeClock()
-    charges = Charges(clock=clock, billing=billing(clock), payers=Payers(accounts=FakeAccounts()))
+    payers = Payers(projects=FakeProjects(), accounts=FakeAccounts())
+    charges = Charges(clock=clock, billing=billing(clock), payers=payers)
     charges.check(used_up(clock))
     state = used_up(clock)
     clock.advance(4 * 24 * 3600)
@@ -70,9 +71,9 @@ def test_a_blocked_account_is_told_since_when() -> None:
 async def test_who_was_never_charged_pays_from_the_day_their_account_was_made() -> None:
     core = plugin_context()
     ann = core.peers.accounts.account("ann@shop.example")
-    row = {"project_id": PROJECT, "owner_id": ann.account_id, "account_id": None}
-    payers = Payers(accounts=core.peers.accounts)
-    payer = await payers.find(FakeTx(answers=[[row]]), PROJECT)
+    await core.projects.set_owner(FakeTx(), PROJECT, ann.account_id)
+    payers = Payers(projects=core.projects, accounts=core.peers.accounts)
+    payer = await payers.find(FakeTx(answers=[[]]), PROJECT)
 
     assert payer is not None
     assert (payer.account_id, payer.anchor_ms) == (ann.account_id, ann.created_at_ms)
