@@ -233,7 +233,7 @@ def test_no_comment_speaks_the_dialect() -> None:
         f"{path.relative_to(ROOT)}: {text[:80]!r}, say {standard}"
         for path in SOURCES
         for text in _prose(path.read_text("utf-8"))
-        for phrase, standard in PHRASES.items()
+        for phrase, standard in (PHRASES | TEXT_PHRASES).items()
         if re.search(phrase, text, re.IGNORECASE)
     ]
 
@@ -241,7 +241,7 @@ def test_no_comment_speaks_the_dialect() -> None:
 
 
 #: Phrases of pages, bots, commands and docs, and what to say in their place.
-PHRASES = {
+TEXT_PHRASES = {
     r"\b[Cc]hains? of messages\b": "drip campaign",
     r"\b(?:[Nn]ew|[Cc]hange the|[Dd]elete the|[Bb]ack to the) chain\b": "drip campaign",
     r"\b[Mm]essages at a time\b": "scheduled messages",
@@ -278,7 +278,7 @@ def test_what_people_read_is_in_standard_terms(path: Path) -> None:
     prose = text if path.suffix == ".po" else re.sub(r"(?ms)^```.*?^```$", "", text)
     found = [
         f"{match[0]!r}, say {instead}"
-        for phrase, instead in PHRASES.items()
+        for phrase, instead in TEXT_PHRASES.items()
         for match in re.finditer(phrase, prose)
     ]
 

@@ -64,7 +64,7 @@ async def fill_in_form(cast: "Cast") -> None:
         await boris.say(channel, "много")
         again = await boris.sees(channel, "число", button="‹ Назад")
         await boris.press(again, "‹ Назад")
-        question = await boris.sees(channel, "Ваш ответ пока: Романы", button="Стихи")
+        question = await boris.sees(channel, "Текущий ответ: Романы", button="Стихи")
         await boris.press(question, "Стихи")
         await boris.sees(channel, "Любимое стихотворение?", button="Пропустить")
         await boris.say(channel, "«Парус» *")

@@ -15,8 +15,8 @@ from msgsvc_core.channels.http import PlatformAnswer
 #: Characters of the platform's words that an error keeps.
 MOST_WORDS = 300
 
-#: Seconds of `Retry-After` that are believed.
-MOST_RETRY_AFTER_S = 3600.0
+#: Maximum `Retry-After` that is accepted, in seconds (a day).
+MAX_RETRY_AFTER_S = 86_400.0
 
 _TOKEN_REFUSED = frozenset({"verify.token"})
 _SUSPENDED = re.compile(r"dialogs?\.suspended")
@@ -132,4 +132,4 @@ def _retry_after_s(headers: Mapping[str, str]) -> float | None:
         seconds = float(headers.get("Retry-After", ""))
     except ValueError:
         return None
-    return seconds if 0 <= seconds <= MOST_RETRY_AFTER_S else None
+    return min(seconds, MAX_RETRY_AFTER_S) if seconds >= 0 else None

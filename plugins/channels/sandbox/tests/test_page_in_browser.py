@@ -251,7 +251,7 @@ async def test_a_message_is_answered_and_what_was_written_is_changed(
     await anna.start("messenger_a", "echo_1")
     await page.goto(f"/sandbox/p/{anna.person_id}#messenger_a")
     await page.get_by_role("button", name="Reply to this message").click()
-    await expect(page.locator("#about")).to_contain_text("You answer: Is it you?")
+    await expect(page.locator("#about")).to_contain_text("Replying to: Is it you?")
     await page.get_by_label("Message", exact=True).fill("yes it si")
     await page.keyboard.press("Enter")
     await expect(page.locator("#messages .quote:visible")).to_have_text("Is it you?")
