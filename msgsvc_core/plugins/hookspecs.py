@@ -66,9 +66,9 @@ class HookSpecs:
 
     @hookspec
     def register_sealed(self) -> "Sequence[SealedColumn]":  # type: ignore[empty-body]
-        """Columns of the plugin's tables with long-lived values of `service.secrets.encrypt`. Plain.
+        """Columns of the plugin's tables with long-lived values of `SecretBox.encrypt`. Plain.
 
-        The plugin re-encrypts them after a key rotation, see `service.secrets.renewed`; `msgsvc doctor`
+        The plugin re-encrypts them after a key rotation, see `SecretBox.renewed`; `msgsvc doctor`
         counts values under an older key, which must be kept until then.
         """
 
@@ -103,8 +103,7 @@ class HookSpecs:
     def register_services(self) -> Mapping[type, Any]:  # type: ignore[empty-body]
         """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
 
-        Called when the core's parts exist (`service.db`, `service.events`, ...) but are not started.
-        A plugin's metrics are made here, in `service.metrics.registry`.
+        Called when the core's parts exist but are not started.
         """
 
     @hookspec(firstresult=True)

@@ -22,10 +22,10 @@ from msgsvc_core.telemetry.request_metrics import RequestMetrics
 class Metrics:
     """`service.metrics`. `channels` are the names in the configuration.
 
-    A plugin adds its own metrics to `registry`, in `register_services`:
+    A plugin adds its own metrics to `registry`, where `create_plugin` builds its objects:
 
         attempts = Counter("msgsvc_x_attempts", "What it counts.", ["outcome"],
-                           registry=service.metrics.registry)
+                           registry=context.metrics.registry)
 
     Names start with `msgsvc_<plugin>_`, units are base units. Label values form a small fixed set: never an
     id, a name or a text of a project.
