@@ -49,23 +49,23 @@ class HookSpecs:
     # ---- what a plugin declares -----------------------------------------------------------------
 
     @hookspec
-    def register_settings(self) -> "SettingsSection":  # type: ignore[empty-body]
+    def register_settings(self) -> "SettingsSection":
         """A section of the configuration, e.g. `[auth]`, as a name and a pydantic model. Plain."""
 
     @hookspec
-    def register_errors(self) -> "Sequence[type[ApiError]]":  # type: ignore[empty-body]
+    def register_errors(self) -> "Sequence[type[ApiError]]":
         """Error codes that the plugin's endpoints answer with, beside the core's. Plain."""
 
     @hookspec
-    def register_events(self) -> "Sequence[EventSpec]":  # type: ignore[empty-body]
+    def register_events(self) -> "Sequence[EventSpec]":
         """Events that the plugin emits. Emitting one that is not declared is an error. Plain."""
 
     @hookspec
-    def register_migrations(self) -> "MigrationSource":  # type: ignore[empty-body]
+    def register_migrations(self) -> "MigrationSource":
         """The owner's name, which prefixes its tables, and the folder of its Alembic scripts. Plain."""
 
     @hookspec
-    def register_sealed(self) -> "Sequence[SealedColumn]":  # type: ignore[empty-body]
+    def register_sealed(self) -> "Sequence[SealedColumn]":
         """Columns of the plugin's tables with long-lived values of `SecretBox.encrypt`. Plain.
 
         The plugin re-encrypts them after a key rotation, see `SecretBox.renewed`; `msgsvc doctor`
@@ -73,7 +73,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def register_locale(self) -> Path:  # type: ignore[empty-body]
+    def register_locale(self) -> Path:
         """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain.
 
         They are a domain of their own: `service.texts.into(lang, __name__)`, `page._`, `ctx._` and templates
@@ -81,14 +81,14 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
-    def register_first_account(self) -> "FirstAccount":  # type: ignore[empty-body]
+    def register_first_account(self) -> "FirstAccount":
         """How `msgsvc init` makes the account of whoever runs the installation. Plain.
 
         For the plugin that keeps accounts, and of its module: it is asked before there is a `Service`.
         """
 
     @hookspec
-    def register_channel_kinds(self) -> "Sequence[ChannelKind]":  # type: ignore[empty-body]
+    def register_channel_kinds(self) -> "Sequence[ChannelKind]":
         """Kinds of messenger that `[channels.<name>] plugin = "<kind>"` can name. Plain."""
 
     @hookspec
@@ -100,47 +100,47 @@ class HookSpecs:
         """
 
     @hookspec
-    def register_services(self) -> Mapping[type, Any]:  # type: ignore[empty-body]
+    def register_services(self) -> Mapping[type, Any]:
         """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
 
         Called when the core's parts exist but are not started.
         """
 
     @hookspec(firstresult=True)
-    def register_accounts(self) -> "AccountSource":  # type: ignore[empty-body]
+    def register_accounts(self) -> "AccountSource":
         """The accounts that own projects, for the core and other plugins (`service.accounts`). Plain.
 
         One plugin that has this hook is asked, and no other; without one there are no accounts.
         """
 
     @hookspec
-    def register_lanes(self) -> "Sequence[LaneSpec]":  # type: ignore[empty-body]
+    def register_lanes(self) -> "Sequence[LaneSpec]":
         """Prefixes of job lanes, with their concurrency. Plain."""
 
     @hookspec
-    def register_jobs(self) -> "Sequence[JobSpec]":  # type: ignore[empty-body]
+    def register_jobs(self) -> "Sequence[JobSpec]":
         """Kinds of jobs and their handlers. Plain; called after `register_services`."""
 
     @hookspec
-    def register_endpoints(self) -> "Sequence[Endpoint]":  # type: ignore[empty-body]
+    def register_endpoints(self) -> "Sequence[Endpoint]":
         """Endpoints of the JSON API, typed and documented. Plain; after `register_services`."""
 
     @hookspec
-    def register_pages(self) -> Sequence[Any]:  # type: ignore[empty-body]
+    def register_pages(self) -> Sequence[Any]:
         """Starlette routes outside the JSON API: pages, pictures, static files. Plain.
 
         `/` leads to the first route whose `name` is `home`, and to `/docs` where there is none.
         """
 
     @hookspec
-    def register_dashboard(self) -> "Sequence[Pages]":  # type: ignore[empty-body]
+    def register_dashboard(self) -> "Sequence[Pages]":
         """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
 
         Asked for when the dashboard is there to show them.
         """
 
     @hookspec
-    def register_inbound(self) -> "Sequence[InboundRule]":  # type: ignore[empty-body]
+    def register_inbound(self) -> "Sequence[InboundRule]":
         """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
 
     # ---- what a plugin observes -----------------------------------------------------------------
@@ -239,21 +239,21 @@ class HookSpecs:
         """
 
     @hookspec(firstresult=True)
-    async def quote(self, tx: "Tx", project_id: str, operation: str) -> int:  # type: ignore[empty-body]
+    async def quote(self, tx: "Tx", project_id: str, operation: str) -> int:
         """What one of a paid operation costs a project now, in credits. Async.
 
         One plugin that has this hook is asked, and no other; without one nothing costs anything.
         """
 
     @hookspec(firstresult=True)
-    async def decide_plan(self, tx: "Tx", account_id: str) -> "Plan":  # type: ignore[empty-body]
+    async def decide_plan(self, tx: "Tx", account_id: str) -> "Plan":
         """What an account may do by what it pays for. Async.
 
         One plugin that has this hook is asked, and no other; without one everybody may do everything.
         """
 
     @hookspec(firstresult=True)
-    async def open_ticket(self, tx: "Tx", request: "TicketRequest") -> str:  # type: ignore[empty-body]
+    async def open_ticket(self, tx: "Tx", request: "TicketRequest") -> str:
         """Opens a ticket in the transaction of what asks for it, and returns its id. Async.
 
         One plugin that has this hook is asked, and no other. Raises `ApiError` where the project

@@ -127,15 +127,18 @@ async def test_a_connection_that_the_broker_closed_delays_no_message(
 
         return await until(heard_it)
 
-    first = await hears("first")
-    # As RabbitMQ does with one that was idle for minutes.
-    for connection in list(getattr(announcer.broker, "connections", ())):
-        # The announcer's own thread may have begun to close it.
-        with suppress(ConnectionWrongStateError):
-            connection.close()
-    second = await hears("second")
-    await asyncio.to_thread(listener.stop)
-    close_broker(broker)
+    try:
+        first = await hears("first")
+        # As RabbitMQ does with one that was idle for minutes.
+        for connection in list(getattr(announcer.broker, "connections", ())):
+            # The announcer's own thread may have begun to close it.
+            with suppress(ConnectionWrongStateError):
+                connection.close()
+        second = await hears("second")
+    finally:
+        # A listener that is left behind fails a later test by its open sockets.
+        await asyncio.to_thread(listener.stop)
+        close_broker(broker)
 
     assert first
     assert second

@@ -1,6 +1,7 @@
 """Messages, templates, mailings and files: what the real parts do, the fakes do."""
 
 import io
+from typing import Any
 
 import pytest
 
@@ -174,10 +175,9 @@ async def test_a_preview_shows_each_language(core: PluginContext) -> None:
     assert preview.unused == ["other"]
 
 
-def mailing(**fields: object) -> NewMailing:
-    audience = fields.pop("audience", Audience(all=True))
-    assert isinstance(audience, Audience)
-    return NewMailing("broadcasts", MailingMessage(text="Sale"), audience, **fields)  # type: ignore[arg-type] - fields of a test
+def mailing(**fields: Any) -> NewMailing:
+    audience: Audience = fields.pop("audience", Audience(all=True))
+    return NewMailing("broadcasts", MailingMessage(text="Sale"), audience, **fields)
 
 
 async def test_a_mailing_is_started_paused_and_cancelled(

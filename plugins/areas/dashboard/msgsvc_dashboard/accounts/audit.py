@@ -13,7 +13,7 @@ from msgsvc_dashboard.accounts.models import AuditEntry
 
 
 class Audit:
-    """`service.get(Audit)`."""
+    """Writes and reads the audit log."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock

@@ -7,8 +7,7 @@ from msgsvc_core.plugins.accounts import FirstAccount
 
 async def create_first_account(config: Path, email: str) -> str:
     """Makes the account of whoever runs the installation; the database is made for it."""
-    # Commands bring the command line along, which no service needs.
-    from msgsvc_dashboard.accounts.commands import create_account  # noqa: PLC0415 - see above
+    from msgsvc_dashboard.accounts.commands import create_account  # noqa: PLC0415 - typer is the command line's alone
 
     name = email.partition("@")[0]
     _, link = await create_account(config, email, name, operator=True, password=None)
