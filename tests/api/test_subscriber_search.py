@@ -1,18 +1,13 @@
 """`GET /v1/subscribers?query=`: people by the beginning of a name, a username or an external id."""
 
-import shutil
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from msgsvc_core import migrations
 from msgsvc_core.channels import ChannelUser
-from msgsvc_core.db import Database, migrate
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import CheckError, Subscribe
 
 
@@ -81,49 +76,3 @@ async def test_who_is_called_otherwise_now_is_found_by_that_alone(
     assert await found(client, "new") == ["Зоя"]
     await client.patch(f"/v1/subscribers/{subscriber_id}", json={"external_id": None})
     assert await found(client, "new") == []
-
-
-def copy_earlier(folder: Path, than: str) -> None:
-    """Copies the core's migrations up to a number."""
-    folder.mkdir()
-    for file in Path(migrations.__path__[0]).glob("0*.py"):
-        if file.name < than:
-            shutil.copy(file, folder)
-
-
-async def test_who_subscribed_before_there_was_a_search_is_found_too(
-    backend: Any, make_service: ServiceFactory, make_tenant: Any, tmp_path: Path
-) -> None:
-    url, before = await backend.empty(), tmp_path / "before"
-    copy_earlier(before, "0013")
-    built = await make_service(database_url=url, start=False)
-    core, *others = built.migrations
-    assert core.owner == "core"
-    await migrate(url, [replace(core, folder=before), *others])
-    database = Database(url)
-    await database.connect()
-    async with database.transaction() as tx:
-        key = {"project_id": "prj_old"}
-        project = {**key, "name": "Old", "status": "active", "created_at_ms": 0}
-        await tx.insert("core_projects", project)
-        person = {
-            **key,
-            "subscriber_id": "sub_old",
-            **dict.fromkeys(("channel", "bot"), "messenger_a"),
-            **dict.fromkeys(("user_id", "chat_id"), "1"),
-            "first_name": "Жанна",
-            "external_id": "OLD",
-            "lang": "ru",
-            "status": "active",
-            "source": "api",
-            **dict.fromkeys(("created_at_ms", "last_seen_at_ms"), 0),
-        }
-        await tx.insert("core_subscribers", person)
-    await database.disconnect()
-    await migrate(url, built.migrations)
-    service = await make_service(database_url=url)
-    client = (await make_tenant(service)).client
-    secret = (await service.projects.create_key("prj_old", "test"))[1]
-    client.headers["Authorization"] = f"Bearer {secret}"
-
-    assert await found(client, "жа") == await found(client, "old") == ["Жанна"]

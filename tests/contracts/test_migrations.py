@@ -1,7 +1,6 @@
 """Migrations on both databases: from empty, again, together, and when a step fails."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from msgsvc_core.db import (
     pending_revisions,
 )
 from msgsvc_core.db.migrations import scripts_of
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
-from msgsvc_core.subscribers import store as subscribers
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
 
@@ -40,6 +39,16 @@ def upgrade() -> None:
 '''
 
 TABLE = 'op.create_table("{owner}_things_{number}", sa.Column("id", sa.Integer, primary_key=True))'
+
+#: A further column of the first table.
+COLUMN = 'op.add_column("{owner}_things_1", sa.Column("name", sa.Text))'
+
+#: A table that needs one of the core's.
+REFERENCE = """op.create_table(
+        "{owner}_things_{number}",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("project_id", sa.Text, sa.ForeignKey("core_projects.project_id")),
+    )"""
 
 
 class Owner:
@@ -65,6 +74,17 @@ class Owner:
         """Mends the last script."""
         self._count -= 1
         self.write(body)
+
+
+class Shop:
+    """A plugin that has tables."""
+
+    def __init__(self, source: MigrationSource) -> None:
+        self._source = source
+
+    @hookimpl
+    def register_migrations(self) -> MigrationSource:
+        return self._source
 
 
 @pytest.fixture
@@ -223,10 +243,15 @@ async def test_a_mended_step_is_applied(url: str, shop: Owner) -> None:
     assert await migrate(url, [shop.source]) == ["shop:shop_0001", "shop:shop_0002"]
 
 
-async def test_many_that_migrate_at_once_apply_each_step_once(url: str) -> None:
-    results = await asyncio.gather(*(migrate(url, [CORE_MIGRATIONS]) for _ in range(4)))
+async def test_many_that_migrate_at_once_apply_each_step_once(url: str, shop: Owner) -> None:
+    for _ in range(20):
+        shop.write()
+    sources = [CORE_MIGRATIONS, shop.source]
+    results = await asyncio.gather(*(migrate(url, sources) for _ in range(4)))
 
-    assert sorted(len(applied) for applied in results)[:3] == [0, 0, 0]
+    *others, one = sorted(results, key=len)
+    assert others == [[], [], []]
+    assert one[-21:] == [f"shop:shop_{number:04}" for number in range(1, 22)]
 
 
 async def test_a_database_of_a_newer_release_is_not_touched(url: str, shop: Owner) -> None:
@@ -259,45 +284,123 @@ async def test_a_service_migrates_its_file_by_itself(
     assert await service.projects.list() == []
 
 
-async def test_tags_of_before_keep_their_people_and_links(url: str, tmp_path: Path) -> None:
-    before = tmp_path / "before"
-    before.mkdir()
-    scripts = sorted(CORE_MIGRATIONS.folder.glob("0*.py"))
-    for script in scripts:
-        if script.name < "0026":
-            shutil.copy(script, before)
-    await migrate(url, [MigrationSource(CORE_MIGRATIONS.owner, before)])
-    await _write(
-        url,
-        "INSERT INTO core_projects (project_id, name, status, created_at_ms)"
-        " VALUES ('prj_1', 'Shop', 'active', 0)",
-        "INSERT INTO core_subscribers (project_id, subscriber_id, channel, bot, user_id, chat_id,"
-        " first_name, lang, status, source, created_at_ms, last_seen_at_ms) VALUES ('prj_1', 'sub_1',"
-        " 'a', 'a', 'u', 'c', 'Ann', 'en', 'active', 'api', 0, 0)",
-        "INSERT INTO core_tags (project_id, name, created_at_ms) VALUES ('prj_1', 'vip', 0)",
-        "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag)"
-        " VALUES ('prj_1', 'sub_1', 'vip')",
-    )
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+async def test_a_service_does_not_start_on_a_postgresql_that_lacks_a_step(
+    make_service: ServiceFactory, url: str, shop: Owner
+) -> None:
+    plugins = [("shop", Shop(shop.source))]
+    await migrate(url, [CORE_MIGRATIONS, shop.source])
+    shop.write()
+    shop.write()
 
-    await migrate(url, [CORE_MIGRATIONS])
+    with pytest.raises(MigrationsPending, match=r"lacks shop:shop_0002, shop:shop_0003; run"):
+        await make_service(database_url=url, extra_plugins=plugins)
 
-    await _write(url, "UPDATE core_tags SET name = 'gold' WHERE name = 'vip'")
-    database = Database(url)
-    await database.connect()
-    async with database.read() as tx:
-        person = await subscribers.find(tx, "prj_1", "sub_1")
-    await database.disconnect()
-    assert person is not None
-    assert person.tags == ("gold",)
+    assert await applied_revisions(url, [shop.source]) == {"shop": "shop_0001"}
 
 
-async def _write(url: str, *statements: str) -> None:
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+async def test_a_service_brings_its_older_file_up_to_date(
+    make_service: ServiceFactory, url: str, shop: Owner
+) -> None:
+    await migrate(url, [CORE_MIGRATIONS, shop.source])
+    shop.write()
+
+    service = await make_service(database_url=url, extra_plugins=[("shop", Shop(shop.source))])
+
+    assert await applied_revisions(url, [shop.source]) == {"shop": "shop_0002"}
+    assert await service.projects.list() == []
+
+
+async def test_the_core_is_first_and_the_steps_of_an_owner_follow_one_another(
+    url: str, shop: Owner
+) -> None:
+    shop.write(REFERENCE)
+    sources = [*installed_sources(), shop.source]
+
+    applied = await migrate(url, sources)
+
+    owners = [name.partition(":")[0] for name in applied]
+    assert applied[-2:] == ["shop:shop_0001", "shop:shop_0002"]
+    assert list(dict.fromkeys(owners)) == [source.owner for source in sources]
+    assert owners[0] == "core"
+    assert owners == sorted(owners, key=owners.index)
+
+
+async def test_a_plugins_step_that_fails_leaves_nothing_of_the_core_behind(
+    url: str, shop: Owner
+) -> None:
+    shop.write("raise ZeroDivisionError")
+
+    with pytest.raises(ZeroDivisionError):
+        await migrate(url, [CORE_MIGRATIONS, shop.source])
+
+    assert await tables(url) == set()
+
+
+async def test_what_a_table_holds_goes_through_its_owners_next_steps(url: str, shop: Owner) -> None:
+    await migrate(url, [CORE_MIGRATIONS, shop.source])
+    await _write(url, "INSERT INTO shop_things_1 (id) VALUES (1), (2)")
+    shop.write(COLUMN)
+    shop.write("op.execute(\"UPDATE shop_things_1 SET name = 'thing ' || id\")")
+
+    await migrate(url, [CORE_MIGRATIONS, shop.source])
+
+    assert await _names(url) == ["thing 1", "thing 2"]
+
+
+async def test_a_step_that_fails_halfway_leaves_what_a_table_held(url: str, shop: Owner) -> None:
+    await migrate(url, [shop.source])
+    await _write(url, "INSERT INTO shop_things_1 (id) VALUES (1), (2)")
+    shop.write(COLUMN)
+    await migrate(url, [shop.source])
+    await _write(url, "UPDATE shop_things_1 SET name = 'old'")
+    shop.write("op.execute(\"UPDATE shop_things_1 SET name = 'new'\"); raise ZeroDivisionError")
+
+    with pytest.raises(ZeroDivisionError):
+        await migrate(url, [shop.source])
+
+    assert await _names(url) == ["old", "old"]
+    assert await pending_revisions(url, [shop.source]) == ["shop:shop_0003"]
+
+
+@pytest.mark.parametrize("owner", ["core", "drip"])
+async def test_a_database_of_a_step_that_is_no_more_is_not_touched(url: str, owner: str) -> None:
+    sources = installed_sources()
+    await migrate(url, sources)
+    await _write(url, f"UPDATE {owner}_migrations SET version_num = '{owner}_0026'")
+    before = await applied_revisions(url, sources)
+
+    with pytest.raises(DatabaseTooNew, match=f"{owner}_0026"):
+        await migrate(url, sources)
+    with pytest.raises(DatabaseTooNew, match=f"{owner}_0026"):
+        await pending_revisions(url, sources)
+
+    assert await applied_revisions(url, sources) == before
+
+
+async def _write(url: str, statement: str) -> None:
     database = Database(url)
     await database.connect()
     async with database.transaction() as tx:
-        for statement in statements:
-            await tx.execute(statement)
+        await tx.execute(statement)
     await database.disconnect()
+
+
+async def _names(url: str) -> list[str]:
+    database = Database(url)
+    await database.connect()
+    async with database.read() as tx:
+        rows = await tx.fetch_all("SELECT name FROM shop_things_1 ORDER BY id")
+    await database.disconnect()
+    return [row["name"] for row in rows]
+
+
+def test_the_last_of_several_steps_is_the_newest(shop: Owner) -> None:
+    shop.write()
+    shop.write()
+
+    assert shop.source.newest() == scripts_of(shop.source).get_current_head() == "shop_0003"
 
 
 def test_the_newest_revision_is_read_as_alembic_reads_it() -> None:

@@ -1,4 +1,4 @@
-"""The plugin's tables: sessions and static links.
+"""The plugin's tables: sessions, static links, and data of mini apps that has been used.
 
 Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
 """
@@ -16,6 +16,7 @@ Ms = sa.BigInteger
 def upgrade() -> None:
     _sessions()
     _links()
+    _mini_app_uses()
 
 
 def _sessions() -> None:
@@ -36,6 +37,12 @@ def _sessions() -> None:
         sa.Column("code_hash", sa.Text, unique=True),
         sa.Column("confirmed_at_ms", Ms),
         sa.Column("code_expires_at_ms", Ms),
+        # Who asked to sign in, and the number to match.
+        sa.Column("client_ip", sa.Text),
+        sa.Column("client_agent", sa.Text),
+        sa.Column("match_number", sa.Integer),
+        # Of the secret that the browser of the hosted page keeps in a cookie.
+        sa.Column("browser_digest", sa.Text),
         # A person who is erased takes their sign-ins along, and a code that is still out dies.
         sa.ForeignKeyConstraint(
             ["project_id", "subscriber_id"],
@@ -45,6 +52,11 @@ def _sessions() -> None:
     )
     op.create_index("auth_sessions_age", "auth_sessions", ["created_at_ms"])
     op.create_index("auth_sessions_subscriber", "auth_sessions", ["project_id", "subscriber_id"])
+    op.create_index("auth_sessions_browser", "auth_sessions", ["browser_digest"], unique=True)
+    # For the dashboard's list.
+    op.create_index(
+        "auth_sessions_newest", "auth_sessions", ["project_id", "created_at_ms", "session_id"]
+    )
 
 
 def _links() -> None:
@@ -57,8 +69,19 @@ def _links() -> None:
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("callback_url", sa.Text, nullable=False),
         sa.Column("created_at_ms", Ms, nullable=False),
+        sa.Column("number_matching", sa.Boolean, nullable=False, server_default=sa.false()),
     )
     op.create_index("auth_links_callback", "auth_links", ["project_id", "callback_url"])
+
+
+def _mini_app_uses() -> None:
+    """Signed data that has signed somebody in, kept until it is too old to be taken."""
+    op.create_table(
+        "auth_mini_app_uses",
+        sa.Column("data_digest", sa.Text, primary_key=True),
+        sa.Column("expires_at_ms", Ms, nullable=False),
+    )
+    op.create_index("auth_mini_app_uses_expiry", "auth_mini_app_uses", ["expires_at_ms"])
 
 
 def _project() -> sa.ForeignKey:

@@ -33,6 +33,9 @@ def _chains() -> None:
         sa.Column("version", sa.Integer, nullable=False),
         sa.Column("created_at_ms", Ms, nullable=False),
         sa.Column("updated_at_ms", Ms, nullable=False),
+        # All pauses that have ended, together; and when the one began that has not.
+        sa.Column("paused_ms", Ms, nullable=False, server_default="0"),
+        sa.Column("paused_at_ms", Ms),
     )
     op.create_index(
         "drip_chains_trigger", "drip_chains", ["project_id", "trigger_on", "trigger_value"]
@@ -72,7 +75,9 @@ def _enrollments() -> None:
         sa.Column("status", sa.Text, nullable=False),
         # From 0: how many steps are behind.
         sa.Column("next_step", sa.Integer, nullable=False),
-        # Null while nothing can become due: at the end, and in a pause, when `left_ms` is what is left.
+        # In the chain's own time, which stands still while the chain is paused: the clock's, less all of
+        # its pauses. Null while nothing can become due: at the end, and in a pause of the enrollment,
+        # when `left_ms` is what is left.
         sa.Column("due_at_ms", Ms),
         sa.Column("left_ms", Ms),
         sa.Column("last_message_id", Id),
@@ -97,21 +102,32 @@ def _enrollments() -> None:
         sqlite_where=is_open,
         postgresql_where=is_open,
     )
+    # Looked for chain by chain, as each has a time of its own.
     op.create_index(
         "drip_enrollments_due",
         "drip_enrollments",
-        ["due_at_ms", "enrollment_id"],
+        ["project_id", "drip_id", "due_at_ms", "enrollment_id"],
         sqlite_where=is_due,
         postgresql_where=is_due,
     )
+    # How many are at each step of a chain is counted by it.
     op.create_index(
-        "drip_enrollments_subscriber",
+        "drip_enrollments_at",
         "drip_enrollments",
-        ["project_id", "subscriber_id", "drip_id"],
+        ["project_id", "drip_id", "version", "next_step"],
+        sqlite_where=is_open,
+        postgresql_where=is_open,
     )
-    op.create_index(
-        "drip_enrollments_chain", "drip_enrollments", ["project_id", "drip_id", "enrollment_id"]
-    )
+    for name, columns in (
+        ("subscriber", ["subscriber_id", "drip_id"]),
+        ("chain", ["drip_id"]),
+        ("status", ["drip_id", "status"]),
+    ):
+        op.create_index(
+            f"drip_enrollments_{name}",
+            "drip_enrollments",
+            ["project_id", *columns, "enrollment_id"],
+        )
 
 
 def _project() -> sa.ForeignKey:

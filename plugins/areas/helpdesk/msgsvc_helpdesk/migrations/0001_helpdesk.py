@@ -1,7 +1,8 @@
-"""The plugin's tables: tickets, what was said in them, whose messages open none, canned answers.
+"""The plugin's tables: tickets, what was said in them and what agents are shown, whose messages open none,
+and canned answers.
 
 Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
-Nothing here ends with a subscriber's row: who is erased is taken out of their tickets, which stay
+No ticket ends with a subscriber's row: who is erased is taken out of their tickets, which stay
 for the numbers (docs/decisions/0040-helpdesk.md).
 """
 
@@ -21,6 +22,8 @@ def upgrade() -> None:
     _entries()
     _blocklist()
     _canned_answers()
+    _agents()
+    _ratings()
 
 
 def _desks() -> None:
@@ -86,12 +89,26 @@ def _tickets() -> None:
     )
     _partial_index("closed", ["closed_at_ms"], "closed_at_ms IS NOT NULL")
     _partial_index("merged", ["project_id", "merged_into"], "merged_into IS NOT NULL")
-    op.create_index(
-        "helpdesk_tickets_status", "helpdesk_tickets", ["project_id", "status", "ticket_id"]
+    _partial_index(
+        "customer", ["project_id", "subscriber_id", "ticket_id"], "subscriber_id IS NOT NULL"
     )
-    op.create_index(
-        "helpdesk_tickets_assignee", "helpdesk_tickets", ["project_id", "assignee_id", "ticket_id"]
-    )
+    _partial_index("waits", ["project_id", "waiting_since_ms"], "waiting_since_ms IS NOT NULL")
+    newest = ["last_message_at_ms", "ticket_id"]
+    _partial_index("urgency", ["project_id", "priority", *newest], "priority <> 'normal'")
+    for name, columns in (
+        # By what the list is filtered by.
+        ("status", ["status", "ticket_id"]),
+        ("assignee", ["assignee_id", "ticket_id"]),
+        ("priority", ["priority", "ticket_id"]),
+        ("channel", ["channel", "ticket_id"]),
+        ("created", ["created_at_ms"]),
+        # For the inbox, which goes by what was said last.
+        ("activity", newest),
+        ("inbox", ["status", *newest]),
+        ("desk", ["assignee_id", "status", *newest]),
+        ("changed", ["updated_at_ms"]),
+    ):
+        op.create_index(f"helpdesk_tickets_{name}", "helpdesk_tickets", ["project_id", *columns])
     op.create_table(
         "helpdesk_ticket_tags",
         sa.Column("project_id", Id, primary_key=True),
@@ -99,8 +116,9 @@ def _tickets() -> None:
         sa.Column("ticket_id", Id, primary_key=True),
         _of_ticket(),
     )
+    # With the label in it: without, SQLite went through all labels of the project for each ticket.
     op.create_index(
-        "helpdesk_ticket_tags_ticket", "helpdesk_ticket_tags", ["project_id", "ticket_id"]
+        "helpdesk_ticket_tags_ticket", "helpdesk_ticket_tags", ["project_id", "ticket_id", "tag"]
     )
 
 
@@ -138,6 +156,8 @@ def _entries() -> None:
         sa.Column("edited_at_ms", Ms),
         # Of what the messenger calls its files, so that others are noticed.
         sa.Column("files_digest", sa.Text),
+        # What it copies, e.g. the answers of a form, so that it goes when that is deleted.
+        sa.Column("source_id", Id),
         _of_ticket(),
     )
     op.create_index(
@@ -145,6 +165,7 @@ def _entries() -> None:
     )
     _index_where("ref", ["bot", "chat_id", "message_ref"], "message_ref IS NOT NULL")
     _index_where("message", ["project_id", "message_id"], "message_id IS NOT NULL")
+    _index_where("source", ["project_id", "source_id"], "source_id IS NOT NULL")
     op.create_table(
         "helpdesk_entry_files",
         sa.Column("project_id", Id, primary_key=True),
@@ -153,6 +174,8 @@ def _entries() -> None:
         sa.Column("position", sa.Integer, nullable=False),
         _of_entry(),
     )
+    # For a file that is fetched, or to be removed.
+    op.create_index("helpdesk_entry_files_file", "helpdesk_entry_files", ["project_id", "file_id"])
     # What a customer's message said before it was changed.
     op.create_table(
         "helpdesk_entry_edits",
@@ -182,11 +205,7 @@ def _blocklist() -> None:
         sa.Column("subscriber_id", Id, primary_key=True),
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("created_at_ms", Ms, nullable=False),
-        sa.ForeignKeyConstraint(
-            ["project_id", "subscriber_id"],
-            ["core_subscribers.project_id", "core_subscribers.subscriber_id"],
-            ondelete="CASCADE",
-        ),
+        _of_subscriber(),
     )
 
 
@@ -210,8 +229,91 @@ def _canned_answers() -> None:
     )
 
 
+def _agents() -> None:
+    """What agents are shown of tickets in their messengers, by which an answer finds its ticket. It ends
+    with the agent's subscriber, and with the ticket."""
+    op.create_table(
+        "helpdesk_agent_messages",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("note_id", Id, primary_key=True),
+        sa.Column("ticket_id", Id, nullable=False),
+        sa.Column("subscriber_id", Id, nullable=False),
+        sa.Column("member_id", Id, nullable=False),
+        sa.Column("bot", sa.Text, nullable=False),
+        sa.Column("chat_id", sa.Text, nullable=False),
+        # Null until the messenger has taken it.
+        sa.Column("message_ref", sa.Text),
+        sa.Column("kind", sa.Text, nullable=False),
+        # What it is to look like.
+        sa.Column("shown", sa.Text, nullable=False),
+        sa.Column("created_at_ms", Ms, nullable=False),
+        _of_subscriber(),
+        _of_ticket(),
+    )
+    op.create_index(
+        "helpdesk_agent_messages_ref",
+        "helpdesk_agent_messages",
+        ["bot", "chat_id", "message_ref"],
+    )
+    op.create_index(
+        "helpdesk_agent_messages_ticket", "helpdesk_agent_messages", ["project_id", "ticket_id"]
+    )
+    op.create_index(
+        "helpdesk_agent_messages_subscriber",
+        "helpdesk_agent_messages",
+        ["project_id", "subscriber_id"],
+    )
+    # What an agent's chat is about: the ticket that they opened last, and a text of which they are asked
+    # where it is to go.
+    op.create_table(
+        "helpdesk_agent_chats",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("subscriber_id", Id, primary_key=True),
+        sa.Column("ticket_id", Id),
+        sa.Column("draft_id", Id),
+        sa.Column("draft", sa.Text),
+        _of_subscriber(),
+    )
+    # Those of agents that are not here yet.
+    op.create_table(
+        "helpdesk_agent_files",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("file_id", Id, primary_key=True),
+        sa.Column("ticket_id", Id, nullable=False),
+        sa.Column("subscriber_id", Id, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        _of_subscriber(),
+        _of_ticket(),
+    )
+
+
+def _ratings() -> None:
+    """Ratings that wait for a comment."""
+    op.create_table(
+        "helpdesk_ratings",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("ticket_id", Id, primary_key=True),
+        sa.Column("subscriber_id", Id, nullable=False),
+        sa.Column("bot", sa.Text, nullable=False),
+        sa.Column("chat_id", sa.Text, nullable=False),
+        sa.Column("message_ref", sa.Text, nullable=False),
+        sa.Column("ends_at_ms", Ms, nullable=False),
+        _of_subscriber(),
+        _of_ticket(),
+    )
+    op.create_index("helpdesk_ratings_chat", "helpdesk_ratings", ["bot", "chat_id"])
+
+
 def _project() -> sa.ForeignKey:
     return sa.ForeignKey("core_projects.project_id", ondelete="CASCADE")
+
+
+def _of_subscriber() -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(
+        ["project_id", "subscriber_id"],
+        ["core_subscribers.project_id", "core_subscribers.subscriber_id"],
+        ondelete="CASCADE",
+    )
 
 
 def _of_ticket() -> sa.ForeignKeyConstraint:

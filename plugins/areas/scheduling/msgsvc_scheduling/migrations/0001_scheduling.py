@@ -62,6 +62,12 @@ def upgrade() -> None:
         postgresql_where=sa.text("finished_at_ms IS NULL"),
     )
     op.create_index("scheduling_records_age", "scheduling_records", ["finished_at_ms"])
+    # By kind and status, in the order of their lists.
+    of_kind = ["project_id", "kind"]
+    op.create_index("scheduling_records_kind", "scheduling_records", [*of_kind, "record_id"])
+    op.create_index(
+        "scheduling_records_status", "scheduling_records", [*of_kind, "status", "record_id"]
+    )
 
 
 def _project() -> sa.ForeignKey:

@@ -36,6 +36,12 @@ def _webhooks() -> None:
         sa.Column("status", sa.Text, nullable=False),
         sa.Column("created_at_ms", Ms, nullable=False),
         sa.Column("updated_at_ms", Ms, nullable=False),
+        # Null while it does not fail.
+        sa.Column("failing_since_ms", Ms),
+        sa.Column("disabled_reason", sa.Text),
+        # Since it fails; those shortly after one another count as one.
+        sa.Column("failed_deliveries", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("failed_delivery_at_ms", Ms),
     )
     op.create_table(
         "webhooks_secrets",
@@ -69,10 +75,24 @@ def _journal() -> None:
         sa.Column("next_attempt_at_ms", Ms),
         sa.Column("finished_at_ms", Ms),
     )
+    of_webhook = ["project_id", "webhook_id"]
+    for name, columns in (
+        ("webhook", ["delivery_id"]),
+        # For replays, and for the list.
+        ("event", ["event_id"]),
+        ("name", ["event", "delivery_id"]),
+    ):
+        op.create_index(
+            f"webhooks_deliveries_{name}", "webhooks_deliveries", [*of_webhook, *columns]
+        )
+    # But for `delivered`, which is what becomes of most.
+    others = sa.text("status <> 'delivered'")
     op.create_index(
-        "webhooks_deliveries_webhook",
+        "webhooks_deliveries_status",
         "webhooks_deliveries",
-        ["project_id", "webhook_id", "delivery_id"],
+        [*of_webhook, "status", "delivery_id"],
+        sqlite_where=others,
+        postgresql_where=others,
     )
     op.create_index("webhooks_deliveries_age", "webhooks_deliveries", ["created_at_ms"])
     op.create_table(

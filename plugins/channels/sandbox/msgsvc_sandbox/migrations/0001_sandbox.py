@@ -1,4 +1,4 @@
-"""People, chats, messages, and how the channels misbehave. Times are Unix milliseconds."""
+"""People, chats, messages, files, and how the channels misbehave. Times are Unix milliseconds."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -41,8 +41,19 @@ def upgrade() -> None:
         sa.Column("edited_at_ms", Ms),
         sa.Column("deleted", sa.Integer, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False),
+        # Under which a bot sent it: with the same key it is shown once.
+        sa.Column("send_key", sa.Text),
     )
     op.create_index("sandbox_messages_changed", "sandbox_messages", ["person_id", "revision"])
+    has_key = sa.text("send_key IS NOT NULL")
+    op.create_index(
+        "sandbox_messages_key",
+        "sandbox_messages",
+        ["person_id", "channel", "send_key"],
+        unique=True,
+        sqlite_where=has_key,
+        postgresql_where=has_key,
+    )
     op.create_table(
         "sandbox_faults",
         sa.Column("channel", Id, primary_key=True),
@@ -51,6 +62,27 @@ def upgrade() -> None:
         sa.Column("delay_ms", sa.BigInteger, nullable=False),
         sa.Column("remaining", sa.Integer),
     )
+    # What people attach to their messages, in chunks, as the core keeps its own.
+    op.create_table(
+        "sandbox_files",
+        sa.Column("file_id", Id, primary_key=True),
+        sa.Column("person_id", Id, _person(), nullable=False),
+        sa.Column("channel", Id, nullable=False),
+        sa.Column("filename", sa.Text, nullable=False),
+        sa.Column("mime_type", sa.Text, nullable=False),
+        sa.Column("size", sa.BigInteger, nullable=False),
+    )
+    op.create_index("sandbox_files_person", "sandbox_files", ["person_id"])
+    op.create_table(
+        "sandbox_file_chunks",
+        sa.Column("file_id", Id, _file(), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+
+
+def _file() -> sa.ForeignKey:
+    return sa.ForeignKey("sandbox_files.file_id", ondelete="CASCADE")
 
 
 def _person() -> sa.ForeignKey:
