@@ -36,6 +36,10 @@ class ChannelKind:
     #: What people call the messenger ("Telegram"), for pages and texts. Without it they read the name of
     #: the channel, which suits a kind that stands for any messenger.
     title: str = ""
+    #: It reaches nobody outside: `msgsvc doctor` says so where there is no other.
+    for_development: bool = False
+    #: What `msgsvc init` says of it in its list, in place of the title.
+    about: str = ""
 
     @property
     def reserved(self) -> frozenset[str]:

@@ -2,13 +2,15 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgsvc_core.cli.findings import Finding, ok, problem, warning
+from msgsvc_core.config.defaults import default_plugins
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.kernel.hooks import PluginError, flatten
+from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.plugins.loading import load_plugins
 
 #: Different characters that a random key of 32 hex digits has with near certainty.
@@ -105,23 +107,12 @@ def check_limits(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def check_sandbox(settings: Settings) -> Iterator[Finding]:
-    """Whether strangers may reach a messenger without passwords.
-
-    The plugin is known by its name alone: the core imports none, and its settings may be broken.
-    """
-    if "sandbox" not in settings.plugins:
-        return
-    section = (settings.model_extra or {}).get("sandbox")
-    pages = section.get("pages", "local") if isinstance(section, dict) else "local"
-    host = urlsplit(settings.base_url).hostname or ""
-    fix = 'take "sandbox" out of `plugins`, or set pages = "off" in [sandbox]'
-    if pages == "everyone":
-        text = "the messenger for development is open to everyone, and has no passwords"
-        yield warning("sandbox", text, fix)
-    elif pages != "off" and not is_private(host):
-        text = f"the messenger for development, without passwords, is loaded at {host}"
-        yield warning("sandbox", text, fix)
+def check_with_plugins(settings: Settings) -> Iterator[Finding]:
+    """What the plugins themselves say. One that can't be loaded is a finding of `check_plugins`."""
+    for name in settings.plugins:
+        with suppress(PluginError):
+            hook = load_plugins([name]).hook
+            yield from flatten(hook.review_settings(settings=settings))
 
 
 def check_jobs(settings: Settings) -> Iterator[Finding]:
@@ -144,16 +135,9 @@ def check_plugins(settings: Settings) -> Iterator[Finding]:
         else:
             yield ok("plugins", f"{name} can be loaded")
     if not settings.plugins:
-        yield warning("plugins", "none is loaded", 'name some: plugins = ["sandbox", "auth"]')
-
-
-def is_private(host: str) -> bool:
-    """Whether only this machine or its own network can be meant."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_private or address.is_link_local
+        names = ", ".join(f'"{name}"' for name in default_plugins()[:2])
+        fix = f"name some: plugins = [{names}]" if names else "install some, and name them"
+        yield warning("plugins", "none is loaded", fix)
 
 
 def _listens(host: str, port: int) -> bool:

@@ -10,14 +10,12 @@ import typer
 from pydantic import SecretStr
 
 from msgsvc_core.channels.kinds import ChannelKind, WrongSettings, validated
-from msgsvc_core.config.settings import DEFAULT_PLUGINS, Settings, SettingsError, load_settings
+from msgsvc_core.config.defaults import default_channels, default_plugins
+from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.accounts import FirstAccount
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
-
-#: The messenger that needs no token, for development.
-SANDBOX = "sandbox"
 
 #: What is answered where there is to be no messenger yet.
 NO_MESSENGER = "none"
@@ -72,8 +70,8 @@ class Choice:
 
 def installed_plugins() -> Installed:
     """What is there: in the order of the defaults, then others by name."""
-    found, there = Installed(), available_plugins()
-    for name in [*DEFAULT_PLUGINS, *sorted(there.keys() - set(DEFAULT_PLUGINS))]:
+    found, there, first = Installed(), available_plugins(), default_plugins()
+    for name in [*first, *sorted(there.keys() - set(first))]:
         if name not in there:
             continue
         try:
@@ -128,8 +126,7 @@ def _messenger(
     kinds = installed.kinds
     chosen = options.messenger
     if chosen is None:
-        is_default = SANDBOX in kinds and (wanted is None or SANDBOX in wanted)
-        default = SANDBOX if is_default else NO_MESSENGER
+        default = _default_messenger(installed, wanted)
         chosen = _ask_messenger(kinds, default) if asking else default
     if chosen == NO_MESSENGER:
         return None
@@ -140,11 +137,18 @@ def _messenger(
     return chosen
 
 
+def _default_messenger(installed: Installed, wanted: list[str] | None) -> str:
+    """The one of the channels that are there by default, unless its plugin is left out."""
+    for kind in default_channels().values():
+        if kind in installed.kinds and (wanted is None or installed.brought_by[kind] in wanted):
+            return kind
+    return NO_MESSENGER
+
+
 def _ask_messenger(kinds: Mapping[str, ChannelKind], default: str) -> str:
     typer.echo("Messengers that are installed:")
     for name, kind in kinds.items():
-        what = "in the browser, for development" if name == SANDBOX else kind.title
-        typer.echo(f"  {name:12} {what}".rstrip())
+        typer.echo(f"  {name:12} {kind.about or kind.title}".rstrip())
     while True:
         answer: str = typer.prompt(f"Which one, or {NO_MESSENGER}", default=default).strip()
         if answer in kinds or answer == NO_MESSENGER:
@@ -161,9 +165,11 @@ def _channels(
         raise WrongChoice(f"--token: {messenger or 'no messenger'} takes none")
     if messenger is None:
         return {}
-    if messenger == SANDBOX:
-        channels = Settings.model_fields["channels"].get_default(call_default_factory=True)
-        return {name: {"plugin": channel.plugin} for name, channel in channels.items()}
+    by_default = {
+        name: {"plugin": kind} for name, kind in default_channels().items() if kind == messenger
+    }
+    if by_default:
+        return by_default
     kind = installed.kinds[messenger]
     while True:
         given = _given(kind, options.token) if options.token else {}

@@ -9,9 +9,9 @@ import typer
 
 from msgsvc_core.cli import checks, live_checks
 from msgsvc_core.cli.configuration import ConfigOption, find_config
-from msgsvc_core.cli.findings import Finding, Level, problem
 from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.plugins.advice import Finding, Level, problem
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
@@ -59,7 +59,7 @@ async def examine(path: Path | None) -> AsyncIterator[Finding]:
         *checks.check_addresses(settings),
         *checks.check_proxies(settings),
         *checks.check_limits(settings),
-        *checks.check_sandbox(settings),
+        *checks.check_with_plugins(settings),
         *checks.check_jobs(settings),
         *checks.check_plugins(settings),
     ]

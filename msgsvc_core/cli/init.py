@@ -38,7 +38,7 @@ def init(
     ] = False,
     messenger: Annotated[
         str | None,
-        typer.Option("--messenger", help="The first messenger: telegram, sandbox, ..., or none."),
+        typer.Option("--messenger", help="The first messenger: its kind, or none."),
     ] = None,
     token: Annotated[
         str | None,

@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
-from msgsvc_core.cli.checks import is_private
-from msgsvc_core.cli.findings import Finding, ok, problem, warning
 from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.core_parts import CORE_SEALED
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.jobs import lanes
 from msgsvc_core.kernel.hooks import flatten
+from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.security import key_canary
+from msgsvc_core.security.networks import is_private
 from msgsvc_core.security.sealed import count_sealed
 from msgsvc_core.service import Service
 
@@ -166,12 +166,15 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
 
 def check_messengers(service: Service) -> Iterator[Finding]:
     """Whether anybody's own messenger is among those that all projects share."""
+    declared = flatten(service.plugins.hook.register_channel_kinds())
+    for_development = {kind.name for kind in declared if kind.for_development}
     kinds = {channel.plugin for channel in service.settings.channels.values()}
     fix = "configure one: [channels.<name>], as `msgsvc init` does for the messenger it is told"
     if not kinds:
         yield warning("channels", "there are none, so nobody can be reached", fix)
-    elif kinds == {"sandbox"}:
-        text = "there is none but the sandbox, so nobody is reached in a messenger of their own"
+    elif kinds <= for_development:
+        names = " and ".join(f"the {kind}" for kind in sorted(kinds))
+        text = f"there is none but {names}, so nobody is reached in a messenger of their own"
         yield warning("channels", text, fix)
 
 

@@ -9,7 +9,8 @@ import typer
 
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.tables import show_table
-from msgsvc_core.config.settings import Settings, SettingsError
+from msgsvc_core.config.defaults import default_plugins
+from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.plugins.hookspecs import HookSpecs
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
@@ -73,6 +74,5 @@ def _wanted(config: ConfigOption) -> Sequence[str]:
     try:
         return read_settings(config).plugins
     except SettingsError:
-        default: Sequence[str] = Settings.model_fields["plugins"].default
         typer.echo("no usable configuration: shown as by default; see `msgsvc doctor`", err=True)
-        return default
+        return default_plugins()

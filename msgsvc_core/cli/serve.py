@@ -6,7 +6,12 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from msgsvc_core.cli.checks import check_addresses, check_jobs, check_proxies, check_sandbox
+from msgsvc_core.cli.checks import (
+    check_addresses,
+    check_jobs,
+    check_proxies,
+    check_with_plugins,
+)
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.process import collect_less_often
 from msgsvc_core.config.settings import Settings
@@ -41,7 +46,7 @@ def _warn(settings: Settings) -> None:
     findings = [
         *check_addresses(settings),
         *check_proxies(settings),
-        *check_sandbox(settings),
+        *check_with_plugins(settings),
         *check_jobs(settings),
     ]
     for finding in findings:

@@ -35,7 +35,8 @@ def settings_file(
         for name, field in Settings.model_fields.items()
         if not _is_section(field) and name != "channels"
     }
-    values = {name: field.default for name, field in top.items()} | dict(values)
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in top.items()}
+    values = defaults | dict(values)
     blocks = ["\n".join(f"# {line}" for line in _HEAD.splitlines())]
     blocks += [
         _setting(name, field, values[name], shown=name in SHOWN) for name, field in top.items()

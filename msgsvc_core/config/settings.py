@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from msgsvc_core.config.defaults import default_channels, default_plugins
 from msgsvc_core.config.environment import ContradictoryVariables, read_environment
 from msgsvc_core.config.sections import (
     LogSettings,
@@ -61,21 +62,6 @@ MIN_SECRET_KEY_LENGTH = 32
 
 #: Maximum number of languages: a message to an audience is checked in each of them within the request.
 MOST_LANGUAGES = 20
-
-#: A messenger in the browser and all areas; what is left out is the deployer's choice.
-DEFAULT_PLUGINS = (
-    "sandbox",
-    "auth",
-    "otp",
-    "broadcasts",
-    "scheduling",
-    "drip",
-    "forms",
-    "helpdesk",
-    "webhooks",
-    "billing",
-    "dashboard",
-)
 
 #: Marks a limit whose default suits untrusted tenants: with `json_schema_extra={OWN_USERS: N}`, `msgsvc
 #: init` writes N for an operator who serves their own users.
@@ -277,12 +263,11 @@ class Settings(BaseModel):
         description="Keys that encrypt stored secrets; the first encrypts, the others still decrypt."
     )
     plugins: tuple[str, ...] = Field(
-        DEFAULT_PLUGINS, description="Plugins to load, by entry point."
+        default_factory=default_plugins, description="Plugins to load, by entry point."
     )
     channels: dict[str, ChannelSettings] = Field(
         default_factory=lambda: {
-            "messenger_a": ChannelSettings(plugin="sandbox"),
-            "messenger_b": ChannelSettings(plugin="sandbox"),
+            name: ChannelSettings(plugin=kind) for name, kind in default_channels().items()
         },
         description="Channels, by their name in the API.",
     )

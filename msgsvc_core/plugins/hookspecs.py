@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from msgsvc_core.channels.contract import Channel
     from msgsvc_core.channels.inbound import InboundRule
     from msgsvc_core.channels.kinds import ChannelKind
-    from msgsvc_core.config.settings import SettingsSection
+    from msgsvc_core.config.settings import Settings, SettingsSection
     from msgsvc_core.dashboard import Pages
     from msgsvc_core.db import MigrationSource, Tx
     from msgsvc_core.events.contract import Event, EventSpec
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from msgsvc_core.mailings.models import Mailing
     from msgsvc_core.members.models import Member, Role
     from msgsvc_core.plugins.accounts import AccountSource, FirstAccount
+    from msgsvc_core.plugins.advice import Finding
     from msgsvc_core.plugins.audit import AuditRecord
     from msgsvc_core.plugins.context import PluginContext
     from msgsvc_core.plugins.tickets import TicketRequest
@@ -85,6 +86,14 @@ class HookSpecs:
         """How `msgsvc init` makes the account of whoever runs the installation. Plain.
 
         For the plugin that keeps accounts, and of its module: it is asked before there is a `Service`.
+        """
+
+    @hookspec
+    def review_settings(self, settings: "Settings") -> "Sequence[Finding]":  # type: ignore[empty-body]
+        """What an operator should know of the settings: `msgsvc doctor` and `msgsvc serve` say it. Plain.
+
+        A function of the plugin's module: it is asked before there is a `Service`. The plugin's section is
+        in `settings.model_extra` as it is written, and may be invalid.
         """
 
     @hookspec

@@ -4,13 +4,13 @@ import difflib
 import inspect
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, TypeVar
 
 import pluggy
 
+from msgsvc_core.kernel.entry_points import installed
 from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.hookspecs import PROJECT, HookSpecs
 
@@ -27,13 +27,7 @@ _IS_ASYNC = {
 
 def available_plugins() -> dict[str, EntryPoint]:
     """The installed plugins by name, loaded or not. One installed later is found by the next process."""
-    return dict(_available_plugins())
-
-
-@cache
-def _available_plugins() -> dict[str, EntryPoint]:
-    # Reads a file of every installed distribution.
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    return {point.name: point for point in installed(ENTRY_POINT_GROUP)}
 
 
 def load_plugins(

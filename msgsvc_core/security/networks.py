@@ -1,7 +1,7 @@
 """Ranges of addresses that an operator names."""
 
 from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from msgsvc_core.security.addresses import Address, parse_address
 
@@ -33,6 +33,15 @@ def peer_address(text: str) -> Address | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+def is_private(host: str) -> bool:
+    """Whether only this machine or its own network can be meant by a host's name or address."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address.is_private or address.is_link_local
 
 
 def customer_network(text: str) -> str | None:

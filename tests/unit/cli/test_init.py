@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.config.defaults import default_plugins
 from msgsvc_core.config.settings import (
-    DEFAULT_PLUGINS,
     LimitSettings,
     Settings,
     load_settings,
@@ -177,7 +177,7 @@ def test_forced_twice_all_old_keys_are_kept(run: Any, config: Path) -> None:
 def test_by_default_the_sandbox_and_all_areas_are_loaded(run: Any, folder: Path) -> None:
     result = run("init")
 
-    assert load_settings(folder / "msgsvc.toml", env={}).plugins == DEFAULT_PLUGINS
+    assert load_settings(folder / "msgsvc.toml", env={}).plugins == default_plugins()
     assert "installed, and not loaded: telegram, max" in result.stdout or (
         "installed, and not loaded: max, telegram" in result.stdout
     )
@@ -217,7 +217,7 @@ def test_a_token_comes_by_standard_input_or_the_environment(
     assert result.exit_code == 0, result.output
     assert written.channels["telegram"].options == {"token": TOKEN}
     assert list(written.channels) == ["telegram"]
-    assert written.plugins == ("telegram", *DEFAULT_PLUGINS[1:])
+    assert written.plugins == ("telegram", *default_plugins()[1:])
     assert TOKEN not in result.output
 
 

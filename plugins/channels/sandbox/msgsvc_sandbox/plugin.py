@@ -6,12 +6,14 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import ChannelKind
-from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.config.settings import Settings, SettingsSection
 from msgsvc_core.db import MigrationSource
+from msgsvc_core.plugins.advice import Finding
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.channel import SandboxChannel
+from msgsvc_sandbox.exposure import check_exposure
 from msgsvc_sandbox.faults import Faults
 from msgsvc_sandbox.mailbox import Mailbox
 from msgsvc_sandbox.pages import SandboxPages
@@ -40,7 +42,20 @@ def register_locale() -> Path:
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
-    return [ChannelKind("sandbox", SandboxChannelSettings, SandboxChannel)]
+    return [
+        ChannelKind(
+            "sandbox",
+            SandboxChannelSettings,
+            SandboxChannel,
+            for_development=True,
+            about="in the browser, for development",
+        )
+    ]
+
+
+@hookimpl
+def review_settings(settings: Settings) -> Sequence[Finding]:
+    return list(check_exposure(settings))
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""What a check of `msgsvc doctor` says."""
+"""What `msgsvc doctor` found: a finding of its own checks, or of a plugin (hook `review_settings`)."""
 
 from dataclasses import dataclass
 from typing import Literal
