@@ -89,7 +89,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def review_settings(self, settings: "Settings") -> "Sequence[Finding]":  # type: ignore[empty-body]
+    def review_settings(self, settings: "Settings") -> "Sequence[Finding]":
         """What an operator should know of the settings: `msgsvc doctor` and `msgsvc serve` say it. Plain.
 
         A function of the plugin's module: it is asked before there is a `Service`. The plugin's section is

@@ -6,7 +6,8 @@ import pytest
 
 from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
-from msgsvc_core.channels.outbox import JOB, BotOutbox, lane_of
+from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.outbox import JOB, BotOutbox
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
