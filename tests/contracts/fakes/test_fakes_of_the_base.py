@@ -18,6 +18,7 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fakes import FakeTx, NoTables
 
 
 async def test_a_project_is_made_named_and_switched_off(core: PluginContext, tx: Tx) -> None:
@@ -259,3 +260,23 @@ async def test_a_limit_is_reached_and_passes(core: PluginContext, clock: FakeClo
 
 async def _ignore(_event: object) -> None:
     """Listens to an event that there is not."""
+
+
+async def test_a_row_gives_its_values_by_name_and_in_order(core: PluginContext, tx: Tx) -> None:
+    if isinstance(tx, FakeTx):
+        tx.replies["SELECT 1"] = [{"one": 1, "two": 2}]
+    row = await tx.fetch_one("SELECT 1 AS one, 2 AS two")
+
+    assert row is not None
+    assert ([*row], row["two"], [*row.keys()]) == ([1, 2], 2, ["one", "two"])
+
+
+async def test_a_statement_is_answered_by_its_words_or_in_its_turn() -> None:
+    tx = FakeTx(answers=[3], replies={"SELECT": lambda params: [params], "UPDATE a": 1})
+    changed = [await tx.execute("UPDATE a SET b = 1"), await tx.execute("UPDATE  b SET a = 1")]
+
+    assert changed == [1, 3]
+    assert await tx.fetch_val("SELECT :id AS id", {"id": 5}) == 5
+    assert tx.params_of("SELECT") == [{"id": 5}]
+    with pytest.raises(NoTables):
+        await tx.execute("DELETE FROM a")

@@ -1,7 +1,15 @@
 """A database without tables: transactions that commit and roll back, and rows that were inserted."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -20,6 +28,16 @@ Rows = defaultdict[str, list[dict[str, Any]]]
 #: What the database answers to a statement: the rows of a query, or how many rows it changed.
 Answer = int | Sequence[Mapping[str, Any]]
 
+#: The same, where it depends on the parameters of the statement.
+Reply = Answer | Callable[[Mapping[str, Any]], Answer]
+
+
+class FakeRow(dict[str, Any]):
+    """A row of an answer: gone through, it gives its values, as a database's does."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values())
+
 
 class NoTables(AssertionError):
     """A statement that only a database can answer. Give the part a fake of the object that runs it, have
@@ -29,26 +47,31 @@ class NoTables(AssertionError):
 class FakeTx(Tx):
     """A transaction of no database. The fakes of ports accept and ignore it.
 
-    Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters, and
-    takes the next of `answers`; without one it raises `NoTables`.
+    Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters. It is
+    answered by the first of `replies` whose words are in it, as often as it comes; else it takes the next of
+    `answers`, and without one it raises `NoTables`.
+
+        FakeTx(replies={"SELECT COUNT": [{"count": 3}], "UPDATE helpdesk_tickets": 1})
     """
 
     def __init__(
         self,
         *,
         answers: Iterable[Answer] = (),
+        replies: Mapping[str, Reply] | None = None,
         rows: Rows | None = None,
         notices: Notifications | None = None,
     ) -> None:
         super().__init__(None, "sqlite", UnnestInserts(), notices or Notifications())
         self.rows: Rows = defaultdict(list) if rows is None else rows
         self.statements: list[tuple[str, dict[str, Any]]] = []
+        self.replies: dict[str, Reply] = dict(replies or {})
         self._answers = list(answers)
 
     async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         answer = self._answer(sql, params)
         assert not isinstance(answer, int), f"a query is answered by rows: {sql}"
-        return [dict(row) for row in answer]
+        return [FakeRow(row) for row in answer]
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> int:
         answer = self._answer(sql, params)
@@ -79,19 +102,28 @@ class FakeTx(Tx):
         waiting, self._after_commit = self._after_commit, []
         call_all(waiting)
 
+    def params_of(self, words: str) -> list[dict[str, Any]]:
+        """The parameters of the statements that hold these words, in order."""
+        return [params for text, params in self.statements if words in text]
+
     def _answer(self, sql: str, params: Mapping[str, Any] | None) -> Answer:
-        text = " ".join(sql.split())
-        if not self._answers:
-            raise NoTables(f"a fake transaction has no tables: {text[:120]}")
-        self.statements.append((text, dict(params or {})))
-        return self._answers.pop(0)
+        text, given = " ".join(sql.split()), dict(params or {})
+        reply = next((reply for words, reply in self.replies.items() if words in text), None)
+        if reply is None:
+            if not self._answers:
+                raise NoTables(f"a fake transaction has no tables: {text[:120]}")
+            reply = self._answers.pop(0)
+        self.statements.append((text, given))
+        return reply(given) if callable(reply) else reply
 
 
 class FakeDatabase(Database):
     """Its transactions are `FakeTx`; `rows` holds what was inserted and committed, by table. Statements of
-    all transactions take `answers` in their order: see `FakeTx`."""
+    all transactions get `replies`, or take `answers` in their order: see `FakeTx`."""
 
-    def __init__(self, *, answers: Iterable[Answer] = ()) -> None:
+    def __init__(
+        self, *, answers: Iterable[Answer] = (), replies: Mapping[str, Reply] | None = None
+    ) -> None:
         self.url = "sqlite:///nowhere"
         self.dialect = "sqlite"
         self.usage = PoolUsage(size=1)
@@ -103,6 +135,7 @@ class FakeDatabase(Database):
         #: Transactions and batches that were committed.
         self.commits = 0
         self.answers = list(answers)
+        self.replies: dict[str, Reply] = dict(replies or {})
         self._notices = Notifications()
 
     async def connect(self) -> None:
@@ -140,13 +173,17 @@ class FakeDatabase(Database):
     async def check_writes(self, within_s: float) -> None:
         """It can always write."""
 
+    def params_of(self, words: str) -> list[dict[str, Any]]:
+        """The parameters of the statements that hold these words, in order."""
+        return [params for text, params in self.statements if words in text]
+
     def listen(self, topic: str, callback: Callback) -> None:
         self._notices.listen(topic, callback)
 
     def _begin(self) -> FakeTx:
         tx = FakeTx(notices=self._notices)
         # One list for all, so that a part may use several transactions.
-        tx._answers, tx.statements = self.answers, self.statements
+        tx._answers, tx.replies, tx.statements = self.answers, self.replies, self.statements
         return tx
 
 
