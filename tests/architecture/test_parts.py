@@ -134,13 +134,6 @@ NOT_YET_BY_PACKAGE = {
         Team
         Throttle
     """,
-    "msgsvc_drip": """
-        DripJobs
-        Drips
-        Planner
-        StepRunner
-        Triggers
-    """,
     "msgsvc_forms": """
         Copies
         Dialogues
@@ -169,17 +162,6 @@ NOT_YET_BY_PACKAGE = {
         TicketJobs
         TicketList
         Tickets
-    """,
-    "msgsvc_sandbox": """
-        Admission
-        Faults
-        Mailbox
-        Messenger
-        SandboxPages
-    """,
-    "msgsvc_scheduling": """
-        Running
-        ScheduleJobs
     """,
     "msgsvc_webhooks": """
         AttemptMetrics

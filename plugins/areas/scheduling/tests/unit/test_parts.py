@@ -9,30 +9,12 @@ from msgsvc_core.db import WriteBatch
 from msgsvc_core.kernel.errors import SubscriberNotFound, ValidationFailed
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_scheduling.models import Record, ScheduledBody
+from msgsvc_scheduling.models import ScheduledBody
 from msgsvc_scheduling.sending import Sending
 from msgsvc_scheduling.service import Scheduling
 from msgsvc_scheduling.settings import SchedulingSettings
 
-TO_ANNA = Record(
-    project_id=PROJECT,
-    record_id="sch_1",
-    kind="scheduled",
-    status="scheduled",
-    message={"text": "Hello"},
-    subscriber_id="sub_1",
-    audience=None,
-    timezone=None,
-    send_at_ms=0,
-    due_at_ms=0,
-    message_id=None,
-    job_id=None,
-    reason=None,
-    error=None,
-    created_at_ms=0,
-    finished_at_ms=None,
-)
-TO_ALL = replace(TO_ANNA, subscriber_id=None, audience={"all": True})
+from .records import TO_ALL, TO_ANNA
 
 
 @pytest.fixture
