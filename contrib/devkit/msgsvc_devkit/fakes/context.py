@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgsvc_core.channels import ChannelContext
+from msgsvc_core.channels import ChannelContext, ChannelKind
 from msgsvc_core.config.settings import Section
 from msgsvc_core.limits import Limiter
 from msgsvc_core.limits.memory import MemoryLimiter
@@ -64,7 +64,11 @@ class FakeContext(PluginContext):
 
 
 def plugin_context(
-    *, plugin: object = None, settings: Iterable[Section] = (), **overrides: Any
+    *,
+    plugin: object = None,
+    settings: Iterable[Section] = (),
+    kinds: Iterable[ChannelKind] = (),
+    **overrides: Any,
 ) -> FakeContext:
     """A context for building a plugin's objects by hand.
 
@@ -74,9 +78,9 @@ def plugin_context(
         core.subscribers.person("sub_1", lang="ru")
 
     `plugin` is the module of the entry point: it declares events and texts (hooks `register_events`,
-    `register_locale`) beside the core's. `settings` are sections of the configuration. `overrides` replace
-    fields of the context, by name; the fakes use a `clock` and a `config` that are given, while other
-    overrides are not passed on to them.
+    `register_locale`) beside the core's. `settings` are sections of the configuration, `kinds` those of
+    channels beside `recording`. `overrides` replace fields of the context, by name; the fakes use a `clock`
+    and a `config` that are given, while other overrides are not passed on to them.
     """
     clock = overrides.pop("clock", None) or FakeClock()
     config = overrides.pop("config", None) or fake_settings()
@@ -84,7 +88,7 @@ def plugin_context(
     events = FakeEvents(getattr(plugin, "register_events", list)(), clock=clock)
     jobs, outbox = FakeJobQueue(clock), FakeOutbox(secrets)
     billing, projects = FakeBilling(), FakeProjects(clock=clock)
-    channels = FakeChannels(config, clock=clock)
+    channels = FakeChannels(config, kinds=kinds, clock=clock)
     tags, permissions = FakeTags(clock=clock), FakePermissions(clock=clock, events=events)
     subscribers = FakeSubscribers(
         clock=clock,
