@@ -1,6 +1,7 @@
 """Each part of the service is built by hand, from fakes, in a unit test."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -185,14 +186,15 @@ def parts() -> set[str]:
     return {name for name in built if name.partition(".")[2] not in DECLARATIONS}
 
 
-def built_by_hand() -> set[str]:
+@cache
+def built_by_hand() -> frozenset[str]:
     """The classes of ours that unit tests build."""
-    return {
+    return frozenset(
         name
         for folder in UNIT_TESTS
         for path in ROOT.glob(f"{folder}/**/*.py")
         for name in _built(path)
-    }
+    )
 
 
 def _built(path: Path) -> set[str]:
