@@ -56,12 +56,6 @@ NOT_YET_BY_PACKAGE = {
         SignInMetrics
         Tickets
     """,
-    "msgsvc_billing": """
-        Admission
-        BillingMetrics
-        Renewal
-        Statements
-    """,
     "msgsvc_core": """
         Authentication
         BatchCounts
