@@ -158,16 +158,6 @@ NOT_YET_BY_PACKAGE = {
         TicketList
         Tickets
     """,
-    "msgsvc_webhooks": """
-        AttemptMetrics
-        CallsByLane
-        Deliveries
-        Health
-        OutcomeWriter
-        Replays
-        WebhookJobs
-        Webhooks
-    """,
 }
 NOT_YET = {
     f"{package}.{name}" for package, names in NOT_YET_BY_PACKAGE.items() for name in names.split()
