@@ -24,15 +24,20 @@ from msgsvc_dashboard.accounts import (
     AccountLinks,
     Accounts,
     Audit,
+    CredentialStore,
     MessengerSignIn,
+    PasswordChanges,
     SecondFactor,
     SignIn,
     Team,
 )
 from msgsvc_dashboard.accounts.directory import PublishedAccounts
 from msgsvc_dashboard.accounts.first import FIRST_ACCOUNT
+from msgsvc_dashboard.accounts.owner_checks import OwnerChecks
+from msgsvc_dashboard.accounts.passwords import Passwords
 from msgsvc_dashboard.accounts.questions import Questions
 from msgsvc_dashboard.accounts.throttle import Throttle
+from msgsvc_dashboard.accounts.tickets import CodeTickets
 from msgsvc_dashboard.developers.keys import KeyAreas
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.frame.gate import Gate, Places
@@ -44,6 +49,7 @@ from msgsvc_dashboard.sign_in import SignInPages
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering
 from msgsvc_dashboard.sign_in.forms import Forms
+from msgsvc_dashboard.sign_in.invitations import InvitationPages
 from msgsvc_dashboard.sign_in.links import LinkPages
 from msgsvc_dashboard.sign_in.messengers import MessengerPages
 from msgsvc_dashboard.sign_in.rendering import Rendering
@@ -91,6 +97,9 @@ class AccountParts:
     second_factor: SecondFactor
     messenger_sign_in: MessengerSignIn
     sign_in: SignIn
+    password_changes: PasswordChanges
+    owner_checks: OwnerChecks
+    throttle: Throttle
     team: Team
 
     def by_type(self) -> dict[type, Any]:
@@ -101,6 +110,7 @@ class AccountParts:
             SecondFactor: self.second_factor,
             MessengerSignIn: self.messenger_sign_in,
             SignIn: self.sign_in,
+            PasswordChanges: self.password_changes,
             Team: self.team,
         }
 
@@ -158,7 +168,7 @@ class DashboardPlugin:
             clock=context.clock,
             db=context.db,
             accounts=self.accounts.accounts,
-            sign_in=self.accounts.sign_in,
+            owner_checks=self.accounts.owner_checks,
         )
         self.compose_form = ComposeForm(
             templates=context.templates,
@@ -237,7 +247,12 @@ def _account_parts(context: PluginContext, settings: AccountSettings) -> Account
         clock=context.clock, base_url=context.config.base_url, accounts=accounts
     )
     audit = Audit(clock=context.clock)
-    second_factor = SecondFactor(clock=context.clock, secrets=context.secrets)
+    credentials = CredentialStore()
+    passwords = Passwords(settings)
+    throttle = Throttle(secrets=context.secrets, settings=settings, limiter=context.limiter)
+    second_factor = SecondFactor(
+        clock=context.clock, secrets=context.secrets, credentials=credentials
+    )
     messenger_sign_in = MessengerSignIn(
         clock=context.clock, settings=settings, channels=context.channels
     )
@@ -249,18 +264,32 @@ def _account_parts(context: PluginContext, settings: AccountSettings) -> Account
         second_factor=second_factor,
         messenger_sign_in=messenger_sign_in,
         sign_in=SignIn(
-            clock=context.clock,
             db=context.db,
-            secrets=context.secrets,
-            settings=settings,
+            accounts=accounts,
+            credentials=credentials,
+            passwords=passwords,
+            second_factor=second_factor,
+            tickets=CodeTickets(clock=context.clock, secrets=context.secrets),
+            throttle=throttle,
+            audit=audit,
+        ),
+        password_changes=PasswordChanges(
+            clock=context.clock,
+            credentials=credentials,
+            passwords=passwords,
             accounts=accounts,
             account_links=account_links,
-            audit=audit,
-            second_factor=second_factor,
             messenger_sign_in=messenger_sign_in,
-            throttle=Throttle(secrets=context.secrets, settings=settings, limiter=context.limiter),
         ),
-        team=Team(members=context.members, account_links=account_links),
+        owner_checks=OwnerChecks(
+            db=context.db,
+            credentials=credentials,
+            passwords=passwords,
+            second_factor=second_factor,
+            throttle=throttle,
+        ),
+        throttle=throttle,
+        team=Team(members=context.members, accounts=accounts, account_links=account_links),
     )
 
 
@@ -284,16 +313,25 @@ def _sign_in_pages(
         accounts=parts.accounts,
         sign_in=parts.sign_in,
         messenger_sign_in=parts.messenger_sign_in,
+        throttle=parts.throttle,
         tools=tools,
     )
     links = LinkPages(
         db=context.db,
-        projects=context.projects,
         accounts=parts.accounts,
         account_links=parts.account_links,
-        audit=parts.audit,
         sign_in=parts.sign_in,
-        team=parts.team,
+        passwords=parts.password_changes,
+        invitations=InvitationPages(
+            db=context.db,
+            projects=context.projects,
+            accounts=parts.accounts,
+            audit=parts.audit,
+            sign_in=parts.sign_in,
+            passwords=parts.password_changes,
+            team=parts.team,
+            tools=tools,
+        ),
         tools=tools,
     )
     return SignInPages(

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 
 from msgsvc_core.service import Service
-from msgsvc_dashboard.accounts import Account, Accounts, SignIn
+from msgsvc_dashboard.accounts import Account, Accounts, PasswordChanges
 
 PASSWORD = "a winter evening by the sea"
 
@@ -58,9 +58,9 @@ async def browsing(
 async def new_account(
     service: Service, email: str = "ann@shop.example", *, password: str | None = PASSWORD
 ) -> Account:
-    hashed = await service.get(SignIn).hashed(password, email) if password else None
+    hashed = await service.get(PasswordChanges).hashed(password, email) if password else None
     async with service.db.transaction() as tx:
         account = await service.get(Accounts).create(tx, email=email, name="Ann Lee")
         if hashed is not None:
-            await service.get(SignIn).set_password(tx, account.account_id, hashed)
+            await service.get(PasswordChanges).set_password(tx, account.account_id, hashed)
     return account

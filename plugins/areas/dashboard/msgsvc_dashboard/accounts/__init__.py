@@ -1,9 +1,11 @@
 """Accounts: who signs in to the dashboard, owns projects, and is a member of others'."""
 
 from msgsvc_dashboard.accounts.audit import Audit
+from msgsvc_dashboard.accounts.credential_store import CredentialStore
 from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.accounts.models import Account, AccountSession
+from msgsvc_dashboard.accounts.password_changes import PasswordChanges
 from msgsvc_dashboard.accounts.second_factor import SecondFactor
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.sign_in import SignIn
@@ -15,7 +17,9 @@ __all__ = [
     "AccountSession",
     "Accounts",
     "Audit",
+    "CredentialStore",
     "MessengerSignIn",
+    "PasswordChanges",
     "SecondFactor",
     "SignIn",
     "Team",

@@ -21,8 +21,8 @@ from msgsvc_dashboard.accounts import (
     AccountLinks,
     Accounts,
     Audit,
+    PasswordChanges,
     SecondFactor,
-    SignIn,
 )
 from msgsvc_dashboard.accounts.models import LinkPurpose
 
@@ -139,7 +139,7 @@ class _Parts:
     accounts: Accounts
     links: AccountLinks
     second_factor: SecondFactor
-    sign_in: SignIn
+    passwords: PasswordChanges
     audit: Audit
 
     async def note(self, tx: Tx, action: str, account: Account) -> None:
@@ -157,7 +157,7 @@ async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
             service.get(Accounts),
             service.get(AccountLinks),
             service.get(SecondFactor),
-            service.get(SignIn),
+            service.get(PasswordChanges),
             service.get(Audit),
         )
 
@@ -172,12 +172,12 @@ async def create_account(
     async with _opened(config) as parts:
         hashed = None
         if password is not None:
-            hashed = await parts.sign_in.hashed(password, email)
+            hashed = await parts.passwords.hashed(password, email)
         async with parts.db.transaction() as tx:
             account = await parts.accounts.create(tx, email=email, name=name, is_operator=operator)
             await parts.note(tx, "account.created", account)
             if hashed is not None:
-                await parts.sign_in.set_password(tx, account.account_id, hashed)
+                await parts.passwords.set_password(tx, account.account_id, hashed)
                 return account, None
             token = await parts.links.for_account(tx, account.account_id, "sign_in")
             return account, parts.links.url(token)
@@ -191,7 +191,7 @@ async def _link(
         if forget_codes:
             await parts.second_factor.remove(tx, account.account_id)
         if purpose == "password":
-            await parts.sign_in.reset(tx, account.account_id)
+            await parts.passwords.reset(tx, account.account_id)
         await parts.note(tx, "account.link_made", account)
         token = await parts.links.for_account(tx, account.account_id, purpose)
         return parts.links.url(token)

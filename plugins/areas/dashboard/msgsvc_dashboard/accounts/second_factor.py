@@ -12,8 +12,8 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.secret_box import DecryptionError
-from msgsvc_dashboard.accounts import credential_store as store
 from msgsvc_dashboard.accounts import totp
+from msgsvc_dashboard.accounts.credential_store import CredentialStore
 from msgsvc_dashboard.accounts.models import Secrets
 
 #: Recovery codes that are given out at once.
@@ -32,14 +32,15 @@ log = structlog.get_logger(__name__)
 class SecondFactor:
     """`service.get(SecondFactor)`."""
 
-    def __init__(self, *, clock: Clock, secrets: SecretBox) -> None:
+    def __init__(self, *, clock: Clock, secrets: SecretBox, credentials: CredentialStore) -> None:
         self._clock = clock
         self._secrets = secrets
+        self._credentials = credentials
 
     async def offer(self, tx: Tx, account: Viewer) -> str:
         """A new secret, which counts once a code of it was entered. Raises `Conflict` where one does."""
         secret = totp.new_secret()
-        if not await store.offer_totp(
+        if not await self._credentials.offer_totp(
             tx,
             account.account_id,
             self._secrets.encrypt(secret, _row(account.account_id)),
@@ -49,20 +50,20 @@ class SecondFactor:
 
     async def offered(self, tx: Tx, account_id: str) -> str | None:
         """The secret that waits for its first code."""
-        return self._waiting(account_id, await store.find(tx, account_id))
+        return self._waiting(account_id, await self._credentials.find(tx, account_id))
 
     async def confirm(self, tx: Tx, account_id: str, code: str) -> list[str]:
         """Has the second factor asked for from now on; returns the recovery codes, which can't be read
         again. Raises `Conflict` where none is offered, `ValidationFailed` for a wrong code."""
         # Held, so that no other secret takes the place of the one whose code this is.
-        secret = self._waiting(account_id, await store.lock(tx, account_id))
+        secret = self._waiting(account_id, await self._credentials.lock(tx, account_id))
         if secret is None:
             raise Conflict("there is no second factor to confirm; begin again")
         now_ms = self._clock.now_ms()
         step = totp.step_of(secret, code, now_ms)
         if step is None:
             raise ValidationFailed("is not the one that the app shows now", field="code")
-        if not await store.confirm_totp(tx, account_id, step, now_ms):
+        if not await self._credentials.confirm_totp(tx, account_id, step, now_ms):
             raise Conflict("the second factor is confirmed already")
         return await self.renew_codes(tx, account_id)
 
@@ -70,24 +71,26 @@ class SecondFactor:
         """New recovery codes in place of those that there were. Raises `Conflict` where there is no second
         factor."""
         # Held, so that the codes are those of the secret that is there in the end.
-        kept = await store.lock(tx, account_id)
+        kept = await self._credentials.lock(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             raise Conflict("there is no second factor")
         secret = self._secrets.decrypt(kept.totp_secret, _row(account_id))
         codes = [_new_code() for _ in range(CODES)]
-        await store.replace_codes(tx, account_id, [_digest(secret, code) for code in codes])
+        await self._credentials.replace_codes(
+            tx, account_id, [_digest(secret, code) for code in codes]
+        )
         return codes
 
     async def remove(self, tx: Tx, account_id: str) -> None:
         """Signs in without it from now on."""
-        await store.drop_totp(tx, account_id)
+        await self._credentials.drop_totp(tx, account_id)
 
     async def codes_left(self, tx: Tx, account_id: str) -> int:
-        return await store.count_codes(tx, account_id)
+        return await self._credentials.count_codes(tx, account_id)
 
     async def take(self, tx: Tx, account_id: str, code: str) -> str | None:
         """Uses up a code of the app, or a recovery code: `app` or `recovery`; None for a wrong one."""
-        kept = await store.find(tx, account_id)
+        kept = await self._credentials.find(tx, account_id)
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is None:
             return None
         secret, digests = (
@@ -97,21 +100,21 @@ class SecondFactor:
         if secret is not None:
             step = totp.step_of(secret, code, self._clock.now_ms())
             if step is not None:
-                return "app" if await store.take_step(tx, account_id, step) else None
+                return "app" if await self._credentials.take_step(tx, account_id, step) else None
             digests.append(_digest(secret, code))
-        return "recovery" if await store.use_code(tx, account_id, digests) else None
+        return "recovery" if await self._credentials.use_code(tx, account_id, digests) else None
 
     async def reseal(self, tx: Tx) -> None:
         """Encrypts by the current key what an older one encrypted."""
         box = self._secrets
-        for account_id, sealed in await store.list_totp(tx):
+        for account_id, sealed in await self._credentials.list_totp(tx):
             try:
                 renewed = box.renewed(sealed, _row(account_id))
             except DecryptionError:
                 log.error("second_factor_unreadable", account_id=account_id)
                 continue
             if renewed is not None:
-                await store.reseal_totp(tx, account_id, sealed, renewed)
+                await self._credentials.reseal_totp(tx, account_id, sealed, renewed)
 
     def _waiting(self, account_id: str, kept: Secrets | None) -> str | None:
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:

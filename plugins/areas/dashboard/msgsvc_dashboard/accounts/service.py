@@ -89,6 +89,10 @@ class Accounts:
             raise NotFound("there is no account {email!r}", email=email)
         return account
 
+    async def find_by_email(self, tx: Tx, email: str) -> Account | None:
+        """The account that has an e-mail, in the form in which it is kept; else None."""
+        return await store.find_by_email(tx, email)
+
     async def page(
         self, tx: Tx, after: str | None, most: int, email_prefix: str = ""
     ) -> list[Account]:
@@ -116,7 +120,8 @@ class Accounts:
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str
     ) -> tuple[AccountSession, str]:
-        """Signs a browser in, whatever it has shown before; the session and its secret."""
+        """Signs a browser in, whatever it has shown before; the session and its secret. The account says
+        from now on when that was."""
         now_ms = self._clock.now_ms()
         account = await self.find(tx, account_id)
         token = new_token(256)
@@ -130,6 +135,7 @@ class Accounts:
             user_agent=user_agent[:AGENT_LENGTH],
         )
         await session_store.insert(tx, session, digest_of(token))
+        await store.update(tx, account_id, {"signed_in_at_ms": now_ms})
         return session, token
 
     async def session_of(self, tx: Tx, token: str) -> AccountSession | None:

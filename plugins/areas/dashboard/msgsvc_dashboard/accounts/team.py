@@ -8,16 +8,19 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.members.models import AddMemberBody, Member, Role, UpdateMemberBody
 from msgsvc_core.members.service import Members
-from msgsvc_dashboard.accounts import store
 from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.models import Account, OneTimeLink
+from msgsvc_dashboard.accounts.service import Accounts
 
 
 class Team:
     """`service.get(Team)`. `by` is the role of whoever asks: only owners make owners, and end them."""
 
-    def __init__(self, *, members: Members, account_links: AccountLinks) -> None:
+    def __init__(
+        self, *, members: Members, accounts: Accounts, account_links: AccountLinks
+    ) -> None:
         self._members = members
+        self._accounts = accounts
         self._account_links = account_links
 
     async def invite(
@@ -48,7 +51,7 @@ class Team:
         member = await self._members.get(tx, link.project_id, link.member_id)
         if member.status != "active":
             raise NotFound("this invitation was taken back")
-        return member, await store.find_by_email(tx, member.email)
+        return member, await self._accounts.find_by_email(tx, member.email)
 
     async def join(self, tx: Tx, token: str, account: Account) -> Member:
         """Makes an account the member that a link invites. Raises `NotFound`, `Forbidden` for another
@@ -135,7 +138,7 @@ class Team:
     async def accounts_of(self, tx: Tx, project_id: str) -> dict[str, Account]:
         """The account of each member that has one, by the member's id."""
         by_member = await self._members.accounts_of(tx, project_id)
-        found = await store.find_many(tx, by_member.values())
+        found = await self._accounts.find_many(tx, by_member.values())
         return {
             member_id: found[account_id]
             for member_id, account_id in by_member.items()
@@ -145,7 +148,9 @@ class Team:
     async def account_of(self, tx: Tx, project_id: str, member_id: str) -> Account | None:
         """The account of a member; None until they join."""
         account_id = (await self._members.accounts_of(tx, project_id, member_id)).get(member_id)
-        return None if account_id is None else await store.find(tx, account_id)
+        if account_id is None:
+            return None
+        return (await self._accounts.find_many(tx, [account_id])).get(account_id)
 
     async def _keep_an_owner(self, tx: Tx, project_id: str, member_id: str) -> None:
         if not await self._members.has_other_owner(tx, project_id, member_id):

@@ -11,6 +11,7 @@ from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.accounts.models import Refused, TooMany
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.sign_in import SignIn
+from msgsvc_dashboard.accounts.throttle import Throttle
 from msgsvc_dashboard.frame.addresses import root_of
 from msgsvc_dashboard.sign_in.cookies import WAITING
 from msgsvc_dashboard.sign_in.entering import see_other, step, wanted
@@ -32,12 +33,14 @@ class MessengerPages:
         accounts: Accounts,
         sign_in: SignIn,
         messenger_sign_in: MessengerSignIn,
+        throttle: Throttle,
         tools: PageTools,
     ) -> None:
         self._db = db
         self._accounts = accounts
         self._sign_in = sign_in
         self._messenger_sign_in = messenger_sign_in
+        self._throttle = throttle
         self._cookies = tools.cookies
         self._forms = tools.forms
         self._rendering = tools.rendering
@@ -88,7 +91,7 @@ class MessengerPages:
         form = await self._forms.read(request)
         to = wanted(request, form.text("next"))
         browser = self._cookies.browser(request)
-        waits = await self._sign_in.throttle.request(browser)
+        waits = await self._throttle.request(browser)
         if waits is not None:
             values = {"next": to, "email": "", "by_messenger": True}
             return self._rendering.too_many(request, "password.html", waits.retry_after_s, **values)

@@ -10,9 +10,9 @@ from msgsvc_core.pages import known
 from msgsvc_core.pages.user_agents import readable_agent
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
+from msgsvc_dashboard.accounts.password_changes import PasswordChanges
 from msgsvc_dashboard.accounts.second_factor import SecondFactor
 from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.gate import account_of
 from msgsvc_dashboard.team.declared import ACCOUNT
 from msgsvc_dashboard.team.reauthentication import Reauthentication
@@ -63,7 +63,11 @@ async def change_profile(page: PageContext, accounts: Accounts) -> Redirect:
 
 @ACCOUNT.post("/password", access="account:self", form_page=account, holds_connection=False)
 async def change_password(
-    page: PageContext, sign_in: SignIn, db: Database, audit: Audit, owner: Reauthentication
+    page: PageContext,
+    passwords: PasswordChanges,
+    db: Database,
+    audit: Audit,
+    owner: Reauthentication,
 ) -> Redirect:
     """Comparing and hashing takes a while, in which nobody else should wait for the database."""
     mine, form = account_of(page), page.form
@@ -71,9 +75,11 @@ async def change_password(
     new = form.text("new_password")
     if new != form.text("new_password_again"):
         raise ValidationFailed(page._("The new passwords don't match."))
-    hashed = await sign_in.hashed(new, mine.email)
+    hashed = await passwords.hashed(new, mine.email)
     async with db.transaction() as tx:
-        ended = await sign_in.set_password(tx, mine.account_id, hashed, session_id=page.session_id)
+        ended = await passwords.set_password(
+            tx, mine.account_id, hashed, session_id=page.session_id
+        )
         await audit.write(
             tx,
             "account.change_password",

@@ -7,8 +7,8 @@ from msgsvc_core.kernel.errors import Conflict
 from msgsvc_dashboard.accounts import Account
 from msgsvc_dashboard.accounts.links import AccountLinks
 from msgsvc_dashboard.accounts.models import LinkPurpose
+from msgsvc_dashboard.accounts.password_changes import PasswordChanges
 from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.team.declared import OPERATOR
 
 ACCOUNTS = "/operator/accounts"
@@ -44,14 +44,17 @@ async def create(page: PageContext, all_accounts: Accounts, account_links: Accou
 
 @OPERATOR.post("/accounts/{account_id}/link", access="installation:operate")
 async def make_link(
-    page: PageContext, all_accounts: Accounts, sign_in: SignIn, account_links: AccountLinks
+    page: PageContext,
+    all_accounts: Accounts,
+    passwords: PasswordChanges,
+    account_links: AccountLinks,
 ) -> Render:
     """A link for who can't sign in."""
     account = await all_accounts.find(page.tx, page.params["account_id"])
     wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
     page.note(purpose=wanted)
     if wanted == "password":
-        await sign_in.reset(page.tx, account.account_id)
+        await passwords.reset(page.tx, account.account_id)
     return await _link(page, account_links, account, wanted)
 
 

@@ -5,8 +5,8 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import RateLimitProject, ValidationFailed
 from msgsvc_dashboard.accounts.models import Browser, TooMany
+from msgsvc_dashboard.accounts.owner_checks import OwnerChecks
 from msgsvc_dashboard.accounts.service import Accounts
-from msgsvc_dashboard.accounts.sign_in import SignIn
 from msgsvc_dashboard.frame.gate import account_of
 
 #: Milliseconds after signing in during which who has no password yet may set one, or another way in.
@@ -16,11 +16,13 @@ JUST_NOW_MS = 15 * 60_000
 class Reauthentication:
     """Checks what somebody typed beside a change of their own account."""
 
-    def __init__(self, *, clock: Clock, db: Database, accounts: Accounts, sign_in: SignIn) -> None:
+    def __init__(
+        self, *, clock: Clock, db: Database, accounts: Accounts, owner_checks: OwnerChecks
+    ) -> None:
         self._clock = clock
         self._db = db
         self._accounts = accounts
-        self._sign_in = sign_in
+        self._owner_checks = owner_checks
 
     async def check(self, page: PageContext) -> None:
         """Raises unless it is the owner: by the password, by a code where there is none, and where there
@@ -46,14 +48,14 @@ class Reauthentication:
 
     async def _check_password(self, page: PageContext) -> None:
         """Raises for a wrong one in the field `password`: a browser left open is not its owner."""
-        fits = await self._sign_in.check_own(
+        fits = await self._owner_checks.is_password(
             page.viewer.account_id, page.form.text("password"), Browser(page.ip, "")
         )
         _refuse_unless(page, fits, page._("Your password is wrong."))
 
     async def _check_code(self, page: PageContext) -> None:
         """The same for who has no password, of a code of the second factor in the field `code`."""
-        fits = await self._sign_in.check_own_code(
+        fits = await self._owner_checks.is_code(
             page.viewer.account_id, page.form.text("code"), Browser(page.ip, "")
         )
         _refuse_unless(page, fits, page._("The code is wrong or was already used."))

@@ -1,7 +1,7 @@
 """Accounts for tests, and browsers that ask to be signed in."""
 
 from msgsvc_core.service import Service
-from msgsvc_dashboard.accounts import Account, Accounts, SignIn
+from msgsvc_dashboard.accounts import Account, Accounts, PasswordChanges
 from msgsvc_dashboard.accounts.models import Browser
 
 PASSWORD = "a winter evening by the sea"
@@ -15,9 +15,9 @@ def browser(ip: str = "203.0.113.7", device: str = "") -> Browser:
 async def new_account(
     service: Service, email: str = "ann@shop.example", *, password: str | None = PASSWORD
 ) -> Account:
-    hashed = await service.get(SignIn).hashed(password, email) if password else None
+    hashed = await service.get(PasswordChanges).hashed(password, email) if password else None
     async with service.db.transaction() as tx:
         account = await service.get(Accounts).create(tx, email=email, name="Ann Lee")
         if hashed is not None:
-            await service.get(SignIn).set_password(tx, account.account_id, hashed)
+            await service.get(PasswordChanges).set_password(tx, account.account_id, hashed)
     return account

@@ -14,7 +14,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.service import Service
-from msgsvc_dashboard.accounts import Accounts, MessengerSignIn, SignIn
+from msgsvc_dashboard.accounts import Accounts, MessengerSignIn, PasswordChanges
 from msgsvc_dashboard.accounts.models import RequestPurpose
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from plugins.areas.dashboard.tests.accounts.people import browser, new_account
@@ -229,7 +229,7 @@ async def test_a_reset_leaves_nobody_signed_in_and_no_messenger(service: Service
     await linked(service, Phone(service, EVE), ann.account_id)
     async with service.db.transaction() as tx:
         await service.get(Accounts).open_session(tx, ann.account_id, ip="", user_agent="")
-        await service.get(SignIn).reset(tx, ann.account_id)
+        await service.get(PasswordChanges).reset(tx, ann.account_id)
 
     async with service.db.read() as tx:
         assert await service.get(MessengerSignIn).linked(tx, ann.account_id) == []
@@ -245,10 +245,10 @@ async def test_a_new_password_ends_what_waits_for_an_answer(service: Service) ->
     link, waiting, number = await begin(service)
     await phone.open(link)
     await phone.press(number)
-    hashed = await service.get(SignIn).hashed("another one, quite long", ann.email)
+    hashed = await service.get(PasswordChanges).hashed("another one, quite long", ann.email)
 
     async with service.db.transaction() as tx:
-        await service.get(SignIn).set_password(tx, ann.account_id, hashed)
+        await service.get(PasswordChanges).set_password(tx, ann.account_id, hashed)
     await eve.press(foreign_number, sent=1)
 
     async with service.db.read() as tx:

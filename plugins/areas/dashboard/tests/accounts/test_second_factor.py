@@ -8,7 +8,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.security import DecryptionError
 from msgsvc_core.service import Service
-from msgsvc_dashboard.accounts import SecondFactor, SignIn, totp
+from msgsvc_dashboard.accounts import PasswordChanges, SecondFactor, SignIn, totp
 from msgsvc_dashboard.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
@@ -118,8 +118,8 @@ async def test_codes_can_not_be_guessed_and_tickets_end(service: Service, clock:
     stale = await ticket(service)
     clock.advance(1)
     async with service.db.transaction() as tx:
-        hashed = await service.get(SignIn).hashed("another one, quite long", "")
-        await service.get(SignIn).set_password(tx, account_id, hashed)
+        hashed = await service.get(PasswordChanges).hashed("another one, quite long", "")
+        await service.get(PasswordChanges).set_password(tx, account_id, hashed)
     changed = await service.get(SignIn).by_code(stale, current(secret, clock), browser())
 
     assert [type(each) for each in tried] == [Refused] * 5 + [TooMany]

@@ -7,7 +7,14 @@ import pytest
 
 from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.service import Service
-from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, SignIn, credential_store
+from msgsvc_dashboard.accounts import (
+    AccountLinks,
+    Accounts,
+    Audit,
+    CredentialStore,
+    PasswordChanges,
+    SignIn,
+)
 from msgsvc_dashboard.accounts.models import LinkPurpose, Refused, SignedIn, TooMany
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -44,7 +51,7 @@ async def test_password_signs_in_and_a_session_ends_with_its_days(
 )
 async def test_what_is_soon_guessed_is_no_password(service: Service, password: str) -> None:
     with pytest.raises(ValidationFailed, match="password"):
-        await service.get(SignIn).hashed(password, "ann@shop.example")
+        await service.get(PasswordChanges).hashed(password, "ann@shop.example")
 
 
 async def test_wrong_password_unknown_email_no_password_and_a_disabled_account_are_refused_alike(
@@ -83,7 +90,7 @@ async def test_an_unknown_email_takes_as_long_as_a_wrong_password(
     await new_account(service)
     took = {}
     for email in ("ann@shop.example", "nobody@shop.example"):
-        await service.get(SignIn).passwords.fits(None, "the first makes what is compared with")
+        await service.get(SignIn).by_password("x@y.example", "makes what is compared", browser())
         began = time.process_time()
         for _ in range(4):
             await service.get(SignIn).by_password(email, "not the password", browser())
@@ -104,7 +111,7 @@ async def test_a_password_is_hashed_anew_when_its_parameters_change(
 
     await signed_in(stronger)
     async with service.db.read() as tx:
-        kept = await credential_store.find(tx, account.account_id)
+        kept = await CredentialStore().find(tx, account.account_id)
 
     assert kept is not None
     assert "m=16,t=2,p=1" in (kept.password_hash or "")
@@ -155,10 +162,10 @@ async def test_one_address_may_not_try_every_email(make_service: ServiceFactory)
 async def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
     account = await new_account(service)
     here, there = await signed_in(service), await signed_in(service)
-    hashed = await service.get(SignIn).hashed("another one, quite long", account.email)
+    hashed = await service.get(PasswordChanges).hashed("another one, quite long", account.email)
 
     async with service.db.transaction() as tx:
-        ended = await service.get(SignIn).set_password(
+        ended = await service.get(PasswordChanges).set_password(
             tx, account.account_id, hashed, session_id=here.session.session_id
         )
 
@@ -169,7 +176,7 @@ async def test_a_new_password_ends_the_other_sessions(service: Service) -> None:
 
 async def test_a_new_password_ends_the_links_that_open_the_account(service: Service) -> None:
     account = await new_account(service)
-    hashed = await service.get(SignIn).hashed("another one, quite long", account.email)
+    hashed = await service.get(PasswordChanges).hashed("another one, quite long", account.email)
     async with service.db.transaction() as tx:
         tokens = [
             await service.get(AccountLinks).for_account(tx, account.account_id, purpose)
@@ -177,7 +184,7 @@ async def test_a_new_password_ends_the_links_that_open_the_account(service: Serv
         ]
 
     async with service.db.transaction() as tx:
-        await service.get(SignIn).set_password(tx, account.account_id, hashed)
+        await service.get(PasswordChanges).set_password(tx, account.account_id, hashed)
 
     async with service.db.read() as tx:
         for token in tokens:
@@ -207,11 +214,11 @@ async def test_who_tries_the_old_password_while_it_is_changed_is_not_in_afterwar
     service: Service,
 ) -> None:
     account = await new_account(service)
-    hashed = await service.get(SignIn).hashed("another one, quite long", account.email)
+    hashed = await service.get(PasswordChanges).hashed("another one, quite long", account.email)
 
     async def change() -> None:
         async with service.db.transaction() as tx:
-            await service.get(SignIn).set_password(tx, account.account_id, hashed)
+            await service.get(PasswordChanges).set_password(tx, account.account_id, hashed)
 
     tries = [service.get(SignIn).by_password(account.email, PASSWORD, browser()) for _ in range(8)]
     await asyncio.gather(*tries[:4], change(), *tries[4:])

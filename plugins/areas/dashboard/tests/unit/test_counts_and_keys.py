@@ -1,0 +1,145 @@
+"""What pages of a project count and offer, built from fakes."""
+
+import pytest
+
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.events import Event
+from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.clock import DAY_MS
+from msgsvc_core.members import Role
+from msgsvc_core.messages.templates.models import CreateTemplateBody
+from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
+from msgsvc_dashboard.developers.keys import KeyAreas
+from msgsvc_dashboard.overview import Counts, FoldJob
+from msgsvc_dashboard.overview.counting import KEPT_DAYS
+from msgsvc_dashboard.people.composing import MOST_FOUND, ComposeForm
+from msgsvc_devkit import FakeClock, FakeContext, plugin_context
+from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
+from plugins.areas.dashboard.tests.unit.browsers import page
+
+#: 15 January 2026, where a fake clock begins.
+TODAY = FakeClock().now_ms() // DAY_MS
+
+
+def event(name: str, **data: object) -> Event:
+    return Event("evt_1", PROJECT, name, data, FakeClock().now_ms())
+
+
+async def test_a_delivery_in_doubt_is_counted_apart_from_those_that_failed() -> None:
+    counts = Counts(clock=FakeClock())
+    tx = FakeTx(answers=[1])
+    ended = ["failed", "unknown", "unknown"]
+    await counts.count(tx, [event("delivery.failed", status=status) for status in ended])
+
+    [(_, params)] = tx.statements
+    assert '"delivery.failed","1"' in params["keys"]
+    assert '"delivery.unknown","2"' in params["keys"]
+
+
+async def test_what_no_chart_shows_costs_no_statement() -> None:
+    tx = FakeTx()
+    await Counts(clock=FakeClock()).count(tx, [event("button.clicked")])
+
+    assert tx.statements == []
+
+
+async def test_a_chart_has_a_place_for_each_day_and_ends_today() -> None:
+    found = [
+        {"day": TODAY - 2, "event": "auth.completed", "n": 3},
+        {"day": TODAY, "event": "auth.completed", "n": 1},
+    ]
+    tx = FakeTx(answers=[found])
+    by_day = await Counts(clock=FakeClock()).by_day(
+        tx, PROJECT, ["auth.completed", "delivery.success"], 4
+    )
+
+    assert by_day == {"auth.completed": [0, 3, 0, 1], "delivery.success": [0, 0, 0, 0]}
+    assert tx.statements[0][1]["since"] == TODAY - 3
+
+
+async def test_only_days_that_are_over_for_good_are_folded_and_old_ones_forgotten() -> None:
+    core = plugin_context()
+    core.db.answers += [[], 0]
+    job = claimed(NewJob("dashboard.fold"))
+    ctx = FakeJobContext(core.db)
+    await FoldJob(counts=Counts(clock=core.clock)).fold(ctx, [job])
+
+    folded, purged = [params["before"] for _, params in core.db.statements]
+    # Yesterday's transactions may still commit.
+    assert (folded, purged) == (TODAY - 1, TODAY - KEPT_DAYS)
+    assert ctx.completed == [job]
+
+
+async def test_the_shares_of_a_day_become_one_row() -> None:
+    share = {"project_id": PROJECT, "day": TODAY - 2, "event": "auth.completed", "count": 2}
+    tx = FakeTx(answers=[[share, {**share, "count": 5}], 1, 0])
+    await Counts(clock=FakeClock()).fold(tx)
+
+    assert '"7"' in tx.statements[1][1]["keys"]
+
+
+async def handle() -> None:
+    """An endpoint of the API."""
+
+
+@pytest.mark.parametrize(
+    ("role", "offered"), [("owner", ["billing", "messages"]), ("admin", ["messages"])]
+)
+def test_a_key_may_open_what_its_maker_may_open(role: Role, offered: list[str]) -> None:
+    messages, billing, hooks = (
+        Router("messages"),
+        Router("billing", owners_only=True),
+        Router("hooks"),
+    )
+    for router, public in ((messages, False), (messages, False), (billing, False), (hooks, True)):
+        router.get("/v1/x", public=public)(handle)
+    endpoints = [*messages.endpoints, *billing.endpoints, *hooks.endpoints]
+    areas = KeyAreas(endpoints=lambda: endpoints)
+
+    assert areas.of(page(role)) == offered
+
+
+def compose_form(core: FakeContext) -> ComposeForm:
+    return ComposeForm(
+        templates=core.templates,
+        messages=core.messages,
+        permissions=core.permissions,
+        subscribers=core.subscribers,
+        default_lang="en",
+    )
+
+
+async def test_a_search_offers_few_people_and_more_letters_than_a_name_has_find_nobody() -> None:
+    core = plugin_context()
+    for number in range(MOST_FOUND + 2):
+        core.subscribers.person(f"sub_{number}", first_name="Anna")
+    form = compose_form(core)
+
+    assert len(await form.search(page(query={"who": " ann "}))) == MOST_FOUND
+    assert await form.search(page(query={"who": "x" * 1000})) == []
+    assert await form.search(page(query={"who": " "})) == []
+
+
+async def test_a_preview_is_by_the_persons_messenger_and_before_by_each() -> None:
+    core = plugin_context()
+    core.subscribers.person("sub_1", channel="messenger_b")
+    form = compose_form(core)
+    shown = [await form.previews(page(to=to, text="Hello", format="plain")) for to in ("sub_1", "")]
+
+    assert [each.channels for previews in shown for each in previews] == [
+        ("messenger_b",),
+        ("messenger_a", "messenger_b"),
+    ]
+
+
+async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone() -> None:
+    core, tx = plugin_context(), FakeTx()
+    await core.templates.create(tx, PROJECT, CreateTemplateBody(key="hello", text="Hi"))
+    await core.permissions.create(tx, PROJECT, CreatePermissionBody(key="news", title="News"))
+    shown = await compose_form(core).shown(page(to="sub_gone", template="gone"))
+
+    assert shown.values["person"] is None
+    assert shown.values["is_lost"]
+    assert shown.values["template"] is None
+    assert [each.key for each in shown.values["templates"]] == ["hello"]
+    assert [each.key for each in shown.values["permissions"]] == ["news"]

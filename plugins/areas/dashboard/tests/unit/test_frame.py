@@ -1,0 +1,321 @@
+"""Who gets which page, and what a change leaves behind, built from fakes."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from msgsvc_core.dashboard import PageContext, Pages, Redirect
+from msgsvc_core.kernel.errors import ApiError, Conflict, Forbidden, NotFound, ValidationFailed
+from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.members.models import AddMemberBody
+from msgsvc_dashboard import plugin
+from msgsvc_dashboard.accounts import Audit
+from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.frame.gate import Gate, Places, RoleForbidden
+from msgsvc_devkit import FakeContext, plugin_context
+from msgsvc_devkit.fakes import PROJECT, FakeTx
+from plugins.areas.dashboard.tests.unit.browsers import ANN, request, session, to
+from plugins.areas.dashboard.tests.unit.fakes import AccountsInMemory
+
+SIGNED_IN = {"msgsvc_session": "token"}
+HOME = f"/dashboard/projects/{PROJECT}"
+
+
+class Dashboard:
+    """Ann, who owns Shop and is signed in, and an area with pages of a test."""
+
+    def __init__(self) -> None:
+        self.core: FakeContext = plugin_context(plugin=plugin)
+        self.core.projects.owners[PROJECT] = ANN.account_id
+        self.accounts = AccountsInMemory(ANN)
+        self.accounts.sessions["token"] = session()
+        self.area = Pages("trial", package="msgsvc_dashboard.developers")
+
+    def places(self) -> Places:
+        core = self.core
+        return Places(billing=core.billing, projects=core.projects, members=core.members)
+
+    def gate(self) -> Gate:
+        return Gate(
+            clock=self.core.clock,
+            db=self.core.db,
+            secrets=self.core.secrets,
+            texts=self.core.texts,
+            accounts=self.accounts,
+            places=self.places(),
+            settings=self.core.config,
+        )
+
+    def site(self) -> Site:
+        return Site(
+            db=self.core.db,
+            secrets=self.core.secrets,
+            texts=self.core.texts,
+            accounts=self.accounts,
+            audit=Audit(clock=self.core.clock),
+            gate=self.gate(),
+            find_areas=lambda: [self.area.bound(Providers())],
+        )
+
+    async def post(self, path: str, **form: str) -> Response:
+        """What the browser gets that sends a form of ours."""
+        csrf = self.gate().token(session())
+        asked = request(
+            f"{HOME}{path}", form={"_csrf": csrf, **form}, cookies=SIGNED_IN, project_id=PROJECT
+        )
+        return await self.get(path, asked)
+
+    async def get(self, path: str, asked: Request) -> Response:
+        [route] = [
+            each
+            for each in self.site().routes()
+            if isinstance(each, Route) and each.path == f"/dashboard/projects/{{project_id}}{path}"
+        ]
+        response = await route.endpoint(asked)
+        assert isinstance(response, Response)
+        return response
+
+    @property
+    def noted(self) -> list[dict[str, Any]]:
+        return self.core.db.rows["dashboard_audit"]
+
+
+# ---- whose project it is -------------------------------------------------------------------------
+
+
+async def test_a_project_is_there_for_those_who_have_a_role_in_it() -> None:
+    shop, tx = Dashboard(), FakeTx()
+    body = AddMemberBody(name="Bob", email="bob@shop.example", role="agent")
+    bob = await shop.core.members.add(tx, PROJECT, body)
+    await shop.core.members.link_account(tx, PROJECT, bob.member_id, "acc_bob")
+    owner = await shop.places().find(tx, PROJECT, ANN.account_id)
+    agent = await shop.places().find(tx, PROJECT, "acc_bob")
+
+    assert (owner.role, owner.member) == ("owner", None)
+    assert (agent.role, agent.member) == ("agent", bob)
+    with pytest.raises(NotFound):
+        await shop.places().find(tx, PROJECT, "acc_stranger")
+
+
+# ---- the gate ------------------------------------------------------------------------------------
+
+
+async def handle(page: PageContext) -> Redirect:
+    return Redirect(page.url("/done"))
+
+
+async def test_a_cookie_says_who_asks() -> None:
+    gate = Dashboard().gate()
+
+    assert await gate.session(request(cookies=SIGNED_IN)) == session()
+    assert await gate.session(request(cookies={"msgsvc_session": "another"})) is None
+    assert await gate.session(request()) is None
+
+
+async def test_a_page_reads_the_accounts_language_before_the_browsers() -> None:
+    shop = Dashboard()
+    russian = {"accept-language": "ru"}
+    chosen = session(shop.accounts.add("x@y.example"))
+    await shop.accounts.change(FakeTx(), chosen.account.account_id, lang="en")
+    chosen = session(shop.accounts.by_id[chosen.account.account_id])
+
+    assert shop.gate().lang(request(headers=russian)) == "ru"
+    assert shop.gate().lang(request(headers=russian), chosen) == "en"
+    assert shop.gate().lang(request()) == "en"
+
+
+async def test_what_the_role_does_not_open_is_refused_before_anything_is_read() -> None:
+    shop = Dashboard()
+    body = AddMemberBody(name="Bob", email="bob@shop.example", role="agent")
+    bob = await shop.core.members.add(FakeTx(), PROJECT, body)
+    await shop.core.members.link_account(FakeTx(), PROJECT, bob.member_id, "acc_bob")
+    shop.area.get("/keys", access="project:read")(handle)
+    [keys] = shop.area.pages
+    bobs = session(shop.accounts.add("bob@shop.example"))
+    shop.core.members.accounts[bob.member_id] = bobs.account.account_id
+
+    with pytest.raises(RoleForbidden):
+        await shop.gate().context(keys, request(project_id=PROJECT), bobs)
+    found = await shop.gate().context(keys, request(project_id=PROJECT), session())
+    assert (found.role, found.project_id) == ("owner", PROJECT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "refusal"),
+    [
+        (request(project_id="prj_\0"), NotFound),
+        (request(project_id=PROJECT, query={"q": "\0"}), ValidationFailed),
+    ],
+)
+async def test_no_database_is_asked_for_what_none_takes(
+    asked: Request, refusal: type[ApiError]
+) -> None:
+    shop = Dashboard()
+    shop.area.get("/keys", access="project:read")(handle)
+
+    with pytest.raises(refusal):
+        await shop.gate().context(shop.area.pages[0], asked, session())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+    ],
+)
+async def test_another_sites_form_is_not_read_even_with_the_token(headers: dict[str, str]) -> None:
+    gate = Dashboard().gate()
+    sent = request(form={"_csrf": gate.token(session())}, headers=headers)
+
+    with pytest.raises(Forbidden):
+        async with gate.form(sent, session()):
+            pass
+
+
+async def test_a_form_carries_the_token_of_its_session() -> None:
+    gate = Dashboard().gate()
+    token = gate.token(session())
+    async with gate.form(request(form={"_csrf": token, "name": "x"}), session()) as form:
+        assert form.text("name") == "x"
+    by_htmx = request(form={"name": "y"}, headers={"x-csrf-token": token})
+    async with gate.form(by_htmx, session()) as form:
+        assert form.text("name") == "y"
+    for given in ("", gate.token(session(session_id="ase_2"))):
+        with pytest.raises(Forbidden):
+            async with gate.form(request(form={"_csrf": given}), session()):
+                pass
+
+
+# ---- the site ------------------------------------------------------------------------------------
+
+
+async def test_a_change_is_in_the_audit_log_with_what_its_handler_noted() -> None:
+    shop = Dashboard()
+
+    async def rename(page: PageContext) -> Redirect:
+        page.note(name=page.form.text("name"))
+        await page.tx.insert("things", {"name": "new"})
+        return Redirect(page.url("/things"))
+
+    shop.area.post("/things", access="project:write")(rename)
+    answer = await shop.post("/things", name="new")
+
+    assert to(answer) == f"{HOME}/things"
+    assert shop.core.db.rows["things"] == [{"name": "new"}]
+    [entry] = shop.noted
+    assert (entry["action"], entry["account_id"]) == ("trial.rename", ANN.account_id)
+    assert (entry["detail"], entry["ip"]) == ('{"name": "new"}', "203.0.113.7")
+
+
+def refusing(error: ApiError) -> Callable[[PageContext], Awaitable[Redirect]]:
+    async def change(page: PageContext) -> Redirect:
+        await page.tx.insert("things", {"name": "new"})
+        raise error
+
+    return change
+
+
+async def test_a_refused_change_leaves_nothing_and_shows_its_page_again() -> None:
+    shop = Dashboard()
+    shown: list[ApiError | None] = []
+
+    async def form_page(page: PageContext) -> Redirect:
+        shown.append(page.error)
+        return Redirect("/again")
+
+    refusal = Conflict("it is taken")
+    change = refusing(refusal)
+    shop.area.post("/things", access="project:write", form_page=form_page)(change)
+    await shop.post("/things")
+
+    assert shown == [refusal]
+    assert (shop.core.db.rows, shop.noted) == ({"dashboard_audit": []}, [])
+
+
+async def test_a_disabled_project_is_not_changed_and_a_preview_is_no_change() -> None:
+    shop = Dashboard()
+    await shop.core.projects.switch(FakeTx(), PROJECT, active=False)
+    shop.area.post("/things", access="project:write")(handle)
+    shop.area.post("/preview", access="project:write", read_only=True)(handle)
+
+    refused, previewed = await shop.post("/things"), await shop.post("/preview")
+    assert refused.status_code == 403
+    assert to(previewed) == f"{HOME}/done"
+    assert shop.noted == []
+
+
+async def test_who_was_signed_out_while_they_sent_a_form_changes_nothing() -> None:
+    shop = Dashboard()
+    shop.area.post("/things", access="project:write")(refusing(Conflict("never asked")))
+    gate = shop.gate()
+    asked = request(
+        f"{HOME}/things",
+        form={"_csrf": gate.token(session())},
+        cookies=SIGNED_IN,
+        project_id=PROJECT,
+    )
+    receive = asked.receive
+
+    async def slowly() -> Any:
+        shop.accounts.sessions.clear()
+        return await receive()
+
+    answer = await shop.get("/things", Request(asked.scope, slowly))
+    assert to(answer) == "/dashboard/sign-in"
+    assert shop.noted == []
+
+
+async def test_nobody_signed_in_is_led_back_to_what_they_asked_for() -> None:
+    shop = Dashboard()
+    shop.area.get("/things", access="project:read")(handle)
+    asked = request(f"{HOME}/things", query={"page": "2"}, project_id=PROJECT)
+    by_htmx = request(
+        f"{HOME}/things",
+        headers={"hx-request": "true", "hx-current-url": f"http://msgsvc.test{HOME}/all"},
+        project_id=PROJECT,
+    )
+
+    page, fragment = await shop.get("/things", asked), await shop.get("/things", by_htmx)
+    assert to(page) == f"/dashboard/sign-in?next={HOME}/things%3Fpage%3D2"
+    assert fragment.headers["hx-redirect"] == f"/dashboard/sign-in?next={HOME}/all"
+
+
+async def test_a_literal_path_comes_before_one_with_a_parameter() -> None:
+    shop = Dashboard()
+    for path in ("/things/{thing}", "/things/new"):
+        shop.area.get(path, access="project:read")(handle)
+
+    paths = [route.path for route in shop.site().routes() if isinstance(route, Route)]
+    assert paths[1:] == [
+        "/dashboard/projects/{project_id}/things/new",
+        "/dashboard/projects/{project_id}/things/{thing}",
+        "/dashboard/{rest:path}",
+    ]
+
+
+async def test_cards_are_in_order_and_for_whom_they_are_there() -> None:
+    shop = Dashboard()
+
+    async def first(page: PageContext) -> str:
+        return "first"
+
+    async def second(page: PageContext) -> str:
+        return "second"
+
+    shop.area.card(order=20)(second)
+    shop.area.card(order=10, access="project:own")(first)
+    asked = request(project_id=PROJECT)
+    shop.area.get("", access="customers:read")(handle)
+    context = await shop.gate().context(shop.area.pages[0], asked, session())
+    shown = await shop.site().cards(context)
+    context.role = "viewer"
+
+    assert [card.shown for card in shown] == ["first", "second"]
+    assert [card.shown for card in await shop.site().cards(context)] == ["second"]
