@@ -92,20 +92,6 @@ NOT_YET_BY_PACKAGE = {
         Templates
         TypedAnswers
     """,
-    "msgsvc_forms": """
-        Copies
-        Dialogues
-        FormBot
-        FormPages
-        Forms
-        Intake
-        PageTokens
-        Reminders
-        Removal
-        Sharing
-        SubmissionRouter
-        WebForms
-    """,
     "msgsvc_helpdesk": """
         AgentBot
         AgentDesk

@@ -9,15 +9,13 @@ from typing import Any
 import structlog
 
 from msgsvc_core.channels import InboundContext, OutgoingMessage
-from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.channels.outbox import BotOutbox
-from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.projects.service import Projects
@@ -37,7 +35,6 @@ from msgsvc_forms.dialogue import (
     Remark,
     Restart,
     Say,
-    Script,
     State,
     Submit,
     initial_state,
@@ -46,10 +43,9 @@ from msgsvc_forms.dialogue import (
 from msgsvc_forms.dialogue.wording import Wording
 from msgsvc_forms.dialogue_store import Dialogue, DialogueStatus
 from msgsvc_forms.models import Form, NewSubmission
+from msgsvc_forms.prompts import Prompts
 from msgsvc_forms.service import Forms
-
-#: Prefix of this plugin's button data, after `~`.
-BUTTON = "form:"
+from msgsvc_forms.submissions import Submissions
 
 log = structlog.get_logger(__name__)
 
@@ -61,24 +57,22 @@ class Dialogues:
         self,
         *,
         clock: Clock,
-        texts: Texts,
-        default_lang: str,
-        channels: Channels,
         projects: Projects,
         subscribers: Subscribers,
         files: Files,
         outbox: BotOutbox,
         forms: Forms,
+        submissions: Submissions,
+        prompts: Prompts,
     ) -> None:
         self._clock = clock
-        self._texts = texts
-        self._default_lang = default_lang
-        self._channels = channels
         self._projects = projects
         self._subscribers = subscribers
         self._files = files
         self._outbox = outbox
         self._forms = forms
+        self._submissions = submissions
+        self._prompts = prompts
 
     async def open(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
         """A link to `form` was opened: starts it, unless answers would be lost."""
@@ -120,9 +114,9 @@ class Dialogues:
         if form is None:
             return None
         subscriber = await self._subscribers.get(tx, dialogue.project_id, dialogue.subscriber_id)
-        _ = self._texts.into(subscriber.lang, __name__)
-        wording = self._wording(dialogue, state_of(dialogue), form, subscriber.lang, _)
-        offered = await self._offered(tx, state_of(dialogue), form, subscriber.lang)
+        state, lang = state_of(dialogue), subscriber.lang
+        wording = self._prompts.wording(dialogue, state, form, lang)
+        offered = await self._prompts.offered(tx, state, form, lang)
         return wording.prompt((remark,), offered=offered)
 
     async def finish(self, tx: Tx, dialogue: Dialogue, status: DialogueStatus) -> None:
@@ -148,9 +142,9 @@ class Dialogues:
         subscriber = await self._subscribers.get(tx, dialogue.project_id, dialogue.subscriber_id)
         lang = subscriber.lang
         lost = FileLost(file.file_id, file.reason)
-        state, outcomes = step(self._script(form, lang), state_of(dialogue), lost)
+        state, outcomes = step(self._prompts.script(form, lang), state_of(dialogue), lost)
         changed = await self._with_state(tx, dialogue, state)
-        wording = self._wording(changed, state, form, lang, self._texts.into(lang, __name__))
+        wording = self._prompts.wording(changed, state, form, lang)
         for outcome in outcomes:
             if isinstance(outcome, Prompt):
                 message = wording.prompt(outcome.remarks)
@@ -160,7 +154,7 @@ class Dialogues:
 
     async def _start(self, ctx: InboundContext, form: Form, subscriber: Subscriber) -> None:
         now_ms = self._clock.now_ms()
-        script = self._script(form, ctx.lang)
+        script = self._prompts.script(form, ctx.lang)
         state = initial_state(script)
         dialogue = Dialogue(
             project_id=form.project_id,
@@ -180,14 +174,14 @@ class Dialogues:
         if not await store.insert(ctx.tx, dialogue):
             # Opened twice concurrently: the other one asks.
             return
-        wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
+        wording = self._prompts.wording(dialogue, state, form, ctx.lang)
         await ctx.reply(OutgoingMessage(wording.introduction()))
         await ctx.reply(wording.prompt(), asks=True)
 
     async def _advance(
         self, ctx: InboundContext, dialogue: Dialogue, form: Form, event: Event
     ) -> list[Outcome]:
-        script, before = self._script(form, ctx.lang), state_of(dialogue)
+        script, before = self._prompts.script(form, ctx.lang), state_of(dialogue)
         state, outcomes = step(script, before, event)
         if state != before:
             await self._update_files(ctx.tx, dialogue, before, state)
@@ -200,10 +194,10 @@ class Dialogues:
         self, ctx: InboundContext, dialogue: Dialogue, form: Form, outcome: Outcome
     ) -> None:
         state = state_of(dialogue)
-        wording = self._wording(dialogue, state, form, ctx.lang, ctx._)
+        wording = self._prompts.wording(dialogue, state, form, ctx.lang)
         match outcome:
             case Prompt(remarks):
-                offered = await self._offered(ctx.tx, state, form, ctx.lang)
+                offered = await self._prompts.offered(ctx.tx, state, form, ctx.lang)
                 await ctx.reply(wording.prompt(remarks, offered=offered), asks=True)
             case Redraw(page):
                 message_ref: str = getattr(ctx.update, "message_ref", "")
@@ -258,7 +252,7 @@ class Dialogues:
         )
         try:
             async with ctx.tx.savepoint():
-                await self._forms.submit(ctx.tx, new)
+                await self._submissions.submit(ctx.tx, new)
                 await self.finish(ctx.tx, dialogue, "submitted")
                 await self._drop_unsent(ctx.tx, dialogue, answers)
         except ApiError as error:
@@ -282,34 +276,11 @@ class Dialogues:
             tx, dialogue.project_id, dialogue.form_id, dialogue.version
         )
 
-    async def _offered(self, tx: Tx, state: State, form: Form, lang: str) -> str | None:
-        """The title of another form that was opened."""
-        if state.offer is None:
-            return None
-        other = await self._forms.find_started(tx, state.offer)
-        if other is None or other.form_id == form.form_id:
-            return None
-        return self._script(other, lang).title
-
     async def _with_state(self, tx: Tx, dialogue: Dialogue, state: State) -> Dialogue:
         kept, now_ms = to_json(state.to_json()), self._clock.now_ms()
         changed = await store.change(tx, dialogue, kept, now_ms=now_ms)
         assert changed, "the row is held"
         return replace(dialogue, state=kept, revision=dialogue.revision + 1, updated_at_ms=now_ms)
-
-    def _script(self, form: Form, lang: str) -> Script:
-        return Script(form.definition, lang, self._default_lang)
-
-    def _wording(
-        self, dialogue: Dialogue, state: State, form: Form, lang: str, _: Translate
-    ) -> Wording:
-        def data(action: str, argument: str) -> str:
-            parts = [dialogue.dialogue_id, str(state.turn), action]
-            return OWN_BUTTON + BUTTON + ":".join([*parts, argument] if argument else parts)
-
-        channel = self._channels.get(dialogue.channel)
-        shown = channel is None or channel.capabilities.buttons == "native"
-        return Wording(self._script(form, lang), state, _, data, buttons_shown=shown)
 
     async def _with_files(self, tx: Tx, form: Form, answers: Answers) -> dict[str, Any]:
         """Answers with the current state of their files, which were still being downloaded when given."""

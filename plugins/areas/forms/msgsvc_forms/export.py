@@ -8,6 +8,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 from msgsvc_forms.models import Submission, SubmissionFilters
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 
 #: Submissions that are read, and sent, at a time.
 CHUNK = 500
@@ -17,7 +18,12 @@ COLUMNS = ("submission_id", "created_at", "form_version", "source", "subscriber_
 
 
 async def to_csv(
-    db: Database, forms: Forms, project_id: str, form_id: str, filters: SubmissionFilters
+    db: Database,
+    forms: Forms,
+    submissions: Submissions,
+    project_id: str,
+    form_id: str,
+    filters: SubmissionFilters,
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest first, in pieces of up to `CHUNK`.
 
@@ -32,7 +38,7 @@ async def to_csv(
     while True:
         # A connection for the question alone: how long the client takes to read is theirs to decide.
         async with db.read() as tx:
-            found = await forms.submissions(tx, project_id, form_id, filters, after, CHUNK)
+            found = await submissions.page(tx, project_id, form_id, filters, after, CHUNK)
         text += lines([_cells(row, keys) for row in found])
         if text:
             yield text.encode()

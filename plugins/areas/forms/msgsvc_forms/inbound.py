@@ -32,8 +32,9 @@ from msgsvc_forms.dialogue import (
 )
 from msgsvc_forms.dialogue.remarks import plainly
 from msgsvc_forms.dialogue_store import Dialogue
-from msgsvc_forms.dialogues import BUTTON, Dialogues, described, state_of
+from msgsvc_forms.dialogues import Dialogues, described, state_of
 from msgsvc_forms.models import START_PREFIX
+from msgsvc_forms.prompts import BUTTON
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 

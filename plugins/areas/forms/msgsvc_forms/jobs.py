@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from msgsvc_core.jobs import Job, JobContext, JobSpec, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, Clock
-from msgsvc_forms.service import EMPTY_SPAM, REMOVE, Forms
+from msgsvc_forms.service import EMPTY_SPAM, REMOVE
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.submissions import Submissions
 
 #: Submissions that are removed in one transaction.
 CHUNK = 200
@@ -15,9 +16,9 @@ CHUNK = 200
 class Removal:
     """The jobs that remove submissions, a part at a time."""
 
-    def __init__(self, *, clock: Clock, forms: Forms, settings: FormsSettings) -> None:
+    def __init__(self, *, clock: Clock, submissions: Submissions, settings: FormsSettings) -> None:
         self._clock = clock
-        self._forms = forms
+        self._submissions = submissions
         self._settings = settings
 
     @property
@@ -43,7 +44,7 @@ class Removal:
             if ctx.stopping:
                 raise Stopping
             async with ctx.transaction() as tx:
-                found = await self._forms.purge(tx, before_ms, spam=spam, limit=CHUNK)
+                found = await self._submissions.purge(tx, before_ms, spam=spam, limit=CHUNK)
 
     async def remove(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Removes what was sent in with forms that were deleted, and then what is left of them."""
@@ -54,7 +55,7 @@ class Removal:
                 if ctx.stopping:
                     raise Stopping
                 async with ctx.holding(job) as tx:
-                    is_done = await self._forms.remove_deleted(tx, *form, CHUNK)
+                    is_done = await self._submissions.remove_deleted(tx, *form, CHUNK)
 
     async def empty_spam(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Removes spam in steps: other writers go between them, be it a hundred thousand."""
@@ -65,4 +66,4 @@ class Removal:
                 if ctx.stopping:
                     raise Stopping
                 async with ctx.holding(job) as tx:
-                    is_done = await self._forms.remove_spam(tx, *asked, CHUNK)
+                    is_done = await self._submissions.remove_spam(tx, *asked, CHUNK)

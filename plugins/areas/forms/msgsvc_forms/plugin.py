@@ -22,14 +22,17 @@ from msgsvc_forms.errors import FORM_ERRORS
 from msgsvc_forms.events import FORM_EVENTS
 from msgsvc_forms.inbound import FormBot
 from msgsvc_forms.jobs import Removal
+from msgsvc_forms.prompts import Prompts
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.routes import router
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.sharing import Sharing
 from msgsvc_forms.submission_router import SubmissionRouter
+from msgsvc_forms.submissions import Submissions
 from msgsvc_forms.web.intake import Intake
 from msgsvc_forms.web.pages import WebForms
+from msgsvc_forms.web.public import PublicForms
 from msgsvc_forms.web.rendering import FormPages
 from msgsvc_forms.web.tokens import PageTokens
 
@@ -66,6 +69,7 @@ class FormsPlugin:
         self,
         *,
         forms: Forms,
+        submissions: Submissions,
         copies: Copies,
         dialogues: Dialogues,
         sharing: Sharing,
@@ -74,6 +78,7 @@ class FormsPlugin:
         jobs: Sequence[JobSpec],
     ) -> None:
         self._forms = forms
+        self._submissions = submissions
         self._copies = copies
         self._dialogues = dialogues
         self._sharing = sharing
@@ -83,7 +88,12 @@ class FormsPlugin:
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Forms: self._forms, Dialogues: self._dialogues, Sharing: self._sharing}
+        return {
+            Forms: self._forms,
+            Submissions: self._submissions,
+            Dialogues: self._dialogues,
+            Sharing: self._sharing,
+        }
 
     @hookimpl
     def register_inbound(self) -> Sequence[InboundRule]:
@@ -138,25 +148,34 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
     forms = Forms(
         clock=context.clock,
         jobs=context.jobs,
+        projects=context.projects,
+        router=leading,
+        settings=settings,
+    )
+    submissions = Submissions(
+        clock=context.clock,
         events=context.events,
         billing=context.billing,
-        projects=context.projects,
         subscribers=context.subscribers,
         files=context.files,
+        forms=forms,
         router=leading,
         copies=copies,
-        settings=settings,
     )
     dialogues = Dialogues(
         clock=context.clock,
-        texts=context.texts,
-        default_lang=config.default_lang,
-        channels=context.channels,
         projects=context.projects,
         subscribers=context.subscribers,
         files=context.files,
         outbox=context.outbox,
         forms=forms,
+        submissions=submissions,
+        prompts=Prompts(
+            texts=context.texts,
+            default_lang=config.default_lang,
+            channels=context.channels,
+            forms=forms,
+        ),
     )
     reminders = Reminders(
         clock=context.clock,
@@ -165,9 +184,10 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
         dialogues=dialogues,
         settings=settings,
     )
-    removal = Removal(clock=context.clock, forms=forms, settings=settings)
+    removal = Removal(clock=context.clock, submissions=submissions, settings=settings)
     return FormsPlugin(
         forms=forms,
+        submissions=submissions,
         copies=copies,
         dialogues=dialogues,
         sharing=Sharing(
@@ -186,24 +206,35 @@ def create_plugin(context: PluginContext) -> FormsPlugin:
             dialogues=dialogues,
             settings=settings,
         ),
-        web=_web_forms(context, forms, settings),
+        web=_web_forms(context, forms, submissions, settings),
         jobs=[*removal.specs, copies.spec, *reminders.specs],
     )
 
 
-def _web_forms(context: PluginContext, forms: Forms, settings: FormsSettings) -> WebForms:
+def _web_forms(
+    context: PluginContext, forms: Forms, submissions: Submissions, settings: FormsSettings
+) -> WebForms:
     config = context.config
+    public = PublicForms(
+        clock=context.clock,
+        db=context.db,
+        forms=forms,
+        tokens=PageTokens(context.secrets),
+        settings=settings,
+    )
     intake = Intake(
         clock=context.clock,
         db=context.db,
         limiter=context.limiter,
         texts=context.texts,
         files=context.files,
-        forms=forms,
-        tokens=PageTokens(context.secrets),
+        submissions=submissions,
+        forms=public,
         settings=settings,
     )
     pages_of_forms = FormPages(
         texts=context.texts, default_lang=config.default_lang, languages=config.languages
     )
-    return WebForms(intake=intake, pages=pages_of_forms, config=config, settings=settings)
+    return WebForms(
+        forms=public, intake=intake, pages=pages_of_forms, config=config, settings=settings
+    )

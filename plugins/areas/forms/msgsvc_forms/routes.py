@@ -26,6 +26,7 @@ from msgsvc_forms.models import (
 )
 from msgsvc_forms.service import Forms
 from msgsvc_forms.sharing import Sharing
+from msgsvc_forms.submissions import Submissions
 
 router = Router(area="forms")
 
@@ -76,10 +77,10 @@ async def delete_form(ctx: Context, form_id: str, forms: Forms) -> None:
 
 @router.get("/v1/forms/{form_id}/submissions", errors=(BadRequest, NotFound))
 async def list_form_submissions(
-    ctx: Context, form_id: str, query: SubmissionQuery, forms: Forms
+    ctx: Context, form_id: str, query: SubmissionQuery, submissions: Submissions
 ) -> SubmissionList:
     """Lists submissions, newest first. Spam is listed with `spam=true` only."""
-    found = await forms.submissions(
+    found = await submissions.page(
         ctx.tx,
         ctx.project_id,
         form_id,
@@ -104,6 +105,7 @@ async def export_form_submissions(
     db: Database,
     billing: BillingGate,
     forms: Forms,
+    submissions: Submissions,
 ) -> Response:
     """Streams submissions as CSV, newest first, for a spreadsheet.
 
@@ -112,24 +114,22 @@ async def export_form_submissions(
     apostrophe.
     """
     await billing.check_export(ctx.project_id)
-    pieces = to_csv(db, forms, ctx.project_id, form_id, query)
+    pieces = to_csv(db, forms, submissions, ctx.project_id, form_id, query)
     return await csv_response(pieces, f"submissions-{form_id}.csv")
 
 
 @router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))
 async def get_form_submission(
-    ctx: Context, form_id: str, submission_id: str, all_forms: Forms
+    ctx: Context, form_id: str, submission_id: str, submissions: Submissions
 ) -> SubmissionAnswer:
     """Shows a submission and the results of its routes."""
-    forms = all_forms
-    row = await forms.get_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+    row = await submissions.get(ctx.tx, ctx.project_id, form_id, submission_id)
     return SubmissionAnswer.of(row)
 
 
 @router.delete("/v1/forms/{form_id}/submissions/{submission_id}", status=204, errors=(NotFound,))
 async def delete_form_submission(
-    ctx: Context, form_id: str, submission_id: str, all_forms: Forms
+    ctx: Context, form_id: str, submission_id: str, submissions: Submissions
 ) -> None:
     """Deletes a submission with its files, e.g. for people without a messenger who ask for it."""
-    forms = all_forms
-    await forms.delete_submission(ctx.tx, ctx.project_id, form_id, submission_id)
+    await submissions.delete(ctx.tx, ctx.project_id, form_id, submission_id)

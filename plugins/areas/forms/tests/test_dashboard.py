@@ -14,7 +14,7 @@ from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_forms import jobs, plugin
-from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 
 from .conftest import NAME, Desk
 
@@ -218,13 +218,13 @@ async def test_spam_is_emptied_at_once_in_steps_and_what_comes_later_stays(
     """However much it is: no transaction removes all of it."""
     monkeypatch.setattr(jobs, "CHUNK", 2)
     steps = []
-    remove_spam = Forms.remove_spam
+    remove_spam = Submissions.remove_spam
 
-    async def counted(self: Forms, *given: Any) -> bool:
+    async def counted(self: Submissions, *given: Any) -> bool:
         steps.append(is_done := await remove_spam(self, *given))
         return is_done
 
-    monkeypatch.setattr(Forms, "remove_spam", counted)
+    monkeypatch.setattr(Submissions, "remove_spam", counted)
     form = await desk.form()
     url = f"/f/{form['form_id']}"
     await desk.client.post(url, json={"name": "Ann"})

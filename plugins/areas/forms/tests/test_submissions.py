@@ -13,6 +13,7 @@ from msgsvc_devkit import FakeClock, settled, until
 from msgsvc_forms import jobs
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 
 from .conftest import NAME, WITH_FORMS, Desk, refusal
 from .web import PNG, Visitor, visiting
@@ -30,12 +31,12 @@ async def visitor(service: Service) -> AsyncIterator[Visitor]:
 
 async def put(desk: Desk, form: dict[str, Any], who: str | None = None, **answers: Any) -> str:
     """Keeps a submission of the messenger, or of the web where nobody is named; returns its id."""
-    forms = desk.service.get(Forms)
+    forms, submissions = desk.service.get(Forms), desk.service.get(Submissions)
     async with desk.service.db.transaction() as tx:
         subscriber = (
             None if who is None else await desk.service.subscribers.get(tx, desk.project_id, who)
         )
-        kept = await forms.submit(
+        kept = await submissions.submit(
             tx,
             NewSubmission(
                 await forms.get(tx, desk.project_id, form["form_id"]),
@@ -58,7 +59,9 @@ async def test_what_is_sent_in_while_its_form_is_deleted_is_told_so(desk: Desk) 
 
     with pytest.raises(NotFound):
         async with desk.service.db.transaction() as tx:
-            await forms.submit(tx, NewSubmission(shown, "web", {"name": "Ann"}, "en"))
+            await desk.service.get(Submissions).submit(
+                tx, NewSubmission(shown, "web", {"name": "Ann"}, "en")
+            )
 
 
 async def test_lists_go_by_cursor_and_filters(desk: Desk) -> None:
@@ -144,13 +147,13 @@ async def test_a_form_with_much_is_removed_a_part_at_a_time_and_out_of_sight_at_
 ) -> None:
     monkeypatch.setattr(jobs, "CHUNK", 2)
     removed: list[bool] = []
-    remove_deleted = Forms.remove_deleted
+    remove_deleted = Submissions.remove_deleted
 
     async def seen(*args: Any) -> bool:
         removed.append(await remove_deleted(*args))
         return removed[-1]
 
-    monkeypatch.setattr(Forms, "remove_deleted", seen)
+    monkeypatch.setattr(Submissions, "remove_deleted", seen)
     form, other = await desk.form(NAME, PHOTO), await desk.form(slug="other")
     files = [("photo", ("a.png", PNG, "image/png"))]
     for n in range(4):

@@ -8,6 +8,7 @@ from msgsvc_forms.models import SubmissionFilters
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.sharing import Sharing
+from msgsvc_forms.submissions import Submissions
 
 #: Beyond it submissions are "many": a page never counts them all.
 MOST_COUNTED = 100
@@ -21,18 +22,22 @@ MOST_FORMS = 100
 
 @pages.get("/forms", access="project:read", nav=Nav("Forms", icon="form", group="intake", order=10))
 async def forms(
-    page: PageContext, config: Settings, settings: FormsSettings, all_forms: Forms
+    page: PageContext,
+    config: Settings,
+    settings: FormsSettings,
+    all_forms: Forms,
+    submissions: Submissions,
 ) -> Render:
     found = await all_forms.page(page.tx, page.project_id, None, MOST_FORMS)
     rows = []
     for form in found:
         given = (page.tx, page.project_id, form.form_id)
-        newest = await all_forms.submissions(*given, SubmissionFilters(), None, 1)
+        newest = await submissions.page(*given, SubmissionFilters(), None, 1)
         rows.append(
             {
                 "form": form,
-                "count": await all_forms.count(*given, spam=False, limit=MOST_COUNTED),
-                "spam": await all_forms.count(*given, spam=True, limit=MOST_COUNTED),
+                "count": await submissions.count(*given, spam=False, limit=MOST_COUNTED),
+                "spam": await submissions.count(*given, spam=True, limit=MOST_COUNTED),
                 "last_ms": newest[0].created_at_ms if newest else None,
             }
         )
@@ -47,7 +52,11 @@ async def forms(
 
 @pages.get("/forms/{form_id}/share", access="project:read")
 async def share(
-    page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
+    page: PageContext,
+    settings: Settings,
+    all_forms: Forms,
+    submissions: Submissions,
+    sharing: Sharing,
 ) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
     form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
@@ -62,8 +71,8 @@ async def share(
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
         "snippet": sharing.snippet(form, page.lang),
-        "count": await all_forms.count(*given, spam=False, limit=MOST_NAMED),
-        "spam": await all_forms.count(*given, spam=True, limit=MOST_NAMED),
+        "count": await submissions.count(*given, spam=False, limit=MOST_NAMED),
+        "spam": await submissions.count(*given, spam=True, limit=MOST_NAMED),
         "most": MOST_NAMED,
     }
     return Render("share.html", values)

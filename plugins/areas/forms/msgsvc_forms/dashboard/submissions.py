@@ -15,6 +15,7 @@ from msgsvc_forms.dashboard.wording import Wording
 from msgsvc_forms.export import to_csv
 from msgsvc_forms.models import Form, SubmissionFilters, SubmissionQuery
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 from msgsvc_forms.summary import files_of
 
 #: Answers that the list shows of each submission.
@@ -22,9 +23,10 @@ SHOWN_ANSWERS = 3
 
 
 @pages.get("/forms/{form_id}", access="project:read")
-async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -> Render:
+async def submissions(
+    page: PageContext, settings: Settings, forms: Forms, all_submissions: Submissions
+) -> Render:
     """What was sent in with a form, newest first; spam with `spam=1`."""
-    forms = all_forms
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
@@ -35,7 +37,7 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
         },
     )
     filters = SubmissionFilters(spam=query.spam, source=query.source)
-    found = await forms.submissions(
+    found = await all_submissions.page(
         page.tx, page.project_id, form.form_id, filters, query.after, query.fetch_limit
     )
     rows, following = query.cut(found, lambda row: row.submission_id)
@@ -55,11 +57,15 @@ async def submissions(page: PageContext, settings: Settings, all_forms: Forms) -
 
 @pages.get("/forms/{form_id}/submissions/{submission_id}", access="project:read")
 async def submission(
-    page: PageContext, settings: Settings, all_files: Files, all_forms: Forms
+    page: PageContext,
+    settings: Settings,
+    all_files: Files,
+    forms: Forms,
+    all_submissions: Submissions,
 ) -> Render:
     """One submission, with the questions of its own version of the form."""
-    forms, form = all_forms, await _form(page, all_forms)
-    row = await forms.get_submission(
+    form = await _form(page, forms)
+    row = await all_submissions.get(
         page.tx, page.project_id, form.form_id, page.params["submission_id"]
     )
     version = await forms.find_version(page.tx, page.project_id, form.form_id, row.version)
@@ -79,14 +85,17 @@ async def submission(
 
 
 @pages.get("/forms/{form_id}/export", access="project:read", holds_connection=False)
-async def export(page: PageContext, db: Database, forms: Forms) -> Download:
+async def export(
+    page: PageContext, db: Database, forms: Forms, all_submissions: Submissions
+) -> Download:
     """All submissions as CSV, if the plan has it. Raises `Forbidden`."""
     form_id = page.params["form_id"]
     async with db.read() as tx:
         await forms.get(tx, page.project_id, form_id)
     if not _may_export(page):
         raise Forbidden(page._("Your plan has no CSV export; a larger plan does."))
-    pieces = to_csv(db, forms, page.project_id, form_id, SubmissionFilters(spam=_is_spam(page)))
+    filters = SubmissionFilters(spam=_is_spam(page))
+    pieces = to_csv(db, forms, all_submissions, page.project_id, form_id, filters)
     return Download(pieces, f"submissions-{form_id}.csv")
 
 
@@ -95,11 +104,11 @@ async def export(page: PageContext, db: Database, forms: Forms) -> Download:
     access="project:write",
     form_page=submission,
 )
-async def not_spam(page: PageContext, forms: Forms) -> Redirect:
+async def not_spam(page: PageContext, forms: Forms, all_submissions: Submissions) -> Redirect:
     """Accepts a submission that was marked as spam, as if it had just been sent."""
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
-    await forms.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
+    await all_submissions.clear_spam(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     notice = page._("Marked as not spam: the submission was accepted and its routes were run.")
     return Redirect(page.url(f"/forms/{form.form_id}/submissions/{submission_id}"), notice=notice)
@@ -116,10 +125,12 @@ async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
 
 
 @pages.post("/forms/{form_id}/submissions/{submission_id}/delete", access="project:write")
-async def delete_submission(page: PageContext, forms: Forms) -> Redirect:
+async def delete_submission(
+    page: PageContext, forms: Forms, all_submissions: Submissions
+) -> Redirect:
     form = await _form(page, forms)
     submission_id = page.params["submission_id"]
-    await forms.delete_submission(page.tx, page.project_id, form.form_id, submission_id)
+    await all_submissions.delete(page.tx, page.project_id, form.form_id, submission_id)
     page.note(form=form.form_id, submission=submission_id)
     back: dict[str, Any] = {"spam": "1"} if page.form.text("spam") else {}
     return Redirect(page.url(f"/forms/{form.form_id}", **back), notice=page._("Deleted."))

@@ -22,12 +22,13 @@ from msgsvc_forms.errors import FormFilesLimited, FormRateLimited
 from msgsvc_forms.fields import FormField
 from msgsvc_forms.models import Form, NewSubmission, SpamReason, Submission
 from msgsvc_forms.question_flow import path
-from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.submissions import Submissions
 from msgsvc_forms.summary import files_of
 from msgsvc_forms.texts import explain
 from msgsvc_forms.web.posted import LANG, TOKEN, Posted, PostedFile
-from msgsvc_forms.web.tokens import PageToken, PageTokens
+from msgsvc_forms.web.public import PublicForms
+from msgsvc_forms.web.tokens import PageToken
 
 #: Seconds of the window in which submissions are counted (decision 0075: a minute).
 WINDOW_S = 60
@@ -50,10 +51,6 @@ class WrongAnswers(ValidationFailed):
             assert field is not None, "what is wrong is an answer to a question"
             found.append(f"{key}: {explain(_, field, each)}")
         super().__init__("; ".join(found))
-
-
-class NoToken(ValidationFailed):
-    """The page's token is missing, or too old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +79,8 @@ class Intake:
         limiter: Limiter,
         texts: Texts,
         files: Files,
-        forms: Forms,
-        tokens: PageTokens,
+        submissions: Submissions,
+        forms: PublicForms,
         settings: FormsSettings,
     ) -> None:
         self._clock = clock
@@ -91,42 +88,9 @@ class Intake:
         self._limiter = limiter
         self._texts = texts
         self._files = files
+        self._submissions = submissions
         self._forms = forms
-        self._tokens = tokens
         self._settings = settings
-
-    @property
-    def token_s(self) -> int:
-        """Seconds for which a token can be used."""
-        return self._settings.page_hours * 3600
-
-    def new_token(self, form: Form) -> str:
-        return self._tokens.new(form, self._clock.now_ms())
-
-    def renewed_token(self, form: Form, posted: Posted) -> str:
-        """A token for a page that is shown again with the submitted values.
-
-        A valid token, of any age, proves that enough time was spent on the form: immediate resubmission is
-        no sign of a bot.
-        """
-        now_ms = self._clock.now_ms()
-        if self._tokens.read(form.form_id, posted.text(TOKEN)) is not None:
-            now_ms -= form.definition.min_fill_seconds * 1000
-        return self._tokens.new(form, now_ms)
-
-    async def get(self, form_id: str) -> Form:
-        """The newest version. Raises `NotFound`."""
-        async with self._db.read() as tx:
-            return await self._forms.get_public(tx, form_id)
-
-    async def version_of(self, form: Form, posted: Posted) -> Form:
-        """The version that was filled in: that of the page's token, else the newest."""
-        token = self._tokens.read(form.form_id, posted.text(TOKEN))
-        if token is None or token.version == form.version:
-            return form
-        async with self._db.read() as tx:
-            known = await self._forms.find_version(tx, form.project_id, form.form_id, token.version)
-        return known or form
 
     async def count_address(self, form: Form, address: str) -> None:
         """Raises `FormRateLimited` for an address that sends too much."""
@@ -141,13 +105,15 @@ class Intake:
         Raises `WrongAnswers`, `NoToken`, `ValidationFailed` for names that are not of the form,
         `FormRateLimited`, `FormFilesLimited`, and `BillingBlocked`.
         """
-        read = self._read(await self.version_of(form, posted), posted)
+        read = self._read(await self._forms.version_of(form, posted), posted)
         if read.wrong and read.spam != "honeypot":
             raise WrongAnswers(self._texts, read.form, read.wrong)
         once_key = await asyncio.to_thread(_once_key, read)
         if once_key is not None:
             async with self._db.read() as tx:
-                if (there := await self._forms.find_by_once_key(tx, form, once_key)) is not None:
+                if (
+                    there := await self._submissions.find_by_once_key(tx, form, once_key)
+                ) is not None:
                     return there
         # Spam has slots of its own, so that it can't take those of people.
         kind = "form" if read.spam is None else "spam"
@@ -164,7 +130,7 @@ class Intake:
         keys = {field.key for field in definition.fields}
         for name in sorted(posted.names - keys - {honeypot, TOKEN, LANG}):
             raise ValidationFailed("the form has no such field", field=shortened(name))
-        token = self._token(form, posted)
+        token = self._forms.token_of(form, posted)
         answers, wrong = _answers(definition, posted)
         return _Read(
             form,
@@ -175,18 +141,6 @@ class Intake:
             token,
             self._spam(definition, posted.values.get(honeypot), token),
         )
-
-    def _token(self, form: Form, posted: Posted) -> PageToken | None:
-        token = self._tokens.read(form.form_id, posted.text(TOKEN))
-        age_ms = 0 if token is None else self._clock.now_ms() - token.issued_ms
-        if token is not None and age_ms <= self.token_s * 1000:
-            return token
-        if token is None and not form.definition.min_fill_seconds and not posted.text(TOKEN):
-            return None
-        where = f"GET /f/{form.form_id}/token"
-        if not posted.text(TOKEN):
-            raise NoToken("is required; {path} gives a new one", field=TOKEN, path=where)
-        raise NoToken("is not valid any more; {path} gives a new one", field=TOKEN, path=where)
 
     def _spam(
         self, definition: Definition, honeypot: Any, token: PageToken | None
@@ -207,7 +161,7 @@ class Intake:
             added += [file["file_id"] for file in stored]
             if stored:
                 answers[key] = stored
-        submission = await self._forms.submit(
+        submission = await self._submissions.submit(
             tx,
             NewSubmission(
                 read.form,
@@ -231,7 +185,7 @@ class Intake:
         # Check and insert under one lock, or concurrent requests would all pass the check.
         await tx.lock(f"files of the forms of {read.form.project_id}")
         limit, now_ms = self._settings.file_bytes_per_day, self._clock.now_ms()
-        full_ms = await self._forms.full_until(
+        full_ms = await self._submissions.full_until(
             tx,
             read.form.project_id,
             now_ms - DAY_MS,
@@ -332,4 +286,4 @@ def _once_key(read: _Read) -> str | None:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
-__all__ = ["Intake", "NoToken", "WrongAnswers"]
+__all__ = ["Intake", "WrongAnswers"]

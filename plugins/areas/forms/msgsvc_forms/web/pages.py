@@ -16,9 +16,10 @@ from msgsvc_core.pages import page_headers, read_language, static_files
 from msgsvc_forms.errors import FormRateLimited
 from msgsvc_forms.models import Form
 from msgsvc_forms.settings import FormsSettings
-from msgsvc_forms.web.intake import Intake, NoToken, WrongAnswers
+from msgsvc_forms.web.intake import Intake, WrongAnswers
 from msgsvc_forms.web.origins import Origins
 from msgsvc_forms.web.posted import LANG, TOKEN, Posted
+from msgsvc_forms.web.public import NoToken, PublicForms
 from msgsvc_forms.web.reading import MULTIPART, kind_of, reading, wants_page
 from msgsvc_forms.web.rendering import FormPages, Shown
 
@@ -29,8 +30,15 @@ class WebForms:
     """The routes. A path with `_` in its place is no form's, so ours take none's."""
 
     def __init__(
-        self, *, intake: Intake, pages: FormPages, config: Settings, settings: FormsSettings
+        self,
+        *,
+        forms: PublicForms,
+        intake: Intake,
+        pages: FormPages,
+        config: Settings,
+        settings: FormsSettings,
     ) -> None:
+        self._forms = forms
         self._intake = intake
         self._pages = pages
         self._config = config
@@ -71,9 +79,9 @@ class WebForms:
             return self._origins.preflight(request, form.definition)
         self._origins.check(request, form.definition)
         body = {
-            "token": self._intake.new_token(form),
+            "token": self._forms.new_token(form),
             "min_fill_seconds": form.definition.min_fill_seconds,
-            "expires_in": self._intake.token_s,
+            "expires_in": self._forms.token_s,
         }
         response = JSONResponse(body, headers={"Cache-Control": "no-store"})
         self._origins.allow(request, response, form.definition)
@@ -90,7 +98,7 @@ class WebForms:
         lang = self._lang(request)
         try:
             form = await self._form(request)
-            shown = Shown(form, lang, self._intake.new_token(form))
+            shown = Shown(form, lang, self._forms.new_token(form))
             return self._pages.form(request, shown)
         except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
             return self._pages.problem(request, lang, api_error(error))
@@ -146,12 +154,12 @@ class WebForms:
         self, request: Request, newest: Form, posted: Posted, lang: str, error: ApiError
     ) -> Response:
         """The page with the submitted values and their errors."""
-        form = await self._intake.version_of(newest, posted)
+        form = await self._forms.version_of(newest, posted)
         wrong = error.wrong if isinstance(error, WrongAnswers) else {}
         # The same token: what is sent again from this page is the same submission.
         token = posted.text(TOKEN)
         if isinstance(error, NoToken):
-            form, token = newest, self._intake.renewed_token(newest, posted)
+            form, token = newest, self._forms.renewed_token(newest, posted)
         had_files = any(posted.files.values())
         shown = Shown(form, lang, token, posted.typed(), wrong, error, had_files)
         return self._pages.form(request, shown)
@@ -167,7 +175,7 @@ class WebForms:
         form_id = request.path_params["form_id"]
         if not is_id(form_id, "frm"):
             raise NotFound("there is no form at this address")
-        return await self._intake.get(form_id)
+        return await self._forms.get(form_id)
 
     def _lang(self, request: Request, posted: Posted | None = None) -> str:
         chosen = posted.text(LANG) if posted is not None else ""
