@@ -92,21 +92,6 @@ NOT_YET_BY_PACKAGE = {
         Templates
         TypedAnswers
     """,
-    "msgsvc_helpdesk": """
-        AgentBot
-        AgentDesk
-        Answering
-        Blocklist
-        CannedAnswers
-        Conversations
-        HelpdeskBot
-        Inbox
-        Ratings
-        SentNotes
-        TicketJobs
-        TicketList
-        Tickets
-    """,
 }
 NOT_YET = {
     f"{package}.{name}" for package, names in NOT_YET_BY_PACKAGE.items() for name in names.split()

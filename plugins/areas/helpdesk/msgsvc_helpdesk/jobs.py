@@ -10,7 +10,7 @@ from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponen
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
 from msgsvc_helpdesk import removing, store
-from msgsvc_helpdesk.agents.desk import GONE_JOB, AgentDesk
+from msgsvc_helpdesk.agents.notifications import GONE_JOB, AgentNotifications
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
@@ -38,7 +38,7 @@ class TicketJobs:
         jobs: JobQueue,
         files: Files,
         tickets: Tickets,
-        desk: AgentDesk,
+        notifications: AgentNotifications,
         settings: HelpdeskSettings,
     ) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class TicketJobs:
         self._jobs = jobs
         self._files = files
         self._tickets = tickets
-        self._desk = desk
+        self._notifications = notifications
         self._settings = settings
 
     @property
@@ -88,7 +88,7 @@ class TicketJobs:
 
     async def _unassign_left(self, ctx: JobContext, project_id: str, member_id: str) -> None:
         async def find(tx: Tx) -> Found:
-            left = await self._desk.left_by(tx, project_id, member_id, BATCH)
+            left = await self._notifications.left_by(tx, project_id, member_id, BATCH)
             return [(project_id, ticket_id) for ticket_id in left]
 
         async def take(tx: Tx, project_id: str, ticket_id: str) -> None:

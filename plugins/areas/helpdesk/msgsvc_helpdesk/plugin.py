@@ -20,6 +20,7 @@ from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.inbound import AgentBot
 from msgsvc_helpdesk.agents.jobs import SentNotes
+from msgsvc_helpdesk.agents.notifications import AgentNotifications
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.dashboard import pages
@@ -29,8 +30,9 @@ from msgsvc_helpdesk.events import HELPDESK_EVENTS
 from msgsvc_helpdesk.inbound import HelpdeskBot
 from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.jobs import TicketJobs
-from msgsvc_helpdesk.rating import Ratings
+from msgsvc_helpdesk.rating import RatingRequests, Ratings
 from msgsvc_helpdesk.routes import router
+from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
@@ -65,7 +67,9 @@ class HelpdeskPlugin:
         *,
         tickets: Tickets,
         desk: AgentDesk,
+        notifications: AgentNotifications,
         answering: Answering,
+        rating_requests: RatingRequests,
         ratings: Ratings,
         jobs: TicketJobs,
         services: Mapping[type, Any],
@@ -73,7 +77,9 @@ class HelpdeskPlugin:
     ) -> None:
         self._tickets = tickets
         self._desk = desk
+        self._notifications = notifications
         self._answering = answering
+        self._rating_requests = rating_requests
         self._ratings = ratings
         self._jobs = jobs
         self._services = services
@@ -115,19 +121,19 @@ class HelpdeskPlugin:
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
         """Notifies agents in their messengers, and asks customers for ratings."""
         for event in events:
-            await self._desk.on_event(tx, event)
-            await self._ratings.on_event(tx, event)
+            await self._notifications.on_event(tx, event)
+            await self._rating_requests.on_event(tx, event)
 
     @hookimpl
     async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
         """Forwards a customer's file to the assigned agent, and an agent's to the customer."""
-        await self._desk.on_file_fetched(tx, file)
+        await self._notifications.on_file_fetched(tx, file)
         await self._answering.on_file_fetched(tx, file)
 
     @hookimpl
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
         """Reassigns tickets of members who no longer answer customers."""
-        await self._desk.on_member_changed(tx, before, after)
+        await self._notifications.on_member_changed(tx, before, after)
 
 
 @hookimpl
@@ -135,25 +141,31 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
     settings = context.settings(HelpdeskSettings)
     tickets = Tickets(
         clock=context.clock,
-        config=context.config,
         events=context.events,
         billing=context.billing,
         members=context.members,
         subscribers=context.subscribers,
         files=context.files,
-        messages=context.messages,
+        sender=ReplySender(
+            config=context.config,
+            subscribers=context.subscribers,
+            files=context.files,
+            messages=context.messages,
+        ),
         settings=settings,
     )
     desk = AgentDesk(
         clock=context.clock,
         texts=context.texts,
-        jobs=context.jobs,
         channels=context.channels,
         outbox=context.outbox,
         members=context.members,
         subscribers=context.subscribers,
         files=context.files,
         tickets=tickets,
+    )
+    notifications = AgentNotifications(
+        jobs=context.jobs, members=context.members, tickets=tickets, desk=desk
     )
     answering = Answering(
         texts=context.texts,
@@ -164,13 +176,19 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         tickets=tickets,
         desk=desk,
     )
-    ratings = Ratings(
-        clock=context.clock,
-        jobs=context.jobs,
+    rating_requests = RatingRequests(
         texts=context.texts,
         channels=context.channels,
         outbox=context.outbox,
         projects=context.projects,
+        subscribers=context.subscribers,
+        settings=settings,
+    )
+    ratings = Ratings(
+        clock=context.clock,
+        jobs=context.jobs,
+        texts=context.texts,
+        outbox=context.outbox,
         subscribers=context.subscribers,
         tickets=tickets,
         settings=settings,
@@ -196,7 +214,9 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
     return HelpdeskPlugin(
         tickets=tickets,
         desk=desk,
+        notifications=notifications,
         answering=answering,
+        rating_requests=rating_requests,
         ratings=ratings,
         jobs=TicketJobs(
             clock=context.clock,
@@ -204,12 +224,13 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             jobs=context.jobs,
             files=context.files,
             tickets=tickets,
-            desk=desk,
+            notifications=notifications,
             settings=settings,
         ),
         services={
             Tickets: tickets,
             AgentDesk: desk,
+            AgentNotifications: notifications,
             Answering: answering,
             Ratings: ratings,
             **_for_handlers(context, tickets, settings),

@@ -38,42 +38,25 @@ END_JOB = "helpdesk.end_rating"
 MOST_OF_COMMENT = 4000
 
 
-class Ratings:
-    """Asks customers for a rating, and emits it."""
+class RatingRequests:
+    """Asks customers for a rating when their ticket is closed."""
 
     def __init__(
         self,
         *,
-        clock: Clock,
-        jobs: JobQueue,
         texts: Texts,
         channels: Channels,
         outbox: BotOutbox,
         projects: Projects,
         subscribers: Subscribers,
-        tickets: Tickets,
         settings: HelpdeskSettings,
     ) -> None:
-        self._clock = clock
-        self._jobs = jobs
         self._texts = texts
         self._channels = channels
         self._outbox = outbox
         self._projects = projects
         self._subscribers = subscribers
-        self._tickets = tickets
         self._settings = settings
-
-    @property
-    def spec(self) -> JobSpec:
-        """The job that ends the time for a comment."""
-        return JobSpec(END_JOB, self.finish_all)
-
-    def rules(self) -> list[InboundRule]:
-        return [
-            InboundRule("button", self._pressed, prefix=PREFIX),
-            InboundRule("message", self._commented, priority=PRIORITY),
-        ]
 
     async def on_event(self, tx: Tx, event: Event) -> None:
         """Asks the customer of a ticket that was closed, unless they have rated it before."""
@@ -109,6 +92,40 @@ class Ratings:
         )
         row = tuple(_button(str(score), "rate", ticket.ticket_id, score) for score in SCORES)
         return OutgoingMessage(text, buttons=(row,))
+
+
+class Ratings:
+    """Takes what customers answer, and emits it."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        jobs: JobQueue,
+        texts: Texts,
+        outbox: BotOutbox,
+        subscribers: Subscribers,
+        tickets: Tickets,
+        settings: HelpdeskSettings,
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._texts = texts
+        self._outbox = outbox
+        self._subscribers = subscribers
+        self._tickets = tickets
+        self._settings = settings
+
+    @property
+    def spec(self) -> JobSpec:
+        """The job that ends the time for a comment."""
+        return JobSpec(END_JOB, self.finish_all)
+
+    def rules(self) -> list[InboundRule]:
+        return [
+            InboundRule("button", self._pressed, prefix=PREFIX),
+            InboundRule("message", self._commented, priority=PRIORITY),
+        ]
 
     async def _pressed(self, ctx: InboundContext) -> bool:
         assert isinstance(ctx.update, ButtonPressed)

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels.words import close_question
-from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
@@ -14,8 +11,6 @@ from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members.service import Members
-from msgsvc_core.messages.models import SendBody
-from msgsvc_core.messages.service import Messages
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, entry_store, removing, store
@@ -34,6 +29,7 @@ from msgsvc_helpdesk.models import (
     Ticket,
     TicketQuery,
 )
+from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.settings import HelpdeskSettings
 
 #: What is paid for: an answer to a customer.
@@ -47,22 +43,20 @@ class Tickets(TicketChanges):
         self,
         *,
         clock: Clock,
-        config: Settings,
         events: Events,
         billing: BillingGate,
         members: Members,
         subscribers: Subscribers,
         files: Files,
-        messages: Messages,
+        sender: ReplySender,
         settings: HelpdeskSettings,
     ) -> None:
         super().__init__(
             clock=clock, members=members, events=events, subscribers=subscribers, settings=settings
         )
-        self._config = config
         self._billing = billing
         self._files = files
-        self._messages = messages
+        self._sender = sender
 
     # ---- which there are ------------------------------------------------------------------------
 
@@ -80,16 +74,11 @@ class Tickets(TicketChanges):
 
     async def lang_of(self, tx: Tx, project_id: str, ticket_id: str) -> str:
         """The language that a ticket's customer reads; the service's where it is not known."""
-        ticket = await self.get(tx, project_id, ticket_id)
-        key = (project_id, ticket.subscriber_id or "")
-        customer = (await self._subscribers.get_many(tx, [key])).get(key)
-        return self._config.default_lang if customer is None else customer.lang
+        return await self._sender.lang_of(tx, await self.get(tx, project_id, ticket_id))
 
     def check_text(self, text: str) -> None:
         """Raises `ValidationFailed` for a text that is longer than a message may be."""
-        most = self._config.limits.text_length
-        if len(text) > most:
-            raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
+        self._sender.check_text(text)
 
     # ---- the customer ---------------------------------------------------------------------------
 
@@ -249,7 +238,7 @@ class Tickets(TicketChanges):
         if ticket.status == "closed":
             raise Conflict("the ticket is closed; set its status to open first")
         self.check_text(reply.text)
-        message_id = None if ticket.is_virtual else await self._send(tx, ticket, reply)
+        message_id = None if ticket.is_virtual else await self._sender.send(tx, ticket, reply)
         entry = await self._insert_reply(tx, ticket, reply, actor, message_id)
         await self._billing.charge(tx, Charge(project_id, OPERATION, entry.entry_id))
         now_ms = entry.created_at_ms
@@ -403,29 +392,6 @@ class Tickets(TicketChanges):
                 raise NotFound("there is no file {file_id!r}", file_id=file_id)
         await self._files.retain(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
-
-    async def _send(self, tx: Tx, ticket: Ticket, reply: AgentReply) -> str:
-        """Queues an answer to the subscriber; returns the id of the core's message."""
-        assert ticket.subscriber_id is not None
-        key = (ticket.project_id, ticket.subscriber_id)
-        customer = (await self._subscribers.get_many(tx, [key])).get(key)
-        if customer is None or customer.status != "active":
-            what = "gone" if customer is None else customer.status
-            raise Conflict("the customer can't be reached: they are {status}", status=what)
-        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": reply.text}
-        body["format"] = reply.format
-        if reply.media is not None:
-            body["media"] = reply.media
-        elif reply.file_id is not None:
-            file = await self._files.get(tx, ticket.project_id, reply.file_id)
-            if not file.is_ready:
-                raise Conflict("the file is {status}", field="file_id", status=file.status)
-            media = self._files.media(file)
-            body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
-        # Where people answer in words, a number is from now on said to the agent.
-        await close_question(tx, customer.bot, customer.chat_id)
-        message = await self._messages.queue(tx, ticket.project_id, validate(SendBody, body))
-        return message.message_id
 
     async def _next_agent(self, tx: Tx, project_id: str) -> str | None:
         """Whose turn it is, where new tickets go to agents in turn. Called after `next_number`."""

@@ -10,6 +10,7 @@ from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_helpdesk import jobs
 from msgsvc_helpdesk.agents.desk import AgentDesk
+from msgsvc_helpdesk.agents.notifications import AgentNotifications
 from msgsvc_helpdesk.service import Tickets
 
 from .chats import Agent, hire, tells_replies
@@ -135,7 +136,7 @@ async def test_who_answers_again_before_the_tickets_are_taken_keeps_them(
     await virtual(client, assignee_id=mia.member_id)
     async with service.db.transaction() as tx:
         [member] = await service.members.list_agents(tx, project_of(tenant))
-        await service.get(AgentDesk).on_member_changed(tx, member, None)
+        await service.get(AgentNotifications).on_member_changed(tx, member, None)
     await settled(service)
 
     assert [one["assignee_id"] for one in await listed(client)] == [mia.member_id]

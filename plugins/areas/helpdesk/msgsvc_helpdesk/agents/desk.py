@@ -1,54 +1,41 @@
-"""Notifies agents of new tickets, customers' messages and assignments.
-
-Driven by the plugin's own events, in their transactions, so that a change by the API and one in a messenger
-notify all agents alike.
-"""
+"""Shows tickets to agents in their messengers, and keeps what they were shown up to date."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from msgsvc_core.channels.outbox import BotOutbox, OnComplete
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
-from msgsvc_core.events import Event
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
-from msgsvc_core.jobs import NewJob
-from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.members import Member, Members
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store as ticket_store
 from msgsvc_helpdesk.agents import store, texts
 from msgsvc_helpdesk.agents.models import AGAIN, CLOSED, FRESH, MERGED, MINE, Kind, Note, Seat
-from msgsvc_helpdesk.models import SYSTEM, Entry, Ticket
+from msgsvc_helpdesk.models import Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
 
 #: The job that records a message sent to an agent.
 SENT_JOB = "helpdesk.agent_told"
-
-#: The job that unassigns the tickets of a member who no longer answers customers.
-GONE_JOB = "helpdesk.agent_gone"
 
 #: What an agent is shown of a conversation: the last things said.
 MOST_ENTRIES = 10
 
 
 class AgentDesk:
-    """Notifies agents in their messengers."""
+    """What agents are shown. `AgentNotifications` says when."""
 
     def __init__(
         self,
         *,
         clock: Clock,
         texts: Texts,
-        jobs: JobQueue,
         channels: Channels,
         outbox: BotOutbox,
         members: Members,
@@ -58,139 +45,12 @@ class AgentDesk:
     ) -> None:
         self._clock = clock
         self._texts = texts
-        self._jobs = jobs
         self._channels = channels
         self._outbox = outbox
         self._members = members
         self._subscribers = subscribers
         self._files = files
         self._tickets = tickets
-
-    # ---- what happened --------------------------------------------------------------------------
-
-    async def on_event(self, tx: Tx, event: Event) -> None:
-        """Handles one of the plugin's events; others are ignored."""
-        reactions = {
-            names.CREATED: self._created,
-            names.REPLIED: self._replied,
-            names.ASSIGNED: self._assigned,
-            names.STATUS_CHANGED: self._moved,
-            names.UNANSWERED: self._waiting,
-            names.CSAT_RECEIVED: self._rated,
-        }
-        react = reactions.get(event.name)
-        if react is None:
-            return
-        ticket = await ticket_store.find(tx, event.project_id, event.data["ticket_id"])
-        if ticket is not None:
-            await react(tx, ticket, event.data)
-
-    async def _created(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        # A ticket assigned from the start is covered by the next event.
-        if ticket.assignee_id is None:
-            await self.offer(tx, ticket)
-
-    async def _replied(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        if data["author"] != "customer":
-            return
-        agent = await self._agent(tx, ticket)
-        if agent is not None:
-            [entry] = await self._tickets.entries(tx, ticket.project_id, ticket.ticket_id, None, 1)
-            for seat in await self.seats(tx, [agent]):
-                await self._send_entry(tx, seat, ticket, entry)
-        elif ticket.assignee_id is not None:
-            # Whoever had it answers no customers any more; all others are offered it by this.
-            await self._tickets.assign(tx, ticket.project_id, ticket.ticket_id, None, SYSTEM)
-        elif not await store.is_offered(tx, ticket.project_id, ticket.ticket_id):
-            await self.offer(tx, ticket)
-
-    async def _assigned(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        if ticket.status == "closed":
-            return
-        agent = await self._agent(tx, ticket)
-        # A snoozed ticket is offered when it wakes.
-        if agent is None and ticket.status != "snoozed":
-            await self.offer(tx, ticket)
-            return
-        await self.refresh(tx, ticket)
-        for seat in await self.seats(tx, [] if agent is None else [agent]):
-            await self.send_card(tx, seat, ticket)
-
-    async def _moved(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        if data["from"] not in {"snoozed", "closed"} or data["to"] == "closed":
-            await self.refresh(tx, ticket)
-        # Its buttons were removed when it was snoozed.
-        elif ticket.assignee_id is None:
-            await self.offer(tx, ticket)
-        else:
-            await self.refresh(tx, ticket)
-            agent = await self._agent(tx, ticket)
-            for seat in await self.seats(tx, [] if agent is None else [agent]):
-                await self.send_card(tx, seat, ticket)
-
-    async def _waiting(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        """A customer has waited for long: reminds the agents in charge."""
-        agent = await self._agent(tx, ticket)
-        if agent is None:
-            await self.offer(tx, ticket)
-            return
-        for seat in await self.seats(tx, [agent]):
-            await self.send_card(tx, seat, ticket)
-
-    async def _rated(self, tx: Tx, ticket: Ticket, data: dict[str, Any]) -> None:
-        agent = await self._agent(tx, ticket)
-        for seat in await self.seats(tx, [] if agent is None else [agent]):
-            _ = self._into(seat)
-            said = _("{ticket}\n\nRated {score} of 5.", ticket=texts.head(ticket, _), **data)
-            told = texts.rated(said, data["comment"] or "")
-            await self._send(tx, seat, ticket, "word", told)
-
-    async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Welcomes an agent in a newly linked chat. Tickets of a member who no longer answers customers are
-        unassigned by a job, and offered to the others."""
-        if after is not None and after.is_agent:
-            new = set(after.subscriber_ids) - set(before.subscriber_ids)
-            await self._welcome(tx, after, new)
-        if not before.is_agent or (after is not None and after.is_agent):
-            return
-        key = {"project_id": before.project_id, "member_id": before.member_id}
-        job = NewJob(GONE_JOB, key, project_id=before.project_id)
-        await self._jobs.enqueue(tx, job)
-
-    async def left_by(self, tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
-        """Ids of tickets of a member who no longer answers customers; empty otherwise."""
-        member = (await self._members.get_many(tx, project_id, [member_id])).get(member_id)
-        if member is not None and member.is_agent:
-            return []
-        return await store.tickets_of(tx, project_id, member_id, limit)
-
-    async def _welcome(self, tx: Tx, member: Member, subscriber_ids: Collection[str]) -> None:
-        for seat in await self.seats(tx, [replace(member, subscriber_ids=tuple(subscriber_ids))]):
-            _ = self._into(seat)
-            text = _(
-                "Customers' questions arrive in this chat. /tickets lists those waiting for an answer."
-            )
-            await self._outbox.send(
-                tx,
-                seat.subscriber.bot,
-                seat.subscriber.chat_id,
-                OutgoingMessage(text),
-            )
-
-    async def on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        """A file of a customer came after the words that it belongs to."""
-        ticket_id = await store.ticket_of_file(tx, file.project_id, file.file_id)
-        if ticket_id is None or not file.is_ready:
-            return
-        ticket = await self._tickets.get(tx, file.project_id, ticket_id)
-        agent = await self._agent(tx, ticket)
-        if agent is None:
-            return
-        for seat in await self.seats(tx, [agent]):
-            if seat.subscriber.subscriber_id != file.subscriber_id:
-                await self._send(tx, seat, ticket, "word", [self._with_file(seat, ticket, file)])
-
-    # ---- what is shown --------------------------------------------------------------------------
 
     async def seats(self, tx: Tx, members: Sequence[Member]) -> list[Seat]:
         """Where these members can be written to."""
@@ -244,6 +104,33 @@ class AgentDesk:
                     await self._send(
                         tx, seat, ticket, "word", [self._with_file(seat, ticket, file)]
                     )
+
+    async def send_entry(self, tx: Tx, seat: Seat, ticket: Ticket, entry: Entry) -> None:
+        """Shows what a customer said, with its files as far as they are here."""
+        files = await self._files_of(tx, entry)
+        told = texts.word(ticket, entry, files, self._into(seat))
+        told += [self._with_file(seat, ticket, file) for file in files if file.is_ready]
+        await self._send(tx, seat, ticket, "word", told)
+
+    async def send_file(self, tx: Tx, seat: Seat, ticket: Ticket, file: StoredFile) -> None:
+        """Shows a file that came after the words that it belongs to."""
+        await self._send(tx, seat, ticket, "word", [self._with_file(seat, ticket, file)])
+
+    async def send_rating(
+        self, tx: Tx, seat: Seat, ticket: Ticket, score: int, comment: str
+    ) -> None:
+        """Shows what the customer thinks of how they were helped."""
+        _ = self._into(seat)
+        said = _("{ticket}\n\nRated {score} of 5.", ticket=texts.head(ticket, _), score=score)
+        await self._send(tx, seat, ticket, "word", texts.rated(said, comment))
+
+    async def welcome(self, tx: Tx, seat: Seat) -> None:
+        """Tells an agent what arrives in a chat of theirs from now on."""
+        _, chat = self._into(seat), seat.subscriber
+        text = _(
+            "Customers' questions arrive in this chat. /tickets lists those waiting for an answer."
+        )
+        await self._outbox.send(tx, chat.bot, chat.chat_id, OutgoingMessage(text))
 
     async def open_in_chat(self, tx: Tx, seat: Seat, ticket_id: str) -> None:
         """Makes a ticket the one that an agent has open in their chat."""
@@ -303,20 +190,6 @@ class AgentDesk:
         return bot in self._channels and (self._channels[bot].capabilities.tells_replies)
 
     # ---- parts ----------------------------------------------------------------------------------
-
-    async def _agent(self, tx: Tx, ticket: Ticket) -> Member | None:
-        """The assignee, if they still answer customers."""
-        if ticket.assignee_id is None:
-            return None
-        ids = [ticket.assignee_id]
-        member = (await self._members.get_many(tx, ticket.project_id, ids)).get(ids[0])
-        return member if member is not None and member.is_agent else None
-
-    async def _send_entry(self, tx: Tx, seat: Seat, ticket: Ticket, entry: Entry) -> None:
-        files = await self._files_of(tx, entry)
-        told = texts.word(ticket, entry, files, self._into(seat))
-        told += [self._with_file(seat, ticket, file) for file in files if file.is_ready]
-        await self._send(tx, seat, ticket, "word", told)
 
     async def _entries(self, tx: Tx, ticket: Ticket) -> list[Entry]:
         """What was said last, the oldest first."""

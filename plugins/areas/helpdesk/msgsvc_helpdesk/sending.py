@@ -1,0 +1,66 @@
+"""Sends agents' replies to the customers of tickets."""
+
+from typing import Any
+
+from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.words import close_question
+from msgsvc_core.config.settings import Settings
+from msgsvc_core.db import Tx
+from msgsvc_core.files.service import Files
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_helpdesk.models import AgentReply, Ticket
+
+
+class ReplySender:
+    """Hands replies over to the core, for customers who have a messenger."""
+
+    def __init__(
+        self, *, config: Settings, subscribers: Subscribers, files: Files, messages: Messages
+    ) -> None:
+        self._default_lang = config.default_lang
+        self._text_length = config.limits.text_length
+        self._subscribers = subscribers
+        self._files = files
+        self._messages = messages
+
+    async def lang_of(self, tx: Tx, ticket: Ticket) -> str:
+        """The language that a ticket's customer reads; the service's where it is not known."""
+        key = (ticket.project_id, ticket.subscriber_id or "")
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
+        return self._default_lang if customer is None else customer.lang
+
+    def check_text(self, text: str) -> None:
+        """Raises `ValidationFailed` for a text that is longer than a message may be."""
+        most = self._text_length
+        if len(text) > most:
+            raise ValidationFailed("must be at most {limit} characters", field="text", limit=most)
+
+    async def send(self, tx: Tx, ticket: Ticket, reply: AgentReply) -> str:
+        """Queues an answer to the subscriber; returns the id of the core's message.
+
+        Raises `Conflict` for a customer who cannot be reached and for a file that is not here yet, and what
+        `POST /v1/send` raises for a message that cannot be sent.
+        """
+        assert ticket.subscriber_id is not None
+        key = (ticket.project_id, ticket.subscriber_id)
+        customer = (await self._subscribers.get_many(tx, [key])).get(key)
+        if customer is None or customer.status != "active":
+            what = "gone" if customer is None else customer.status
+            raise Conflict("the customer can't be reached: they are {status}", status=what)
+        body: dict[str, Any] = {"subscriber_id": ticket.subscriber_id, "text": reply.text}
+        body["format"] = reply.format
+        if reply.media is not None:
+            body["media"] = reply.media
+        elif reply.file_id is not None:
+            file = await self._files.get(tx, ticket.project_id, reply.file_id)
+            if not file.is_ready:
+                raise Conflict("the file is {status}", field="file_id", status=file.status)
+            media = self._files.media(file)
+            body["media"] = {"type": media.type, "url": media.url, "filename": media.filename}
+        # Where people answer in words, a number is from now on said to the agent.
+        await close_question(tx, customer.bot, customer.chat_id)
+        message = await self._messages.queue(tx, ticket.project_id, validate(SendBody, body))
+        return message.message_id
