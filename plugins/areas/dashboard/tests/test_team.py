@@ -8,7 +8,7 @@ import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
-from msgsvc_devkit.dashboard import visitor
+from msgsvc_devkit.dashboard import stranger, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.browsers import PASSWORD, browsing, new_account
 
@@ -105,6 +105,43 @@ async def test_an_invitation_opens_no_account_that_is_there(service: Service) ->
     assert "You are signed in as Ann Lee" in asked
     assert joined == f"/dashboard/projects/{project.project_id}"
     assert inside.status_code == 200
+
+
+async def test_whoever_made_an_account_of_anothers_email_has_no_use_of_it(
+    service: Service,
+) -> None:
+    trap, shop = [await service.projects.create(name) for name in ("Trap", "Shop")]
+    eve, ann = [await visitor(service, each.project_id) for each in (trap, shop)]
+    operator = await stranger(service, trap.project_id, is_operator=True)
+    bob = {"name": "Bob", "email": "bob@x.example", "role": "admin"}
+    trapped = link_in((await eve.post("/members", bob)).text)
+    invited = link_in((await ann.post("/members", bob)).text)
+    async with browsing(service) as squatter, browsing(service) as real:
+        await squatter.open(trapped)
+        await squatter.submit(name="Bob", password="another one, quite long")
+        elsewhere = await squatter.open(f"/dashboard/projects/{shop.project_id}")
+        account = re.search(
+            r'/accounts/(acc_\w+)/link"', (await operator.get("/dashboard/operator/accounts")).text
+        )
+        assert account is not None
+        reset = await operator.post(
+            f"/dashboard/operator/accounts/{account[1]}/link", {"purpose": "password"}
+        )
+        await squatter.open("/dashboard/account")
+        out = squatter.to
+        await real.open(link_in(reset.text))
+        await real.submit(password=PASSWORD)
+        again = await squatter.sign_in("bob@x.example", "another one, quite long")
+        await real.open(invited)
+        await real.submit()
+        joined = real.to
+    for each in (eve, ann, operator):
+        await each.client.aclose()
+
+    assert elsewhere.status_code == 404
+    assert out.startswith("/dashboard/sign-in")
+    assert again.status_code == 403
+    assert joined == f"/dashboard/projects/{shop.project_id}"
 
 
 async def test_admins_neither_make_nor_change_owners_and_a_messenger_is_linked(
