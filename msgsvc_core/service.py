@@ -291,7 +291,12 @@ class Service:
                 self._erase_in_plugins,
             ],
         )
-        self.tags = Tags(clock=self.clock, max_tags=limits.tags, on_added=self._on_tags_added)
+        self.tags = Tags(
+            clock=self.clock,
+            jobs=self.jobs,
+            max_tags=limits.tags,
+            on_added=self._on_tags_added,
+        )
         self.permissions = Permissions(
             clock=self.clock, events=self.events, max_permissions=limits.permissions
         )
@@ -773,6 +778,7 @@ class Service:
             self.message_editor.spec,
             self.batch_counts.spec,
             self.erasure.spec,
+            self.tags.spec,
             self.retention.spec,
         ]
         mailing = [

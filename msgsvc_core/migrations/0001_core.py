@@ -157,13 +157,16 @@ def _permissions() -> None:
 
 
 def _tags() -> None:
-    """Whoever carries a tag refers to its id: another name is one row, however many carry it."""
+    """Whoever carries a tag refers to its id: another name is one row, however many carry it.
+
+    One that was deleted has no name until a job has taken it from everybody.
+    """
     op.create_table(
         "core_tags",
         sa.Column("project_id", Id, _project(), primary_key=True),
         sa.Column("tag_id", sa.Text, primary_key=True),
         sa.Column("created_at_ms", Ms, nullable=False),
-        sa.Column("name", sa.Text, nullable=False, server_default=""),
+        sa.Column("name", sa.Text, server_default=""),
     )
     _index("core_tags_name", "core_tags", ["project_id", "name"], unique=True)
     op.create_table(

@@ -11,8 +11,9 @@ import httpx2
 import pytest
 
 from msgsvc_core.channels import Blocked, ChannelUser, Started
+from msgsvc_core.jobs import steps
 from msgsvc_core.service import Service
-from msgsvc_devkit import FakeClock
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.conftest import CheckError, Subscribe
 
@@ -271,6 +272,42 @@ async def test_a_removed_tag_leaves_its_subscribers(
 
     assert (answer.status_code, answer.content) == (204, b"")
     assert await tags_of(client, subscriber_id) == ["new"]
+
+
+async def test_a_tag_that_is_made_anew_is_carried_by_nobody(
+    client: httpx2.AsyncClient, subscribe: Subscribe
+) -> None:
+    subscriber_id = await subscribe("Ann", tags=["vip"])
+
+    await client.delete("/v1/tags/vip")
+    made = await client.post("/v1/tags", json={"name": "vip"})
+    found = (await client.get("/v1/subscribers?tag=vip")).json()["data"]
+
+    assert (made.status_code, made.json()["subscribers"]) == (201, 0)
+    assert found == []
+    assert await tags_of(client, subscriber_id) == []
+
+
+async def test_a_removed_tag_is_taken_from_its_subscribers_in_steps(
+    service: Service,
+    client: httpx2.AsyncClient,
+    subscribe: Subscribe,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(steps, "STEP", 2)
+    for name in ("Ann", "Bob", "Cat", "Dan", "Eve"):
+        await subscribe(name, tags=["vip", "new"])
+
+    await client.delete("/v1/tags/vip")
+    await settled(service)
+
+    async with service.db.read() as tx:
+        left = await tx.fetch_all(
+            "SELECT t.name, COUNT(*) AS count FROM core_subscriber_tags s"
+            " JOIN core_tags t ON t.project_id = s.project_id AND t.tag_id = s.tag_id GROUP BY t.name"
+        )
+        assert await tx.fetch_val("SELECT COUNT(*) FROM core_tags") == 1
+    assert [(row["name"], row["count"]) for row in left] == [("new", 5)]
 
 
 async def test_a_known_subscriber_gets_the_tags_of_a_link_too(

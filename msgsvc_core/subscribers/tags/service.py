@@ -1,11 +1,13 @@
 """The rules of tags: a limited set of names per project, assigned to subscribers."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from pydantic import TypeAdapter, ValidationError
 
 from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.db import Tx
+from msgsvc_core.jobs import Job, JobContext, JobQueue, JobSpec, NewJob, in_steps
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.subscribers.models import TagName
@@ -16,16 +18,26 @@ from msgsvc_core.subscribers.tags.models import Tag
 #: that gives them; what it raises undoes that.
 OnTagsGiven = Callable[[Tx, str, str, Sequence[str]], Awaitable[None]]
 
+#: The job that takes a deleted tag from its subscribers.
+PURGE = "core.purge_tag"
+
 _NAME: TypeAdapter[str] = TypeAdapter(TagName)
 
 
 class Tags:
     """`service.tags`. A project has at most `max_tags`. The caller checks that subscribers exist."""
 
-    def __init__(self, *, clock: Clock, max_tags: int, on_added: OnTagsGiven) -> None:
+    def __init__(
+        self, *, clock: Clock, jobs: JobQueue, max_tags: int, on_added: OnTagsGiven
+    ) -> None:
         self._clock = clock
+        self._jobs = jobs
         self._max_tags = max_tags
         self._on_added = on_added
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(PURGE, self._purge)
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
@@ -83,10 +95,19 @@ class Tags:
         return await store.names_of(tx, project_id, tag_ids) if tag_ids else []
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
-        """Takes it from its subscribers too. Raises `NotFound`."""
+        """Takes it from its subscribers too: at once for whoever asks, and in the tables by a job. Raises
+        `NotFound`."""
         await self._lock(tx, project_id)
-        if not await store.delete(tx, project_id, name):
+        tag_id = await store.delete(tx, project_id, name)
+        if tag_id is None:
             raise _missing(name)
+        payload = {"project_id": project_id, "tag_id": tag_id}
+        await self._jobs.enqueue(tx, NewJob(PURGE, payload, project_id=project_id))
+
+    async def _purge(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Removes what is left of deleted tags, in steps, so that no writer waits."""
+        for job in jobs:
+            await in_steps(ctx, partial(_purge_some, job.payload))
 
     async def add(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
         """Makes the tag if need be. Raises `Conflict` beyond the limit, and `ValidationFailed` for what is
@@ -126,6 +147,10 @@ class Tags:
 
     async def _lock(self, tx: Tx, project_id: str) -> None:
         await tx.lock(f"tags of {project_id}")
+
+
+async def _purge_some(payload: Mapping[str, str], tx: Tx, most: int) -> int:
+    return await store.purge(tx, payload["project_id"], payload["tag_id"], most)
 
 
 def _check_name(name: str) -> None:

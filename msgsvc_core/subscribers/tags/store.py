@@ -1,16 +1,19 @@
-"""The SQL of tags. Subscribers refer to a tag's id, so renaming changes one row."""
+"""The SQL of tags. Subscribers refer to a tag's id, so renaming and deleting change one row.
+
+A deleted tag has no name, and is found no more; `purge` takes it from its subscribers.
+"""
 
 from collections.abc import Collection, Sequence
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, array_param, for_key_share, in_array
+from msgsvc_core.db.sql import any_of, array_param, for_key_share, in_array, limited_delete
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.tags.models import Tag
 
 _SELECT = (
     "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM core_subscriber_tags s"
     " WHERE s.project_id = t.project_id AND s.tag_id = t.tag_id) AS subscribers FROM core_tags t"
-    " WHERE t.project_id = :project_id"
+    " WHERE t.project_id = :project_id AND t.name IS NOT NULL"
 )
 
 
@@ -45,7 +48,7 @@ async def list_all(tx: Tx, project_id: str, limit: int) -> list[Tag]:
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
         " FROM core_subscriber_tags s WHERE s.project_id = t.project_id AND s.tag_id = t.tag_id"
         " ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers FROM core_tags t"
-        " WHERE t.project_id = :project_id ORDER BY t.name",
+        " WHERE t.project_id = :project_id AND t.name IS NOT NULL ORDER BY t.name",
         {"project_id": project_id, "most": limit},
     )
     return [_tag(row) for row in rows]
@@ -73,7 +76,8 @@ async def lock_missing(tx: Tx, project_id: str, names: Sequence[str]) -> list[st
 async def count(tx: Tx, project_id: str, besides: Collection[str]) -> int:
     """How many tags the project would have with `besides` added."""
     rows = await tx.fetch_all(
-        "SELECT name FROM core_tags WHERE project_id = :project_id", {"project_id": project_id}
+        "SELECT name FROM core_tags WHERE project_id = :project_id AND name IS NOT NULL",
+        {"project_id": project_id},
     )
     return len({row["name"] for row in rows}.union(besides))
 
@@ -116,20 +120,40 @@ async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]
     """What those of the tags that there are are called, until the transaction ends."""
     known, params = any_of("tag_id", "tag_ids", sorted(set(tag_ids)), tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
+        "SELECT name FROM core_tags WHERE project_id = :project_id AND name IS NOT NULL"
+        f" AND {known}{for_key_share(tx.dialect)}",
         {"project_id": project_id, **params},
     )
     return [row["name"] for row in rows]
 
 
-async def delete(tx: Tx, project_id: str, name: str) -> bool:
-    """Takes the tag from its subscribers too. False if there is none."""
-    return bool(
-        await tx.execute(
-            "DELETE FROM core_tags WHERE project_id = :project_id AND name = :name",
-            {"project_id": project_id, "name": name},
-        )
+async def delete(tx: Tx, project_id: str, name: str) -> str | None:
+    """Nobody carries the tag any more, and its name is free. Returns its id, for `purge`; None if there is
+    no such tag."""
+    tag_id: str | None = await tx.fetch_val(
+        "UPDATE core_tags SET name = NULL WHERE project_id = :project_id AND name = :name"
+        " RETURNING tag_id",
+        {"project_id": project_id, "name": name},
     )
+    return tag_id
+
+
+async def purge(tx: Tx, project_id: str, tag_id: str, most: int) -> int:
+    """Takes a deleted tag from up to `most` subscribers; returns from how many. After the last one nothing
+    is left of it."""
+    params = {"project_id": project_id, "tag_id": tag_id}
+    these = limited_delete(
+        "core_subscriber_tags", "project_id = :project_id AND tag_id = :tag_id", tx.dialect
+    )
+    found = await tx.execute(
+        f"DELETE FROM core_subscriber_tags WHERE {these}", {**params, "most": most}
+    )
+    if found < most:
+        await tx.execute(
+            "DELETE FROM core_tags WHERE project_id = :project_id AND tag_id = :tag_id AND name IS NULL",
+            params,
+        )
+    return found
 
 
 async def assign(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:

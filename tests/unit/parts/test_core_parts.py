@@ -100,12 +100,24 @@ async def test_the_hundred_and_first_tag_is_one_too_many() -> None:
     async def ignore(*_: object) -> None:
         """Nobody follows tags here."""
 
-    tags = Tags(clock=FakeClock(), max_tags=100, on_added=ignore)
+    tags = Tags(clock=FakeClock(), jobs=FakeJobQueue(), max_tags=100, on_added=ignore)
     with pytest.raises(Conflict, match="100"):
         known = [{"name": f"tag {number}"} for number in range(100)]
         await tags.create(FakeTx(answers=[known]), PROJECT, "vip")
     with pytest.raises(ValidationFailed):
         await tags.add(FakeTx(), PROJECT, "sub_1", "not a name")
+
+
+async def test_a_deleted_tag_is_taken_from_its_subscribers_by_a_job() -> None:
+    async def ignore(*_: object) -> None:
+        """Nobody follows tags here."""
+
+    jobs = FakeJobQueue()
+    tags = Tags(clock=FakeClock(), jobs=jobs, max_tags=100, on_added=ignore)
+    await tags.delete(FakeTx(answers=[[{"tag_id": "tag_1"}]]), PROJECT, "vip")
+
+    (job,) = jobs.enqueued
+    assert job.payload == {"project_id": PROJECT, "tag_id": "tag_1"}
 
 
 async def test_only_new_grants_are_events() -> None:

@@ -58,7 +58,10 @@ class FakeTags(Tags):
     `on_tags_added` would have been called with."""
 
     def __init__(self, *, clock: Clock | None = None, max_tags: int = 100) -> None:
-        super().__init__(clock=clock or FakeClock(), max_tags=max_tags, on_added=self._record)
+        clock = clock or FakeClock()
+        super().__init__(
+            clock=clock, jobs=FakeJobQueue(clock), max_tags=max_tags, on_added=self._record
+        )
         #: Project, subscriber, the tags.
         self.added: list[tuple[str, str, list[str]]] = []
         self.carried: dict[Key, list[str]] = {}
