@@ -120,11 +120,15 @@ class WebhookHealth:
     """Result of `check_webhook`. `detail` is for an operator: what the platform reports about its calls.
 
     `missing` says that no webhook is registered any more; it is then set again.
+
+    `given_up_after_s` is for platforms that drop a webhook of which no call succeeded for so long. If one
+    that was set longer ago is missing, the interruption is told at once, and ends with the next call.
     """
 
     ok: bool
     detail: str = ""
     missing: bool = False
+    given_up_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,3 +12,13 @@ async def insert_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bo
             {"channel": channel, "update_id": update_id, "now_ms": now_ms},
         )
     )
+
+
+async def has_received(tx: Tx, channel: str, after_ms: int) -> bool:
+    """Whether an update was taken later than that."""
+    found = await tx.fetch_one(
+        "SELECT 1 AS one FROM core_updates WHERE received_at_ms > :after_ms AND channel = :channel"
+        " LIMIT 1",
+        {"channel": channel, "after_ms": after_ms},
+    )
+    return found is not None

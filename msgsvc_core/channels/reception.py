@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from msgsvc_core.channels import bots
+from msgsvc_core.channels import bots, inbound_store
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.bots import Bot
-from msgsvc_core.channels.contract import Channel, ChannelHealth
+from msgsvc_core.channels.contract import Channel, ChannelHealth, WebhookHealth
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.reception_models import InterruptionReason
@@ -88,6 +88,10 @@ class BotReceiver:
         self._bot: Bot | None = None
         self._cursor: str | None = None
         self._webhook_is_set = False
+        self._webhook_at_ms = 0
+        #: When a webhook that the platform had given up was set again; until a call comes nothing says that
+        #: it has more success.
+        self._given_up_at_ms: int | None = None
         self._watch = health.watch(channel)
 
     async def run(self) -> None:
@@ -171,14 +175,36 @@ class BotReceiver:
             # Not a word of updates: they may come all the same.
             log.warning("webhook_not_checked", channel=self._channel.key, error=str(error))
             return max(check_s, error.retry_after_s or 0)
-        if found.ok:
-            await self._watch.worked()
-        else:
+        if not found.ok:
             log.warning("webhook_not_called", channel=self._channel.key, detail=found.detail)
-            await self._watch.failed(InterruptionReason.WEBHOOK_NOT_CALLED, found.detail)
+            failing_ms = self._failing_ms(found)
+            await self._watch.failed(
+                InterruptionReason.WEBHOOK_NOT_CALLED, found.detail, failing_ms=failing_ms
+            )
+            if failing_ms:
+                self._given_up_at_ms = self._clock.now_ms()
+        elif await self._is_called():
+            await self._watch.worked()
         if found.missing:
             await self._set_webhook(anew=True)
         return check_s
+
+    def _failing_ms(self, found: WebhookHealth) -> int:
+        """For how long no call has succeeded, where the platform has given the webhook up for that."""
+        given_up_ms = int((found.given_up_after_s or 0) * 1000) if found.missing else 0
+        # One that was set later was removed by somebody else.
+        age_ms = self._clock.now_ms() - self._webhook_at_ms
+        return given_up_ms if age_ms >= given_up_ms else 0
+
+    async def _is_called(self) -> bool:
+        """Whether a webhook that was set again after it was given up has been called since."""
+        if self._given_up_at_ms is None:
+            return True
+        async with self._db.read() as tx:
+            called = await inbound_store.has_received(tx, self._channel.key, self._given_up_at_ms)
+        if called:
+            self._given_up_at_ms = None
+        return called
 
     async def _set_webhook(self, *, anew: bool = False) -> None:
         """Registers the webhook, unless another process just has."""
@@ -188,10 +214,12 @@ class BotReceiver:
         bot = await self._load_bot()
         age_ms = self._clock.now_ms() - (bot.webhook_at_ms or 0)
         if not anew and bot.webhook_digest == digest and 0 <= age_ms < WEBHOOK_KNOWN_MS:
+            self._webhook_at_ms = bot.webhook_at_ms or 0
             return
         await self._channel.set_webhook(url, secret)
+        self._webhook_at_ms = self._clock.now_ms()
         async with self._db.transaction() as tx:
-            await bots.save_webhook(tx, bot, digest, self._clock.now_ms())
+            await bots.save_webhook(tx, bot, digest, self._webhook_at_ms)
 
     async def _poll(self) -> float:
         """Asks for updates, takes them in, and notes how far: in this order nothing is lost.

@@ -140,11 +140,14 @@ class ReceptionWatch:
         #: At first by a process that had the bot before.
         self._may_be_noted = True
 
-    async def failed(self, reason: InterruptionReason, detail: str) -> None:
-        """Notes the interruption once it has lasted, and whatever else is found to be its reason then."""
+    async def failed(self, reason: InterruptionReason, detail: str, *, failing_ms: int = 0) -> None:
+        """Notes the interruption once it has lasted, and whatever else is found to be its reason then.
+
+        `failing_ms` is for how long it is known to have lasted before it was noticed.
+        """
         clock = self._clock
-        if self._first is None:
-            self._first = clock.now_ms(), clock.monotonic_ms()
+        if self._first is None or failing_ms:
+            self._first = clock.now_ms() - failing_ms, clock.monotonic_ms() - failing_ms
         since_ms, began_ms = self._first
         if clock.monotonic_ms() - began_ms < self._lasting_ms or self._noted == (reason, detail):
             return

@@ -218,6 +218,17 @@ async def test_what_lasts_is_told_since_its_first_failure(
     assert await interrupted_since(service) == since_ms
 
 
+async def test_what_has_lasted_before_it_was_noticed_is_told_at_once(
+    service: Service, shared: Channel, clock: FakeClock
+) -> None:
+    watch, hours_ms = service.reception_health.watch(shared), 8 * 3_600_000
+    reason = InterruptionReason.WEBHOOK_NOT_CALLED
+    await watch.failed(reason, "given up", failing_ms=hours_ms)
+    since_ms = clock.now_ms() - hours_ms
+
+    assert await interrupted_since(service) == since_ms
+
+
 async def test_polls_write_nothing_while_nothing_changes(
     service: Service, shared: Channel, clock: FakeClock, writes: list[str]
 ) -> None:

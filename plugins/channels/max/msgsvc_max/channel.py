@@ -40,6 +40,9 @@ from msgsvc_max.uploads import Uploads, attachment
 #: By which the platform proves that a call is its own (schema: SubscriptionRequestBody).
 SECRET_HEADER = "x-max-bot-api-secret"  # noqa: S105 - the header's name
 
+#: Seconds without a successful call after which MAX drops a webhook (POST /subscriptions at dev.max.ru).
+GIVEN_UP_AFTER_S = 8 * 3600.0
+
 #: Seconds to wait for a file that the platform is still working on, before each further try.
 NOT_READY_WAITS_S = (0.5, 1.0, 2.0, 4.0)
 
@@ -157,12 +160,19 @@ class MaxChannel(Channel):
         await self._unsubscribe(keep=url)
 
     async def check_webhook(self, url: str) -> WebhookHealth:
-        # MAX does not report the outcome of its calls, but drops a webhook that fails for hours.
+        # MAX has no method that reports the outcome of its calls. All that shows is that it drops an
+        # address after `GIVEN_UP_AFTER_S`.
         found = await self._client.subscriptions()
         if url in found:
             return WebhookHealth(ok=True)
         if not found:
-            return WebhookHealth(ok=False, detail="MAX calls no address any more", missing=True)
+            return WebhookHealth(
+                ok=False,
+                detail="MAX calls no address any more: it drops one that answered no call well for 8"
+                " hours, unless another program has removed it",
+                missing=True,
+                given_up_after_s=GIVEN_UP_AFTER_S,
+            )
         hosts = ", ".join(sorted({urlsplit(one).netloc for one in found}))
         return WebhookHealth(
             ok=False,

@@ -1,8 +1,11 @@
 """A bot that receives nothing says so, over real HTTP."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from msgsvc_core.kernel.clock import SystemClock
@@ -11,7 +14,7 @@ from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_devkit.platforms.max import FakeMax, Refused
 from msgsvc_devkit.platforms.max.updates import Subscription
-from msgsvc_max import plugin
+from msgsvc_max import channel, plugin
 
 #: So that a test need not wait for what operators see after half a minute.
 SOON: dict[str, Any] = {"reception_failing_s": 0.5, "webhook_check_s": 0.1}
@@ -74,6 +77,26 @@ async def receiving(service: Service) -> None:
     await until(receives)
 
 
+async def is_subscribed(platform: FakeMax, url: str) -> bool:
+    return list(platform.updates.subscriptions) == [url]
+
+
+async def has_asked(platform: FakeMax, times: int) -> bool:
+    return checks_of(platform) >= times
+
+
+def checks_of(platform: FakeMax) -> int:
+    return sum(call.name == "GET /subscriptions" for call in platform.calls)
+
+
+async def call(service: Service, webhook: Subscription, update: dict[str, Any]) -> httpx2.Response:
+    """As the platform calls, once it reaches the address."""
+    transport = httpx2.ASGITransport(app=service.app)
+    headers = {channel.SECRET_HEADER: webhook.secret or ""}
+    async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+        return await client.post(urlsplit(webhook.url).path, json=update, headers=headers)
+
+
 @pytest.mark.parametrize("status", [409, 502])
 async def test_polls_that_are_refused_are_told(serve, platform, ann, status):
     service = await serve("poll")
@@ -116,13 +139,34 @@ async def test_a_webhook_of_another_program_is_told_and_left_alone(serve, platfo
     assert left == [ELSEWHERE]
 
 
-async def test_a_webhook_that_max_has_given_up_is_set_anew(serve, platform):
+async def test_a_webhook_that_was_removed_is_set_anew(serve, platform):
     service = await serve("webhook", reception_failing_s=30)
     before = list(platform.updates.subscriptions)
     platform.updates.subscriptions.clear()
 
-    async def again() -> bool:
-        return list(platform.updates.subscriptions) == before
-
-    await until(again)
+    await until(lambda: is_subscribed(platform, *before))
     assert await interruption(service) is None
+
+
+async def test_a_webhook_that_max_has_given_up_is_told_until_max_calls_again(
+    serve, platform, ann, monkeypatch
+):
+    # MAX tells of no call that failed: after eight hours the address is gone, and that is all.
+    monkeypatch.setattr(channel, "GIVEN_UP_AFTER_S", 1.0)
+    service = await serve("webhook")
+    await asyncio.sleep(1.1)  # by the machine's clock, which the service goes by
+    (webhook,) = platform.updates.subscriptions.values()
+    platform.updates.subscriptions.clear()
+
+    why = await interrupted(service)
+    await until(lambda: is_subscribed(platform, webhook.url))
+    checks = checks_of(platform)
+    await until(lambda: has_asked(platform, checks + 3))
+    still = await interruption(service)
+    await ann.write("hello")
+    answer = await call(service, webhook, platform.updates.all[-1])
+    await receiving(service)
+
+    assert "answered no call well for 8 hours" in why
+    assert still == why
+    assert answer.status_code == 200
