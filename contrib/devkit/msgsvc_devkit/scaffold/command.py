@@ -12,18 +12,18 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Create plugi
 new = typer.Typer(no_args_is_help=True, help="Create a plugin package with its tests.")
 app.add_typer(new, name="new")
 
-#: What stands in the files to go on with.
+#: The files to adapt first.
 NEXT_FILES = {
     "channel": {
-        "channel.py": "what the core calls",
-        "client.py": "the platform's API, and what its errors mean",
-        "updates.py": "what people do",
+        "channel.py": "the methods that the core calls",
+        "client.py": "the platform's API, and reasons of its errors",
+        "updates.py": "parses what users do",
     },
     "area": {
         "routes.py": "the endpoints",
         "service.py": "the rules",
-        "store.py": "the SQL, on the tables of migrations/",
-        "inbound.py": "what the bot does when people write",
+        "store.py": "the SQL, for the tables of migrations/",
+        "inbound.py": "replies of the bot",
     },
 }
 GUIDES = {"channel": "docs/guides/write-a-channel.md", "area": "docs/guides/write-an-area.md"}
@@ -74,9 +74,9 @@ def _write(plugin: NewPlugin, directory: Path | None) -> None:
     except NotWritable as problem:
         typer.echo(f"msgsvc: {problem}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"wrote {folder}, {len(files)} files; go on with")
+    typer.echo(f"wrote {folder}, {len(files)} files; adapt these first")
     meanings = NEXT_FILES[kind]
     rows = [[f"{plugin.package}/{file}", meaning] for file, meaning in meanings.items()]
-    show_table(["file", "what is in it"], rows)
+    show_table(["file", "contents"], rows)
     typer.echo(f"next: cd {folder}; pip install --editable '.[test]'; python -m pytest")
-    typer.echo(f"how: README.md there, and {GUIDES[kind]}")
+    typer.echo(f"guide: README.md there, and {GUIDES[kind]}")
