@@ -97,7 +97,7 @@ from msgsvc_core.messages import Messages
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.routes import router as batches_router
 from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.deliveries import delivery_retries
+from msgsvc_core.messages.deliveries import DeliveryLoader, delivery_retries
 from msgsvc_core.messages.delivery import MessageDelivery
 from msgsvc_core.messages.edit_job import MessageEditor
 from msgsvc_core.messages.edits import MessageChanges
@@ -131,6 +131,7 @@ from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
+from msgsvc_core.subscribers.subscribing import Subscribing
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.telemetry import Metrics
@@ -302,14 +303,20 @@ class Service:
         )
         self.greetings = Greetings(texts=self.texts, outbox=self.outbox, projects=self.projects)
         self.subscribers = Subscribers(
-            clock=self.clock,
             db=self.db,
-            texts=self.texts,
             events=self.events,
             channels=self.channels,
             tags=self.tags,
             permissions=self.permissions,
-            greetings=self.greetings,
+            subscribing=Subscribing(
+                clock=self.clock,
+                texts=self.texts,
+                events=self.events,
+                channels=self.channels,
+                tags=self.tags,
+                permissions=self.permissions,
+                greetings=self.greetings,
+            ),
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
         )
@@ -525,10 +532,9 @@ class Service:
         retries = delivery_retries(settings.limits)
         self.message_delivery = MessageDelivery(
             clock=self.clock,
-            db=self.db,
             channels=self.channels,
             gates=self.gates,
-            subscribers=self.subscribers,
+            loader=DeliveryLoader(db=self.db, subscribers=self.subscribers),
             files=self.message_files,
             outcomes=self.message_outcomes,
             retries=retries,
@@ -571,8 +577,8 @@ class Service:
             clock=self.clock,
             channels=self.channels,
             gates=self.gates,
-            subscribers=self.subscribers,
             recipients=RecipientSender(
+                subscribers=self.subscribers,
                 limits=message_limits,
                 default_lang=settings.default_lang,
                 files=self.message_files,

@@ -13,6 +13,7 @@ from msgsvc_core.channels.send_attempt import SendAttempt
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable
+from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings.content import MailingContent
@@ -20,6 +21,7 @@ from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
 
 if TYPE_CHECKING:
     from msgsvc_core.files.media_checks import Check
@@ -70,20 +72,31 @@ class SendContext:
 
 
 class RecipientSender:
-    """Makes each recipient's message, and sends it."""
+    """Finds recipients, makes the message of each, and sends it."""
 
     def __init__(
         self,
         *,
+        subscribers: Subscribers,
         limits: MessageLimits,
         default_lang: str,
         files: MessageFiles,
         sender: ChannelSender,
     ) -> None:
+        self._subscribers = subscribers
         self._limits = limits
         self._default_lang = default_lang
         self._files = files
         self._sender = sender
+
+    async def find_many(
+        self, tx: Tx, project_id: str, subscriber_ids: Sequence[str]
+    ) -> dict[str, Subscriber]:
+        """Those recipients who are still there, by their ids."""
+        found = await self._subscribers.get_many(
+            tx, [(project_id, each) for each in subscriber_ids]
+        )
+        return {subscriber_id: person for (_, subscriber_id), person in found.items()}
 
     async def prepare(
         self, context: SendContext, deliveries: Sequence[RecipientDelivery]

@@ -37,7 +37,6 @@ from msgsvc_core.mailings.ledger import DueRecipient
 from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings
-from msgsvc_core.subscribers.service import Subscribers
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +71,6 @@ class MailingSender:
         clock: Clock,
         channels: Channels,
         gates: OutboundGates,
-        subscribers: Subscribers,
         recipients: RecipientSender,
         outcomes: MailingOutcomes,
         mailings: Mailings,
@@ -80,7 +78,6 @@ class MailingSender:
         on_dead: OnDead,
     ) -> None:
         self.clock = clock
-        self.subscribers = subscribers
         self.recipients = recipients
         self.outcomes = outcomes
         self.mailings = mailings
@@ -378,9 +375,8 @@ class ShardRun:
         self, context: SendContext, tx: Tx, claimed: Sequence[DueRecipient]
     ) -> list[RecipientDelivery]:
         """Deliveries to those of `claimed` who get one; the others are skipped."""
-        project_id = context.mailing.project_id
-        found = await self._sender.subscribers.get_many(
-            tx, [(project_id, each.subscriber_id) for each in claimed]
+        found = await self._sender.recipients.find_many(
+            tx, context.mailing.project_id, [each.subscriber_id for each in claimed]
         )
         now_ms = self._clock.now_ms()
         deliveries: list[RecipientDelivery] = []
@@ -390,7 +386,7 @@ class ShardRun:
         is_paced = self._gate.paced_capacity() is not None
         for each in claimed:
             subscriber_id = each.subscriber_id
-            subscriber = found.get((project_id, subscriber_id))
+            subscriber = found.get(subscriber_id)
             if (why := obstacle(context, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
                     doubtful.append(

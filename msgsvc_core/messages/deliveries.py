@@ -1,5 +1,6 @@
 """Messages that are being delivered: a batch of a channel's lane, and why one is not sent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,9 +9,12 @@ from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.outbound import OutboundGate
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt
 from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.db import Database
 from msgsvc_core.jobs.contract import Job, JobContext, exponential
+from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.service import Subscribers
 
 if TYPE_CHECKING:
     from msgsvc_core.files.media_checks import Check
@@ -50,6 +54,33 @@ class Delivery(SendAttempt):
     def chat_id(self) -> str:
         assert self.subscriber is not None, "what is due has a recipient"
         return self.subscriber.chat_id
+
+
+class DeliveryLoader:
+    """Finds the messages that jobs are to deliver, and their recipients."""
+
+    def __init__(self, *, db: Database, subscribers: Subscribers) -> None:
+        self._db = db
+        self._subscribers = subscribers
+
+    async def load(self, jobs: Sequence[Job]) -> list[Delivery]:
+        """What the jobs are about; what is gone is left out."""
+        keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
+        messages = await self._db.read_inline(lambda tx: store.find_many(tx, list(keys)))
+        receivers = {(message.project_id, message.subscriber_id) for message in messages}
+        subscribers = await self._db.read_inline(
+            lambda tx: self._subscribers.get_many(tx, list(receivers))
+        )
+        loaded = {message.key: message for message in messages}
+        return [
+            Delivery(
+                job,
+                loaded[key],
+                subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
+            )
+            for key, job in keys.items()
+            if key in loaded
+        ]
 
 
 @dataclass(frozen=True, slots=True)

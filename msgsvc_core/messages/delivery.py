@@ -26,16 +26,15 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import PATIENCE_S, Outcome, RetryPolicy
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import Database, DatabaseUnavailable, Tx, retry_on_deadlock
+from msgsvc_core.db import DatabaseUnavailable, Tx, retry_on_deadlock
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, Reschedule
 from msgsvc_core.kernel.aio import yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import edit_store, files, store
-from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch, is_due
+from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch, DeliveryLoader, is_due
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
-from msgsvc_core.subscribers.service import Subscribers
 
 JOB = "message.deliver"
 
@@ -57,20 +56,18 @@ class MessageDelivery:
         self,
         *,
         clock: Clock,
-        db: Database,
         channels: Channels,
         gates: OutboundGates,
-        subscribers: Subscribers,
+        loader: DeliveryLoader,
         files: MessageFiles,
         outcomes: MessageOutcomes,
         retries: RetryPolicy,
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
-        self._db = db
         self._channels = channels
         self._gates = gates
-        self._subscribers = subscribers
+        self._loader = loader
         self._files = files
         self._outcomes = outcomes
         self._retries = retries
@@ -119,28 +116,9 @@ class MessageDelivery:
         if gate.closed:
             async with batch.ctx.putting_back(gate.release(jobs)):
                 return []
-        deliveries = await self._load(jobs)
+        deliveries = await self._loader.load(jobs)
         with gate.concurrency.slots() as slots:
             return await self._deliver(batch, deliveries, patience_s, slots)
-
-    async def _load(self, jobs: Sequence[Job]) -> list[Delivery]:
-        """What the jobs are about; what is gone is left out."""
-        keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
-        messages = await self._db.read_inline(lambda tx: store.find_many(tx, list(keys)))
-        receivers = {(message.project_id, message.subscriber_id) for message in messages}
-        subscribers = await self._db.read_inline(
-            lambda tx: self._subscribers.get_many(tx, list(receivers))
-        )
-        loaded = {message.key: message for message in messages}
-        return [
-            Delivery(
-                job,
-                loaded[key],
-                subscribers.get((loaded[key].project_id, loaded[key].subscriber_id)),
-            )
-            for key, job in keys.items()
-            if key in loaded
-        ]
 
     async def _deliver(
         self, batch: DeliveryBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots

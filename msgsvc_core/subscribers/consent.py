@@ -22,7 +22,7 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.models import Subscriber
-from msgsvc_core.subscribers.service import lock_external_id
+from msgsvc_core.subscribers.subscribing import lock_external_id
 
 PREFIX = "who:"
 

@@ -1,4 +1,4 @@
-"""The rules of subscribing: once per person, channel and project, by whatever path."""
+"""The rules of subscribers: whom a request means, what may be changed of them, and how they leave."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,7 +7,6 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     BadRequest,
@@ -17,12 +16,9 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
-from msgsvc_core.kernel.i18n import Texts
-from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers import search_store, store
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
-from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
     PersonSubscription,
     Recipient,
@@ -35,10 +31,8 @@ from msgsvc_core.subscribers.models import (
 )
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.searching import read_place
+from msgsvc_core.subscribers.subscribing import ID_PREFIX, Subscribing, lock_external_id
 from msgsvc_core.subscribers.tags.service import Tags
-
-#: Prefix of subscriber ids.
-_ID_PREFIX = "sub"
 
 
 class Subscribers:
@@ -47,24 +41,20 @@ class Subscribers:
     def __init__(
         self,
         *,
-        clock: Clock,
         db: Database,
-        texts: Texts,
         events: Events,
         channels: Channels,
         tags: Tags,
         permissions: Permissions,
-        greetings: Greetings,
+        subscribing: Subscribing,
         erasure: SubscriberErasure,
         attributes_bytes: int,
     ) -> None:
-        self._clock = clock
-        self._texts = texts
         self._events = events
         self._channels = channels
         self._tags = tags
         self._permissions = permissions
-        self._greetings = greetings
+        self._subscribing = subscribing
         self._erasure = erasure
         self._attributes_bytes = attributes_bytes
         self._recipients = DataLoader(db, store.find_recipients)
@@ -118,51 +108,17 @@ class Subscribers:
         also gets the project's default permissions, and for a resubscribed one; the bot welcomes both: see
         `Greetings`. Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
         """
-        now_ms = self._clock.now_ms()
-        # What they chose by /lang in this chat holds for whatever they subscribe to there.
-        _, chosen = await chats.find_language(tx, channel, chat_id) or ("", None)
-        seen = Subscriber(
-            project_id=project_id,
-            subscriber_id=new_id(_ID_PREFIX),
-            channel=self._channels.name_for(project_id, channel),
-            bot=channel,
-            user_id=user.user_id,
-            chat_id=chat_id,
-            first_name=user.first_name,
-            username=user.username,
-            lang=chosen or self._texts.choose(user.lang),
-            external_id=None,
-            status="active",
+        return await self._subscribing.subscribe(
+            tx,
+            project_id,
+            channel,
+            user,
+            chat_id,
             source=source,
-            created_at_ms=now_ms,
-            last_seen_at_ms=now_ms,
+            tags=tags,
+            permissions=permissions,
+            external_id=external_id,
         )
-        if external_id is not None:
-            await lock_external_id(tx, project_id, external_id)
-        subscriber_id, is_new, subscribed = await self._insert_or_refresh(tx, seen)
-        if external_id is not None:
-            await store.set_external_id(tx, project_id, subscriber_id, external_id)
-        await self._tags.assign(tx, project_id, subscriber_id, tags)
-        subscriber = await self._refresh(tx, seen)
-        if subscribed:
-            await self._events.emit(
-                tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
-            )
-        if await self._permissions.grant(tx, subscriber, permissions, defaults=is_new):
-            subscriber = await self._refresh(tx, seen)
-        if subscribed:
-            await self._greetings.welcome(tx, subscriber, source)
-        return subscriber, subscribed
-
-    async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:
-        """The id of the subscriber, whether they are new, and whether they were not active until now."""
-        while True:
-            # A subscriber found by the first query may be erased before the second.
-            if await store.insert_if_new(tx, seen):
-                return seen.subscriber_id, True, True
-            known = await store.refresh(tx, seen)
-            if known is not None:
-                return known[0], False, known[1]
 
     async def change(
         self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
@@ -338,7 +294,7 @@ class Subscribers:
                 tx, project_id, query.query, query, after, query.fetch_limit
             )
         last = query.after
-        if last is not None and not last.startswith(f"{_ID_PREFIX}_"):
+        if last is not None and not last.startswith(f"{ID_PREFIX}_"):
             raise BadRequest("not one that this list gave; it is one of a search", field="cursor")
         return await self.list_after(tx, project_id, query, last, query.fetch_limit)
 
@@ -451,11 +407,6 @@ class Subscribers:
             subscriber=subscriber,
         )
 
-    async def _refresh(self, tx: Tx, seen: Subscriber) -> Subscriber:
-        found = await store.find_by_user(tx, seen.project_id, seen.channel, seen.user_id)
-        assert found is not None
-        return found
-
     def _check(self, body: UpdateSubscriberBody) -> None:
         if body.external_id is not None:
             check_external_id(body.external_id)
@@ -464,11 +415,6 @@ class Subscribers:
             raise ValidationFailed(
                 "must be at most {limit} bytes as JSON", field="attributes", limit=limit
             )
-
-
-async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
-    """Two concurrent requests with the same `external_id` would both find it free."""
-    await tx.lock(f"external_id {external_id} of {project_id}")
 
 
 def _not_found(subscriber_id: str) -> SubscriberNotFound:

@@ -26,6 +26,7 @@ DECLARATIONS = {
     "Peers",
     "PluginContext",
     "RetentionRule",
+    "SealedColumn",
     "SettingsSection",
 }
 
@@ -59,6 +60,7 @@ NOT_YET_BY_PACKAGE = {
         Channels
         Conversation
         DeadMailings
+        DeliveryLoader
         EndpointDispatcher
         ErrorCatalogue
         Files
@@ -86,9 +88,9 @@ NOT_YET_BY_PACKAGE = {
         Readiness
         ReceptionHealth
         RecipientSender
-        SealedColumn
         SubscriberErasure
         Subscribers
+        Subscribing
         Templates
         TypedAnswers
     """,

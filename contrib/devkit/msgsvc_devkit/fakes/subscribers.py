@@ -39,6 +39,7 @@ from msgsvc_core.subscribers.permissions.models import (
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.searching import folded, place_of, read_place
 from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.subscribing import Subscribing
 from msgsvc_core.subscribers.tags.models import Tag
 from msgsvc_core.subscribers.tags.service import Tags
 from msgsvc_devkit.clock import FakeClock
@@ -325,8 +326,12 @@ class FakeSubscribers(Subscribers):
         permissions: FakePermissions | None = None,
         greetings: Greetings | None = None,
     ) -> None:
-        clock = clock or FakeClock()
-        events = events or FakeEvents(clock=clock)
+        self._clock = clock = clock or FakeClock()
+        self._texts = fake_texts()
+        self._greetings = greetings or Greetings(
+            texts=self._texts, outbox=FakeOutbox(), projects=FakeProjects()
+        )
+        events, channels = events or FakeEvents(clock=clock), channels or FakeChannels(clock=clock)
         self.tags = tags or FakeTags(clock=clock)
         self.permissions = permissions or FakePermissions(clock=clock, events=events)
         self.permissions.is_active = self._is_active
@@ -335,15 +340,20 @@ class FakeSubscribers(Subscribers):
         #: The language that was chosen in a chat, by bot and chat.
         self._chosen: dict[tuple[str, str], str] = {}
         super().__init__(
-            clock=clock,
             db=FakeDatabase(),
-            texts=fake_texts(),
             events=events,
-            channels=channels or FakeChannels(clock=clock),
+            channels=channels,
             tags=self.tags,
             permissions=self.permissions,
-            greetings=greetings
-            or Greetings(texts=fake_texts(), outbox=FakeOutbox(), projects=FakeProjects()),
+            subscribing=Subscribing(
+                clock=clock,
+                texts=self._texts,
+                events=events,
+                channels=channels,
+                tags=self.tags,
+                permissions=self.permissions,
+                greetings=self._greetings,
+            ),
             erasure=SubscriberErasure(
                 clock=clock, jobs=FakeJobQueue(clock), events=events, erasers=()
             ),

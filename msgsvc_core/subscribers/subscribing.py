@@ -1,0 +1,113 @@
+"""How a person becomes a subscriber: once per person, channel and project, by whatever path."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.channels import chats
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.updates import ChannelUser
+from msgsvc_core.db import Tx
+from msgsvc_core.events import Events
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.subscribers import store
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.models import Source, Subscriber
+from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.tags.service import Tags
+
+#: Prefix of subscriber ids.
+ID_PREFIX = "sub"
+
+
+class Subscribing:
+    """Makes a subscriber of a person, or brings one up to date who is known."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        texts: Texts,
+        events: Events,
+        channels: Channels,
+        tags: Tags,
+        permissions: Permissions,
+        greetings: Greetings,
+    ) -> None:
+        self._clock = clock
+        self._texts = texts
+        self._events = events
+        self._channels = channels
+        self._tags = tags
+        self._permissions = permissions
+        self._greetings = greetings
+
+    async def subscribe(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: str,
+        user: ChannelUser,
+        chat_id: str,
+        *,
+        source: Source,
+        tags: Sequence[str] = (),
+        permissions: Sequence[str] = (),
+        external_id: str | None = None,
+    ) -> tuple[Subscriber, bool]:
+        """The subscriber, and whether they are newly subscribed: see `Subscribers.subscribe`."""
+        now_ms = self._clock.now_ms()
+        # What they chose by /lang in this chat holds for whatever they subscribe to there.
+        _, chosen = await chats.find_language(tx, channel, chat_id) or ("", None)
+        seen = Subscriber(
+            project_id=project_id,
+            subscriber_id=new_id(ID_PREFIX),
+            channel=self._channels.name_for(project_id, channel),
+            bot=channel,
+            user_id=user.user_id,
+            chat_id=chat_id,
+            first_name=user.first_name,
+            username=user.username,
+            lang=chosen or self._texts.choose(user.lang),
+            external_id=None,
+            status="active",
+            source=source,
+            created_at_ms=now_ms,
+            last_seen_at_ms=now_ms,
+        )
+        if external_id is not None:
+            await lock_external_id(tx, project_id, external_id)
+        subscriber_id, is_new, subscribed = await self._insert_or_refresh(tx, seen)
+        if external_id is not None:
+            await store.set_external_id(tx, project_id, subscriber_id, external_id)
+        await self._tags.assign(tx, project_id, subscriber_id, tags)
+        subscriber = await self._refresh(tx, seen)
+        if subscribed:
+            await self._events.emit(
+                tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber
+            )
+        if await self._permissions.grant(tx, subscriber, permissions, defaults=is_new):
+            subscriber = await self._refresh(tx, seen)
+        if subscribed:
+            await self._greetings.welcome(tx, subscriber, source)
+        return subscriber, subscribed
+
+    async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:
+        """The id of the subscriber, whether they are new, and whether they were not active until now."""
+        while True:
+            # A subscriber found by the first query may be erased before the second.
+            if await store.insert_if_new(tx, seen):
+                return seen.subscriber_id, True, True
+            known = await store.refresh(tx, seen)
+            if known is not None:
+                return known[0], False, known[1]
+
+    async def _refresh(self, tx: Tx, seen: Subscriber) -> Subscriber:
+        found = await store.find_by_user(tx, seen.project_id, seen.channel, seen.user_id)
+        assert found is not None
+        return found
+
+
+async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
+    """Two concurrent requests with the same `external_id` would both find it free."""
+    await tx.lock(f"external_id {external_id} of {project_id}")
