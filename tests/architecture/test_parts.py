@@ -53,18 +53,12 @@ NOT_YET_BY_PACKAGE = {
         ChannelSync
         Channels
         Conversation
-        DeadMailings
         EndpointDispatcher
         ErrorCatalogue
         Files
         Idempotency
         Inbound
         InboundDispatcher
-        MailingExpansion
-        MailingOutcomes
-        MailingSender
-        MailingValidation
-        Mailings
         MediaFiles
         Members
         Metrics
