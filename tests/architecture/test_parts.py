@@ -52,7 +52,6 @@ NOT_YET_BY_PACKAGE = {
         ChannelStateMetrics
         ChannelSync
         Channels
-        Conversation
         EndpointDispatcher
         ErrorCatalogue
         Files
@@ -62,15 +61,11 @@ NOT_YET_BY_PACKAGE = {
         MediaFiles
         Members
         Metrics
-        MiniAppSubscribing
         NotFoundPage
         ProjectChannels
         Projects
         Readiness
         ReceptionHealth
-        SubscriberErasure
-        Subscribers
-        Subscribing
         TypedAnswers
     """,
 }

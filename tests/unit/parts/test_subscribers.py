@@ -1,0 +1,653 @@
+"""People who subscribe, change and leave: rules built from fakes."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from msgsvc_core.channels import Channel, ChannelIdentity, ChannelKind
+from msgsvc_core.channels.contract import Capabilities
+from msgsvc_core.channels.failures import ForeignBot, InvalidMiniApp
+from msgsvc_core.channels.updates import ButtonPressed, ChannelUser, MessageReceived, MiniAppUser
+from msgsvc_core.config.settings import Section
+from msgsvc_core.db import Tx
+from msgsvc_core.jobs.contract import JobContext, NewJob
+from msgsvc_core.kernel.clock import HOUR_MS
+from msgsvc_core.kernel.errors import (
+    AlreadySubscribed,
+    BadRequest,
+    Conflict,
+    InvalidExternalId,
+    MutuallyExclusiveIdentifiers,
+    SubscriberNotFound,
+    ValidationFailed,
+)
+from msgsvc_core.subscribers.conversation import Conversation
+from msgsvc_core.subscribers.erasure.job import (
+    AGAIN_AFTER_S,
+    JOB,
+    WAITING_S,
+    Eraser,
+    SubscriberErasure,
+)
+from msgsvc_core.subscribers.greetings import Greetings
+from msgsvc_core.subscribers.mini_app import MiniAppBody, MiniAppSubscribing
+from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery, UpdateSubscriberBody
+from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
+from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_core.subscribers.subscribing import Subscribing
+from msgsvc_devkit import FakeContext, plugin_context
+from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.fakes import (
+    PROJECT,
+    FakeChannels,
+    FakeJobContext,
+    FakeTx,
+    claimed,
+    fake_settings,
+    inbound_context,
+)
+from msgsvc_devkit.fakes.database import Answer
+from tests.unit.parts.rows import NOW_MS, subscriber_row
+
+ANN = ChannelUser("7", "Ann", lang="en-GB")
+
+
+def greetings_of(core: FakeContext) -> Greetings:
+    return Greetings(texts=core.texts, outbox=core.outbox, projects=core.projects)
+
+
+def erasure_of(core: FakeContext, *erasers: Eraser) -> SubscriberErasure:
+    return SubscriberErasure(clock=core.clock, jobs=core.jobs, events=core.events, erasers=erasers)
+
+
+# ---- subscribing --------------------------------------------------------------------------------
+
+
+def subscribing_of(core: FakeContext) -> Subscribing:
+    return Subscribing(
+        clock=core.clock,
+        texts=core.texts,
+        events=core.events,
+        channels=core.channels,
+        tags=core.tags,
+        permissions=core.permissions,
+        greetings=greetings_of(core),
+    )
+
+
+async def subscribe(core: FakeContext, tx: Tx, **more: Any) -> tuple[Subscriber, bool]:
+    return await subscribing_of(core).subscribe(
+        tx, PROJECT, "messenger_a", ANN, "c7", source="deep_link", **more
+    )
+
+
+NO_CHAT: Answer = []
+
+
+async def test_who_is_new_is_told_of_once_and_welcomed_with_the_default_permissions() -> None:
+    core = plugin_context()
+    news = CreatePermissionBody.model_validate({"key": "news", "title": "News", "default": True})
+    await core.permissions.create(FakeTx(), PROJECT, news)
+    person = [subscriber_row(core.subscribers.person(user_id="7"))]
+    tx = FakeTx(answers=[NO_CHAT, 1, person, person])
+    found, is_new = await subscribe(core, tx)
+
+    assert (found.subscriber_id, is_new) == ("sub_1", True)
+    assert core.events.names == ["subscription.created", "subscription.permission_changed"]
+    assert core.permissions.granted[PROJECT, "sub_1"] == ["news"]
+    assert len(core.outbox.sent) == 1
+
+
+async def test_who_is_subscribed_already_is_brought_up_to_date_in_silence() -> None:
+    core = plugin_context()
+    person = [subscriber_row(core.subscribers.person(user_id="7"))]
+    tx = FakeTx(answers=[NO_CHAT, 0, [{"subscriber_id": "sub_1"}], 0, person])
+    _, is_new = await subscribe(core, tx, tags=["vip"])
+
+    assert not is_new
+    assert (core.events.emitted, core.outbox.sent) == ([], [])
+
+
+async def test_who_comes_back_is_told_of_and_gets_no_default_permission_again() -> None:
+    core = plugin_context()
+    news = CreatePermissionBody.model_validate({"key": "news", "title": "News", "default": True})
+    await core.permissions.create(FakeTx(), PROJECT, news)
+    person = [subscriber_row(core.subscribers.person(user_id="7"))]
+    tx = FakeTx(answers=[NO_CHAT, 0, [{"subscriber_id": "sub_1"}], 1, person])
+    _, is_new = await subscribe(core, tx)
+
+    assert is_new
+    assert core.events.names == ["subscription.created"]
+    assert core.permissions.granted[PROJECT, "sub_1"] == []
+
+
+async def test_who_is_erased_between_two_looks_is_new() -> None:
+    core = plugin_context()
+    person = [subscriber_row(core.subscribers.person(user_id="7"))]
+    tx = FakeTx(answers=[NO_CHAT, 0, [], 1, person])
+    _, is_new = await subscribe(core, tx)
+
+    assert is_new
+
+
+async def test_the_language_chosen_in_the_chat_is_theirs_before_the_messengers() -> None:
+    core = plugin_context()
+    person = [subscriber_row(core.subscribers.person(user_id="7"))]
+    tx = FakeTx(answers=[[{"user_id": "7", "lang": "ru"}], 1, person])
+    await subscribe(core, tx)
+
+    assert tx.statements[1][1]["lang"] == "ru"
+
+
+async def test_another_projects_bot_subscribes_nobody() -> None:
+    core = plugin_context()
+    core.channels.register(ChannelIdentity("bot", "chn_1", "prj_2"), "recording", {})
+
+    with pytest.raises(ForeignBot):
+        await subscribing_of(core).subscribe(
+            FakeTx(answers=[NO_CHAT]), PROJECT, "chn_1", ANN, "c7", source="deep_link"
+        )
+
+
+# ---- subscribers --------------------------------------------------------------------------------
+
+
+def subscribers_of(core: FakeContext) -> Subscribers:
+    return Subscribers(
+        db=core.db,
+        events=core.events,
+        channels=core.channels,
+        tags=core.tags,
+        permissions=core.permissions,
+        subscribing=subscribing_of(core),
+        erasure=erasure_of(core),
+        attributes_bytes=30,
+    )
+
+
+def rows(*people: Subscriber) -> Answer:
+    return [subscriber_row(person) for person in people]
+
+
+async def test_a_request_names_a_person_in_exactly_one_way() -> None:
+    subscribers = subscribers_of(plugin_context())
+
+    with pytest.raises(MutuallyExclusiveIdentifiers):
+        await subscribers.get_recipient(PROJECT, subscriber_id="sub_1", external_id="e1")
+    with pytest.raises(ValidationFailed, match="external_id"):
+        await subscribers.get_recipient(PROJECT, subscriber_id=None, external_id=None)
+    for wrong in ("", " e1", "e\n1", "e" * 129):
+        with pytest.raises(InvalidExternalId):
+            await subscribers.get_recipient(PROJECT, subscriber_id=None, external_id=wrong)
+    with pytest.raises(ValidationFailed, match="messenger_a, messenger_b"):
+        await subscribers.get_recipient(
+            PROJECT, subscriber_id="sub_1", external_id=None, channel="fax"
+        )
+
+
+async def test_of_several_with_one_id_a_message_reaches_the_one_who_can_be_reached() -> None:
+    core = plugin_context()
+    person = core.subscribers.person
+    left = person("sub_1", external_id="e1", status="unsubscribed", last_seen_at_ms=9)
+    gone = person("sub_2", external_id="e1", bot="chn_gone", last_seen_at_ms=8)
+    seen = person("sub_3", external_id="e1", channel="messenger_b", last_seen_at_ms=5)
+    older = person("sub_4", external_id="e1", last_seen_at_ms=4)
+
+    async def meant(*people: Subscriber, channel: str | None = None) -> str:
+        tx = FakeTx(answers=[rows(*people)])
+        found = await subscribers_of(core).get_recipient(
+            PROJECT, subscriber_id=None, external_id="e1", channel=channel, tx=tx
+        )
+        return found.subscriber_id
+
+    assert await meant(left, gone, seen, older) == "sub_3"
+    assert await meant(left, gone, seen, older, channel="messenger_a") == "sub_4"
+    # Whose bot is gone: better than one who has left.
+    assert await meant(left, gone) == "sub_2"
+    with pytest.raises(SubscriberNotFound, match="e1"):
+        await meant()
+
+
+async def test_a_person_is_not_reached_on_a_channel_that_is_not_theirs() -> None:
+    core = plugin_context()
+    tx = FakeTx(answers=[rows(core.subscribers.person())])
+
+    with pytest.raises(ValidationFailed, match="is on messenger_a"):
+        await subscribers_of(core).get_recipient(
+            PROJECT, subscriber_id="sub_1", external_id=None, channel="messenger_b", tx=tx
+        )
+
+
+async def test_a_change_is_refused_before_anything_is_written() -> None:
+    core = plugin_context()
+    subscribers, tx = subscribers_of(core), FakeTx()
+
+    with pytest.raises(ValidationFailed, match="30 bytes"):
+        body = UpdateSubscriberBody(attributes={"note": "x" * 30})
+        await subscribers.change(tx, PROJECT, "sub_1", body)
+    with pytest.raises(InvalidExternalId):
+        await subscribers.change(tx, PROJECT, "sub_1", UpdateSubscriberBody(external_id=" "))
+
+
+async def test_an_id_that_another_has_on_the_channel_is_taken() -> None:
+    core = plugin_context()
+    person = rows(core.subscribers.person())
+    tx = FakeTx(answers=[person, 0, person])
+
+    with pytest.raises(Conflict, match="another subscriber"):
+        await subscribers_of(core).change(
+            tx, PROJECT, "sub_1", UpdateSubscriberBody(external_id="e1")
+        )
+
+
+async def test_new_tags_take_the_place_of_all() -> None:
+    core = plugin_context()
+    person = rows(core.subscribers.person(tags=["old"]))
+    tx = FakeTx(answers=[person, 1, person])
+    await subscribers_of(core).change(
+        tx, PROJECT, "sub_1", UpdateSubscriberBody(tags=["vip", "new"])
+    )
+
+    assert core.tags.carried[PROJECT, "sub_1"] == ["vip", "new"]
+    assert set(tx.statements[1][1]) == {"project_id", "subscriber_id"}
+
+
+async def test_who_left_before_leaves_without_an_event() -> None:
+    core = plugin_context()
+    person = core.subscribers.person()
+    subscribers = subscribers_of(core)
+
+    assert await subscribers.unsubscribe(
+        FakeTx(answers=[1, rows(person)]), PROJECT, "sub_1", reason="stop"
+    )
+    assert not await subscribers.unsubscribe(
+        FakeTx(answers=[0, rows(person)]), PROJECT, "sub_1", reason="stop"
+    )
+    assert [event.data["reason"] for event in core.events.emitted] == ["stop"]
+
+
+async def test_only_a_person_can_take_back_that_they_blocked_the_bot() -> None:
+    core = plugin_context()
+    subscribers = subscribers_of(core)
+    active, blocked = core.subscribers.person(), core.subscribers.person(status="blocked")
+
+    with pytest.raises(AlreadySubscribed):
+        await subscribers.resubscribe(FakeTx(answers=[0, rows(active)]), PROJECT, "sub_1")
+    with pytest.raises(Conflict, match="blocked the bot"):
+        await subscribers.resubscribe(FakeTx(answers=[0, rows(blocked)]), PROJECT, "sub_1")
+    await subscribers.resubscribe(FakeTx(answers=[1, rows(active)]), PROJECT, "sub_1")
+    assert [event.data["source"] for event in core.events.emitted] == ["api"]
+
+
+async def test_a_blocked_bot_is_told_of_to_each_of_its_projects() -> None:
+    core = plugin_context()
+    ours, theirs = core.subscribers.person(), core.subscribers.person("sub_2", project_id="prj_2")
+    ended: Answer = [
+        {"project_id": each.project_id, "subscriber_id": each.subscriber_id}
+        for each in (ours, theirs)
+    ]
+    tx = FakeTx(answers=[ended, rows(ours), rows(theirs)])
+    await subscribers_of(core).block(tx, "messenger_a", "1", reason="user_blocked_bot")
+
+    assert [event.project_id for event in core.events.emitted] == [PROJECT, "prj_2"]
+
+
+async def test_a_page_of_one_list_is_not_continued_as_another() -> None:
+    with pytest.raises(BadRequest, match="cursor"):
+        await subscribers_of(plugin_context()).page(
+            FakeTx(), PROJECT, SubscriberQuery.model_construct(query=None, cursor="ann\nsub_1")
+        )
+
+
+async def test_who_is_erased_a_moment_before_is_not_found() -> None:
+    core = plugin_context()
+    person = rows(core.subscribers.person())
+    already_gone: list[Answer] = [person, [], [], 0, [], 0]
+
+    with pytest.raises(SubscriberNotFound):
+        await subscribers_of(core).erase(FakeTx(answers=already_gone), PROJECT, "sub_1")
+    assert core.events.emitted == []
+
+
+# ---- erasure ------------------------------------------------------------------------------------
+
+CHATS: Answer = [
+    {"channel": "messenger_a", "chat_id": "chat 1"},
+    {"channel": "messenger_b", "chat_id": "b1"},
+]
+
+
+async def test_an_erasure_is_told_without_who_it_was() -> None:
+    core = plugin_context()
+    person = core.subscribers.person(username="ann", external_id="e1", tags=["vip"])
+    # Their chats, bots of other projects, offers, chats, the project's, whether it is there, the row.
+    tx = FakeTx(answers=[CHATS, [], 2, 2, 0, [], 1])
+    assert await erasure_of(core).start(tx, person)
+
+    [event] = core.events.emitted
+    assert (event.data["reason"], event.data["subscriber_id"]) == ("erased", "sub_1")
+    assert (event.data["first_name"], event.data["username"]) == ("", "")
+    assert (event.data["tags"], event.data["external_id"]) == ([], None)
+    [job] = core.jobs.named(JOB)
+    assert (job.payload["round"], job.payload["chat_id"]) == (1, "chat 1")
+
+
+async def test_a_chat_that_another_project_writes_to_stays() -> None:
+    core = plugin_context()
+    tx = FakeTx(answers=[CHATS, [{"bot": "messenger_a"}], 2, 1, 1, [{"found": 1}], 1])
+    await erasure_of(core).start(tx, core.subscribers.person())
+
+    deleted = [params["keys"] for sql, params in tx.statements if "FROM core_chats WHERE (" in sql]
+    assert deleted == ['[["messenger_b","b1"]]']
+    assert "chat_id" not in core.jobs.named(JOB)[0].payload
+
+
+async def test_what_was_under_way_is_looked_for_again_until_nothing_is_left() -> None:
+    core, asked = plugin_context(), list[str]()
+    left = [3, 2, 0]
+
+    async def first(ctx: JobContext, project_id: str, subscriber_id: str) -> int:
+        asked.append("first")
+        return left.pop(0)
+
+    async def second(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
+        asked.append("second")
+
+    waits = []
+    payload: dict[str, Any] = {"subscriber_id": "sub_1", "round": 1}
+    for _ in range(3):
+        job = claimed(NewJob(JOB, payload, project_id=PROJECT))
+        await erasure_of(core, first, second).erase(FakeJobContext(core.db), [job])
+        if again := core.jobs.named(JOB):
+            core.jobs.enqueued.clear()
+            payload = again[0].payload
+            waits.append((again[0].run_at_ms or 0) - NOW_MS)
+
+    assert asked == ["first", "second"] * 3
+    assert waits == [AGAIN_AFTER_S * 1000, WAITING_S * 1000]
+
+
+# ---- mini apps ----------------------------------------------------------------------------------
+
+
+class MiniAppChannel(RecordingChannel):
+    """Its platform signs what is not empty."""
+
+    capabilities = Capabilities(mini_app=True)
+    opened = MiniAppUser(ANN, NOW_MS)
+
+    def verify_mini_app(self, init_data: str) -> MiniAppUser:
+        if not init_data:
+            raise InvalidMiniApp("its signature is not the platform's")
+        return self.opened
+
+
+def create_mini(_context: object, identity: ChannelIdentity, _settings: Section) -> Channel:
+    return MiniAppChannel(identity)
+
+
+#: The bot of `messenger_a` has a mini app.
+MINI = ChannelKind("mini", Section, create_mini)
+CHANNELS = fake_settings(
+    channels={"messenger_a": {"plugin": "mini"}, "messenger_b": {"plugin": "recording"}}
+)
+
+
+def mini_apps_of(core: FakeContext) -> MiniAppSubscribing:
+    return MiniAppSubscribing(
+        clock=core.clock,
+        channels=FakeChannels(CHANNELS, kinds=[MINI], clock=core.clock),
+        subscribers=core.subscribers,
+        tags=core.tags,
+        max_age_hours=24,
+    )
+
+
+OPENED = MiniAppBody(channel="messenger_a", init_data="signed", tags=["vip"])
+
+
+async def test_a_mini_apps_user_is_subscribed_in_the_chat_that_the_bot_has_with_them() -> None:
+    core = plugin_context()
+    tx = FakeTx(answers=[[{"chat_id": "c7"}], 1])
+    person, is_new = await mini_apps_of(core).subscribe(tx, PROJECT, OPENED)
+
+    assert (person.chat_id, person.source, person.tags, is_new) == (
+        "c7",
+        "mini_app",
+        ("vip",),
+        True,
+    )
+    assert tx.statements[1][1]["project_id"] == PROJECT
+
+
+async def test_who_never_started_the_bot_cannot_be_written_to() -> None:
+    with pytest.raises(Conflict, match="start it first"):
+        await mini_apps_of(plugin_context()).subscribe(FakeTx(answers=[[]]), PROJECT, OPENED)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"init_data": ""}, "signature"),
+        ({"channel": "messenger_b"}, "has no mini apps"),
+        ({"channel": "fax"}, "must be one of"),
+    ],
+)
+async def test_what_the_platform_did_not_sign_for_the_bot_subscribes_nobody(
+    change: dict[str, str], why: str
+) -> None:
+    core = plugin_context()
+    with pytest.raises(ValidationFailed, match=why):
+        await mini_apps_of(core).subscribe(FakeTx(), PROJECT, OPENED.model_copy(update=change))
+
+    assert core.subscribers.everybody == []
+
+
+async def test_what_was_signed_long_ago_is_refused() -> None:
+    core = plugin_context()
+    core.clock.advance(24 * 3600 + 1)
+
+    with pytest.raises(ValidationFailed, match="24 hours"):
+        await mini_apps_of(core).subscribe(FakeTx(), PROJECT, OPENED)
+
+
+# ---- what people say to a bot -------------------------------------------------------------------
+
+
+class Chat:
+    """A person's chat with the bot `messenger_a`, and the rules that answer there."""
+
+    def __init__(self, core: FakeContext, *, buttons: bool = True) -> None:
+        self.core = core
+        if not buttons:
+            core.channels.recording("messenger_a").capabilities = Capabilities(buttons="words")
+        conversation = Conversation(
+            clock=core.clock,
+            texts=core.texts,
+            projects=core.projects,
+            subscribers=core.subscribers,
+            permissions=core.permissions,
+            greetings=greetings_of(core),
+            commands=lambda _lang: [("stop", "unsubscribe")],
+        )
+        self._commands = {rule.name: rule for rule in conversation.rules() if rule.name}
+        [self._button] = [rule for rule in conversation.rules() if rule.on == "button"]
+
+    async def say(self, command: str, argument: str = "") -> str:
+        """What the bot replies to a command."""
+        update = MessageReceived(update_id="1", chat_id="c7", user=ANN, text=f"/{command}")
+        ctx = inbound_context(update, channels=self.core.channels, outbox=self.core.outbox)
+        ctx.argument = argument
+        await self._commands[command].handler(ctx)
+        return self.core.outbox.texts[-1] if self.core.outbox.sent else ""
+
+    async def press(self, data: str) -> str | None:
+        """What takes the place of the message with the button; None where it is not understood."""
+        update = ButtonPressed(
+            update_id="1", chat_id="c7", user=ANN, data=data, message_ref="m1", button_ref="b1"
+        )
+        ctx = inbound_context(update, channels=self.core.channels, outbox=self.core.outbox)
+        if await self._button.handler(ctx) is False:
+            return None
+        return self.core.outbox.edited[-1].message.text
+
+    def data(self, label: str) -> str:
+        """What the button of that label in the newest message carries."""
+        shown = [*self.core.outbox.edited[-1:], *self.core.outbox.sent[-1:]][-1].message
+        return next(b.data or "" for row in shown.buttons for b in row if label in b.text)
+
+
+async def person_of(core: FakeContext, *names: str) -> list[str]:
+    """Ann's subscriptions to projects of these names; returns their ids."""
+    ids = []
+    for number, name in enumerate(names, 1):
+        project = await core.projects.add(FakeTx(), name)
+        core.subscribers.person(
+            f"sub_{number}", project_id=project.project_id, user_id="7", chat_id="c7"
+        )
+        ids.append(project.project_id)
+    return ids
+
+
+def status(core: FakeContext) -> list[str]:
+    return [person.status for person in core.subscribers.everybody]
+
+
+async def test_stop_ends_the_only_subscription_at_once_and_asks_which_of_several() -> None:
+    core = plugin_context()
+    await person_of(core, "Shop")
+    await Chat(core).say("stop")
+    assert status(core) == ["unsubscribed"]
+
+    core = plugin_context()
+    await person_of(core, "Shop", "News")
+    chat = Chat(core)
+    question = await chat.say("stop")
+    assert (question, status(core)) == (
+        "Whose notifications do you want to stop?",
+        ["active", "active"],
+    )
+    await chat.press(chat.data("News"))
+    assert status(core) == ["active", "unsubscribed"]
+
+
+async def test_all_of_them_are_those_that_the_question_named() -> None:
+    core = plugin_context()
+    await person_of(core, "Shop", "News")
+    chat = Chat(core)
+    await chat.say("stop")
+    everything = chat.data("All of them")
+    project = await core.projects.add(FakeTx(), "Later")
+    core.subscribers.person("sub_9", project_id=project.project_id, user_id="7")
+    answer = await chat.press(everything)
+
+    assert answer is not None
+    assert "no longer valid" in answer
+    assert status(core) == ["active"] * 3
+
+
+async def test_a_question_is_answered_within_a_day() -> None:
+    core = plugin_context()
+    await person_of(core, "Shop", "News")
+    chat = Chat(core)
+    await chat.say("stop")
+    core.clock.advance(24 * HOUR_MS / 1000 + 1)
+    await chat.press(chat.data("News"))
+
+    assert status(core) == ["active", "active"]
+    # On platforms that do not let old messages be edited.
+    assert "no longer valid" in str(core.outbox.answered[-1][2])
+
+
+async def test_without_buttons_people_answer_by_number() -> None:
+    core = plugin_context()
+    await person_of(core, "Shop", "News")
+    chat = Chat(core, buttons=False)
+
+    assert "1. Shop\n2. News" in await chat.say("stop")
+    await chat.say("stop", "2")
+    assert status(core) == ["active", "unsubscribed"]
+
+
+async def test_start_takes_up_the_only_subscription_that_ended() -> None:
+    core = plugin_context()
+    [project_id] = await person_of(core, "Shop")
+    [person] = core.subscribers.everybody
+    core.subscribers.by_id[project_id, "sub_1"] = replace(person, status="unsubscribed")
+    await Chat(core).say("start")
+
+    assert status(core) == ["active"]
+
+
+async def test_start_offers_what_ended_to_who_has_another_subscription() -> None:
+    core = plugin_context()
+    ids = await person_of(core, "Shop", "News")
+    person = core.subscribers.by_id[ids[1], "sub_2"]
+    core.subscribers.by_id[ids[1], "sub_2"] = replace(person, status="unsubscribed")
+    chat = Chat(core)
+    hello = await chat.say("start")
+
+    assert "Shop" in hello
+    assert "News" not in hello
+    await chat.press(chat.data("Subscribe again: News"))
+    assert status(core) == ["active", "active"]
+
+
+async def test_start_without_a_link_subscribes_no_stranger_to_a_shared_bot() -> None:
+    core = plugin_context()
+
+    assert "open a link" in await Chat(core).say("start")
+    assert core.subscribers.everybody == []
+
+
+async def test_a_switch_says_what_it_brings_about_and_does_it_once() -> None:
+    core = plugin_context()
+    [project_id] = await person_of(core, "Shop")
+    news = CreatePermissionBody.model_validate({"key": "news", "title": "News"})
+    await core.permissions.create(FakeTx(), project_id, news)
+    chat = Chat(core)
+    assert "☐ News: off" in await chat.say("settings")
+    switch = chat.data("News")
+    first, second = await chat.press(switch), await chat.press(switch)
+
+    assert first == second
+    assert "☑ News: on" in str(first)
+    assert core.events.names == ["subscription.permission_changed"]
+
+
+async def test_settings_are_changed_in_words_where_there_are_no_buttons() -> None:
+    core = plugin_context()
+    [project_id] = await person_of(core, "Shop")
+    news = CreatePermissionBody.model_validate({"key": "news", "title": "News"})
+    await core.permissions.create(FakeTx(), project_id, news)
+    chat = Chat(core, buttons=False)
+    shown = await chat.say("settings", "on news")
+
+    assert "☑ News: on (news)" in shown
+    assert core.permissions.granted[project_id, "sub_1"] == ["news"]
+
+
+async def test_a_language_is_chosen_by_its_code_or_its_own_name() -> None:
+    core = plugin_context()
+    await person_of(core, "Shop")
+    chat = Chat(core)
+
+    for named in ("ru", "Русский"):
+        assert "русском" in await chat.say("lang", named)
+    assert [person.lang for person in core.subscribers.everybody] == ["ru"]
+    assert "language" in await chat.say("lang", "xx")
+
+
+@pytest.mark.parametrize("data", ["~my:unknown", "~my:", "~my:put"])
+async def test_a_press_that_nobody_made_a_button_for_changes_nothing(data: str) -> None:
+    core = plugin_context()
+    await person_of(core, "Shop")
+    await Chat(core).press(data)
+
+    assert status(core) == ["active"]
+    assert core.events.emitted == []
+
+
+async def test_help_lists_the_commands() -> None:
+    assert await Chat(plugin_context()).say("help") == "/stop – unsubscribe"
