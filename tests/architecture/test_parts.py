@@ -54,12 +54,9 @@ NOT_YET_BY_PACKAGE = {
         Channels
         EndpointDispatcher
         ErrorCatalogue
-        Files
         Idempotency
         Inbound
         InboundDispatcher
-        MediaFiles
-        Members
         Metrics
         NotFoundPage
         ProjectChannels
