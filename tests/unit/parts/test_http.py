@@ -1,0 +1,618 @@
+"""The edge of the API: keys, rates, idempotency, transactions and answers, built from fakes."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from msgsvc_core.api.context import CallerKey, Context
+from msgsvc_core.api.endpoint import Endpoint, RequestModel, ResponseModel, Router
+from msgsvc_core.channels import ChannelIdentity, ChannelKind
+from msgsvc_core.channels.contract import ChannelHealth
+from msgsvc_core.channels.states import ChannelState
+from msgsvc_core.config.settings import Section
+from msgsvc_core.db import DatabaseUnavailable, Tx, UniqueViolation, WriteBatch
+from msgsvc_core.http.authentication import (
+    Authentication,
+    api_key_of,
+    check_rate,
+    check_scope,
+    rate_headers,
+)
+from msgsvc_core.http.dispatcher import EndpointDispatcher
+from msgsvc_core.http.documentation import NotFoundPage
+from msgsvc_core.http.idempotency import Idempotency, StoredAnswer
+from msgsvc_core.http.operations import CHANNEL_HEALTH_S, Readiness
+from msgsvc_core.kernel.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    ErrorCatalogue,
+    Forbidden,
+    IdempotencyConflict,
+    InvalidApiKey,
+    NotFound,
+    RateLimitProject,
+    TooEarly,
+    Unauthorized,
+    ValidationFailed,
+)
+from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.limits.memory import MemoryLimiter
+from msgsvc_core.projects.models import ApiKey
+from msgsvc_devkit import FakeClock, FakeContext, plugin_context
+from msgsvc_devkit.channel import RecordingChannel
+from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeDatabase, fake_settings, fake_texts
+from msgsvc_devkit.fakes.database import Answer
+from tests.unit.parts.outbound import states_of
+from tests.unit.parts.rows import NOW_MS, row_of
+
+# ---- keys and rates -----------------------------------------------------------------------------
+
+
+def authentication_of(core: FakeContext, limit: int = 2) -> Authentication:
+    return Authentication(
+        projects=core.projects,
+        limiter=core.limiter,
+        requests_per_minute=limit,
+        metrics=core.metrics.requests,
+    )
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({"authorization": "Bearer msk_1", "x-api-key": "msk_2"}, "msk_1"),
+        ({"authorization": "bearer  msk_1 "}, "msk_1"),
+        ({"authorization": "Basic bXNr", "x-api-key": "msk_2"}, "msk_2"),
+        ({"authorization": "Bearer "}, None),
+        ({"x-api-key": ""}, None),
+    ],
+)
+def test_a_key_comes_in_either_header(headers: dict[str, str], key: str | None) -> None:
+    assert api_key_of(headers) == key
+
+
+async def test_a_key_names_its_project_and_an_unknown_one_nobody() -> None:
+    core = plugin_context()
+    key, secret = await core.projects.create_key(PROJECT, "site")
+    authentication = authentication_of(core)
+    project, found = await authentication.authenticate({"x-api-key": secret})
+
+    assert (project.project_id, found) == (PROJECT, key)
+    with pytest.raises(Unauthorized):
+        await authentication.authenticate({})
+    with pytest.raises(InvalidApiKey):
+        await authentication.authenticate({"x-api-key": "msk_unknown"})
+
+
+async def test_a_project_has_its_rate_and_refusals_are_counted() -> None:
+    core = plugin_context()
+    authentication, project = authentication_of(core), core.projects.by_id[PROJECT]
+    allowed = [(await authentication.count(project)).allowed for _ in range(3)]
+    window = await authentication.count(project)
+
+    assert allowed == [True, True, False]
+    assert core.metrics.requests.rate_limited == 2
+    with pytest.raises(RateLimitProject, match="more than 2 requests in 60 s") as refused:
+        check_rate(window)
+    assert refused.value.retry_after_s == 60
+    assert dict(rate_headers(window))[b"x-ratelimit-remaining"] == b"0"
+
+
+def test_a_key_opens_the_areas_of_its_scopes() -> None:
+    of_admin = ApiKey("key_1", PROJECT, "site", "msk_1", ("*admin",))
+    of_area = ApiKey("key_2", PROJECT, "site", "msk_2", ("messages",))
+    check_scope(of_admin, "messages", owners_only=False)
+    check_scope(of_area, "messages", owners_only=True)
+
+    with pytest.raises(Forbidden):
+        check_scope(of_admin, "billing", owners_only=True)
+    with pytest.raises(Forbidden):
+        check_scope(of_area, "files", owners_only=False)
+
+
+# ---- an idempotency key -------------------------------------------------------------------------
+
+KEY, SAME = "key-12345", ["POST /v1/x 1"]
+
+
+def idempotency_of(core: FakeContext) -> Idempotency:
+    return Idempotency(core.db, core.clock, core.secrets, keep_hours=24)
+
+
+class Work:
+    """Work that may be done once: it answers, or raises."""
+
+    def __init__(self, failure: ApiError | None = None) -> None:
+        self.runs = 0
+        self._failure = failure
+
+    async def __call__(self, target: Tx | WriteBatch) -> StoredAnswer:
+        self.runs += 1
+        if isinstance(target, WriteBatch):
+            target.insert("core_messages", {"message_id": "msg_1"})
+        else:
+            await target.insert("core_messages", {"message_id": "msg_1"})
+        if self._failure is not None:
+            raise self._failure
+        return StoredAnswer(201, '{"secret": "s-1234"}')
+
+
+def as_answer(error: ApiError) -> StoredAnswer:
+    return StoredAnswer(error.status, json.dumps({"code": error.code}))
+
+
+RESERVED, KEPT = (0, 1), 1
+
+
+async def test_an_answer_is_kept_encrypted_and_given_again() -> None:
+    core, work = plugin_context(), Work()
+    core.db.answers += [*RESERVED, KEPT]
+    first = await idempotency_of(core).run(PROJECT, KEY, SAME, work, as_answer)
+    body = core.db.statements[-1][1]["body"]
+    core.db.answers += [0, 0, [{"fingerprint": SAME[0], "status": 201, "body": body}]]
+    again = await idempotency_of(core).run(PROJECT, KEY, SAME, work, as_answer)
+
+    assert "s-1234" not in body
+    assert (again.body, again.status, again.replayed) == (first.body, 201, True)
+    assert work.runs == 1
+
+
+async def test_a_key_stands_for_one_request() -> None:
+    core = plugin_context()
+    other = {"fingerprint": "POST /v1/y 1", "status": 201, "body": "{}"}
+    core.db.answers += [0, 0, [other], 0, 0, []]
+    idempotency = idempotency_of(core)
+
+    with pytest.raises(IdempotencyConflict):
+        await idempotency.run(PROJECT, KEY, SAME, Work(), as_answer)
+    # Its row is not committed yet, in another process.
+    with pytest.raises(TooEarly):
+        await idempotency.run(PROJECT, KEY, SAME, Work(), as_answer)
+
+
+async def test_a_refusal_is_kept_without_its_effects() -> None:
+    core = plugin_context()
+    core.db.answers += [*RESERVED, KEPT]
+    answer = await idempotency_of(core).run(PROJECT, KEY, SAME, Work(NotFound("gone")), as_answer)
+
+    assert (answer.status, core.db.rows["core_messages"]) == (404, [])
+    assert core.db.commits == 1
+
+
+@pytest.mark.parametrize("failure", [BadRequest(), ValidationFailed(), Forbidden()])
+async def test_what_the_client_may_put_right_is_not_kept(failure: ApiError) -> None:
+    core = plugin_context()
+    core.db.answers += [*RESERVED]
+
+    with pytest.raises(type(failure)):
+        await idempotency_of(core).run(PROJECT, KEY, SAME, Work(failure), as_answer)
+    assert core.db.commits == 0
+
+
+class Counted(Conflict):
+    """An attempt was counted, and must stay counted."""
+
+    code = "counted"
+    keeps_writes = True
+
+
+async def test_a_refusal_that_keeps_its_writes_keeps_them() -> None:
+    core = plugin_context()
+    core.db.answers += [*RESERVED, KEPT]
+    await idempotency_of(core).run(PROJECT, KEY, SAME, Work(Counted()), as_answer)
+
+    assert core.db.rows["core_messages"] == [{"message_id": "msg_1"}]
+
+
+async def test_grouped_work_is_written_with_its_key() -> None:
+    core = plugin_context()
+    await idempotency_of(core).run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
+
+    [row] = core.db.rows["core_idempotency"]
+    assert (row["key"], row["fingerprint"], row["status"]) == (KEY, SAME[0], 201)
+    assert core.db.rows["core_messages"] == [{"message_id": "msg_1"}]
+
+
+class Taken(FakeDatabase):
+    """A database in which the key is there already."""
+
+    async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
+        raise UniqueViolation("core_idempotency")
+
+
+async def test_grouped_work_whose_key_was_used_leaves_no_trace() -> None:
+    known = {"fingerprint": SAME[0], "status": 201, "body": '{"first": true}'}
+    core = plugin_context(db=Taken(answers=[0, [known]]))
+    answer = await idempotency_of(core).run_grouped(PROJECT, KEY, SAME, Work(), as_answer)
+
+    assert (answer.body, answer.replayed) == ('{"first": true}', True)
+    assert core.db.rows == {}
+
+
+# ---- one endpoint -------------------------------------------------------------------------------
+
+
+class Thing(RequestModel):
+    """What is made."""
+
+    name: str
+
+
+class Made(ResponseModel):
+    """What was made."""
+
+    thing_id: str
+
+
+class Things:
+    """Makes things, or raises `failure`."""
+
+    failure: Exception | None = None
+
+    async def make(self, ctx: Context) -> Made:
+        await ctx.tx.insert("things", {"thing_id": "thg_1"})
+        if self.failure is not None:
+            raise self.failure
+        return Made(thing_id="thg_1")
+
+
+router = Router("things")
+
+
+@router.post("/v1/things", status=201, audited=True)
+async def make_thing(ctx: Context, body: Thing, things: Things) -> Made:
+    """Makes a thing."""
+    return await things.make(ctx)
+
+
+@router.get("/v1/things", public=True)
+async def list_things(ctx: Context) -> Made:
+    """Shows what there is."""
+    return Made(thing_id="thg_1")
+
+
+@router.post("/v1/things/stop")
+async def stop_things(ctx: Context) -> None:
+    """Takes no body, and answers nothing."""
+
+
+class Edge:
+    """The dispatcher of the three endpoints, and what it wrote into the audit log."""
+
+    def __init__(self, core: FakeContext) -> None:
+        self.core = core
+        self.things = Things()
+        self.audited: list[tuple[str, str | None]] = []
+        self.dispatcher = EndpointDispatcher(
+            db=core.db,
+            secrets=core.secrets,
+            authentication=authentication_of(core, limit=100),
+            idempotency=idempotency_of(core),
+            write_audit=self._write_audit,
+            settings=fake_settings(),
+        )
+
+    async def _write_audit(
+        self, tx: Tx, action: str, key: CallerKey, *, target: str | None, ip: str
+    ) -> None:
+        self.audited.append((action, target))
+
+    async def answer(
+        self,
+        name: str,
+        *,
+        key: str = "",
+        body: bytes = b"",
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[Response, Any]:
+        """The response of the endpoint of that name, and the JSON in it."""
+        providers = Providers()
+        providers.add(self.things)
+        [endpoint] = [each for each in router.endpoints if each.name == name]
+        request = request_of(endpoint, body, query, {"x-api-key": key, **(headers or {})})
+        response = await self.dispatcher.answer(endpoint.bound(providers), request)
+        return response, json.loads(bytes(response.body) or b"null")
+
+
+def request_of(endpoint: Endpoint, body: bytes, query: str, headers: Mapping[str, str]) -> Request:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    given = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    scope = {
+        "type": "http",
+        "method": endpoint.method,
+        "path": endpoint.path,
+        "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in given.items() if value],
+        "path_params": {},
+        "state": {"request_id": "req_1"},
+        "client": ("203.0.113.7", 1234),
+    }
+    return Request(scope, receive)
+
+
+@asynccontextmanager
+async def edge() -> AsyncIterator[tuple[Edge, str]]:
+    """An edge, and a key that opens it."""
+    core = plugin_context()
+    _, secret = await core.projects.create_key(PROJECT, "site")
+    yield Edge(core), secret
+
+
+async def test_a_change_is_committed_with_its_entry_in_the_audit_log() -> None:
+    async with edge() as (at, key):
+        response, made = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+
+    assert (response.status_code, made) == (201, {"thing_id": "thg_1"})
+    assert response.headers["x-ratelimit-remaining"] == "99"
+    assert at.audited == [("things.make_thing", "thg_1")]
+    assert at.core.db.rows["things"] == [{"thing_id": "thg_1"}]
+
+
+async def test_a_refusal_takes_back_what_was_written_unless_it_keeps_that() -> None:
+    async with edge() as (at, key):
+        for failure in (Conflict("no"), Counted("counted")):
+            at.things.failure = failure
+            response, error = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+
+    assert (response.status_code, error["code"]) == (409, "counted")
+    assert at.core.db.rows["things"] == [{"thing_id": "thg_1"}]
+    assert at.audited == []
+
+
+async def test_what_breaks_here_is_not_told_outside() -> None:
+    async with edge() as (at, key):
+        at.things.failure = RuntimeError("/srv/app: disk full")
+        response, error = await at.answer("make_thing", key=key, body=b'{"name": "x"}')
+
+    assert (response.status_code, error["retryable"]) == (500, True)
+    assert "disk full" not in error["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "code"),
+    [
+        ("make_thing", {"body": b'{"name": 1}'}, "validation_failed"),
+        ("make_thing", {"body": b'{"name": "x", "nmae": 1}'}, "validation_failed"),
+        ("make_thing", {"body": b"{}", "headers": {"content-type": "text/plain"}}, None),
+        ("make_thing", {"body": b'{"name": "x"}', "query": "dry_run=1"}, "validation_failed"),
+        ("stop_things", {"body": b'{"name": "x"}'}, "validation_failed"),
+        (
+            "make_thing",
+            {"body": b'{"name": "x"}', "headers": {"idempotency-key": "short"}},
+            "validation_failed",
+        ),
+    ],
+)
+async def test_a_request_that_is_not_understood_reaches_no_handler(
+    name: str, asked: dict[str, Any], code: str | None
+) -> None:
+    async with edge() as (at, key):
+        response, error = await at.answer(name, key=key, **asked)
+
+    assert 400 <= response.status_code < 500
+    assert code in {None, error["code"]}
+    assert at.core.db.commits == 0
+
+
+async def test_who_has_no_key_or_one_that_opens_nothing_is_refused() -> None:
+    async with edge() as (at, _):
+        _, narrow = await at.core.projects.create_key(PROJECT, "site", ["files"])
+        anonymous, _ = await at.answer("make_thing", body=b'{"name": "x"}')
+        stranger, _ = await at.answer("make_thing", key=narrow, body=b'{"name": "x"}')
+        open_to_all, _ = await at.answer("list_things")
+
+    assert (anonymous.status_code, stranger.status_code) == (401, 403)
+    assert open_to_all.status_code == 200
+
+
+async def test_a_disabled_project_is_refused_and_counted_all_the_same() -> None:
+    async with edge() as (at, key):
+        await at.core.projects.set_active(PROJECT, False)
+        response, error = await at.answer("stop_things", key=key)
+
+    assert (response.status_code, error["code"]) == (403, "project_inactive")
+    assert response.headers["x-ratelimit-remaining"] == "99"
+
+
+async def test_a_repeated_request_is_answered_from_what_was_kept() -> None:
+    async with edge() as (at, key):
+        at.core.db.answers += [*RESERVED, KEPT]
+        asked: dict[str, Any] = {"body": b'{"name": "x"}', "headers": {"idempotency-key": KEY}}
+        await at.answer("make_thing", key=key, **asked)
+        kept = at.core.db.statements
+        row = {"fingerprint": kept[1][1]["fingerprint"], "status": 201, "body": kept[2][1]["body"]}
+        at.core.db.answers += [0, 0, [row]]
+        response, made = await at.answer("make_thing", key=key, **asked)
+
+    assert (response.headers["idempotent-replayed"], made) == ("true", {"thing_id": "thg_1"})
+    assert len(at.core.db.rows["things"]) == 1
+
+
+# ---- where there is nothing ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "is_page"),
+    [
+        ("/nowhere", "text/html,*/*", True),
+        ("/nowhere", "application/json", False),
+        ("/v1/nowhere", "text/html", False),
+    ],
+)
+def test_people_get_a_page_and_programs_the_envelope(path: str, accept: str, is_page: bool) -> None:
+    page = NotFoundPage(fake_texts(), "en")
+    scope = {"type": "http", "path": path, "headers": [(b"accept", accept.encode())]}
+
+    assert page.is_for(Request(scope)) is is_page
+
+
+def test_the_page_is_in_the_readers_language_and_links_below_its_root() -> None:
+    headers = [(b"accept-language", b"ru,en;q=0.5")]
+    scope = {"type": "http", "path": "/x", "headers": headers, "root_path": "/bots"}
+    answer = NotFoundPage(fake_texts(), "en").answer(Request(scope))
+
+    assert answer.status_code == 404
+    assert 'lang="ru"' in bytes(answer.body).decode()
+    assert "Accept-Language" in answer.headers["vary"]
+
+
+def test_a_code_means_one_error() -> None:
+    class Other(ApiError):
+        """Something else."""
+
+        code, status = "not_found", 400
+
+    with pytest.raises(ValueError, match="'not_found' is declared by both"):
+        ErrorCatalogue([NotFound, Other])
+    assert list(ErrorCatalogue([NotFound, Conflict, NotFound, Forbidden])) == [
+        Forbidden,
+        NotFound,
+        Conflict,
+    ]
+
+
+# ---- health -------------------------------------------------------------------------------------
+
+
+class Away(FakeDatabase):
+    """A database that can't be reached."""
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Tx]:
+        raise DatabaseUnavailable("connection refused")
+        yield
+
+
+class Asked(RecordingChannel):
+    """Counts how often its platform was asked."""
+
+    health = ChannelHealth(ok=True, detail="Shop bot")
+    asked = 0
+
+    async def check(self) -> ChannelHealth:
+        self.asked += 1
+        return self.health
+
+
+def asked() -> tuple[FakeContext, Asked]:
+    """A service with one bot, and the bot."""
+
+    def create(_context: object, identity: ChannelIdentity, _settings: Section) -> Asked:
+        return Asked(identity)
+
+    settings = fake_settings(channels={"messenger_a": {"plugin": "asked"}})
+    kinds = [ChannelKind("asked", Section, create)]
+    clock = FakeClock()
+    channels = FakeChannels(settings, kinds=kinds, clock=clock)
+    core = plugin_context(clock=clock, channels=channels)
+    channel = core.channels["messenger_a"]
+    assert isinstance(channel, Asked)
+    return core, channel
+
+
+class NoRedis(MemoryLimiter):
+    """Counts for itself, as Redis does not answer."""
+
+    async def check(self) -> str | None:  # type: ignore[override]  # memory alone never fails
+        return "connection refused"
+
+
+def readiness_of(core: FakeContext, **changes: Any) -> Readiness:
+    parts: dict[str, Any] = {"has_redis": False, "keys_are_lost": lambda: False, **changes}
+    return Readiness(
+        db=core.db,
+        clock=core.clock,
+        jobs=core.jobs,
+        channels=core.channels,
+        states=states_of(core),
+        limiter=core.limiter,
+        **parts,
+    )
+
+
+CAN_WRITE: Answer = [{"one": 1}]
+
+
+def troubled(*found: tuple[str, dict[str, Any]]) -> Answer:
+    base = {"status": "working", "reason": None, "detail": None, "paused_until_ms": 0}
+    return [
+        row_of(ChannelState(key, changed_at_ms=NOW_MS, **{**base, **fields}))
+        for key, fields in found
+    ]
+
+
+async def test_all_is_well_and_without_redis_it_is_not_asked() -> None:
+    core = plugin_context()
+    core.db.answers += [CAN_WRITE, troubled()]
+    checks = await readiness_of(core).checks()
+
+    assert {name: check["ok"] for name, check in checks.items()} == {
+        "database": True,
+        "queue": True,
+        "channel:messenger_a": True,
+        "channel:messenger_b": True,
+    }
+
+
+async def test_without_its_database_a_process_is_not_ready_and_says_why() -> None:
+    core = plugin_context(db=Away(), limiter=NoRedis(plugin_context().clock))
+    checks = await readiness_of(core, has_redis=True, keys_are_lost=lambda: True).checks()
+
+    assert checks["database"] == {"ok": False, "detail": "connection refused"}
+    assert not checks["queue"]["ok"]
+    assert "per process: connection refused" in checks["redis"]["detail"]
+    assert "secret_keys" in checks
+
+
+async def test_what_is_known_of_a_bot_is_not_asked_of_its_platform() -> None:
+    core = plugin_context()
+    core.channels.register(ChannelIdentity("support", "chn_1", PROJECT), "recording", {})
+    core.db.answers += [
+        CAN_WRITE,
+        troubled(
+            ("chn_1", {"status": "stopped"}),
+            ("messenger_a", {"status": "stopped", "reason": "bot_banned", "detail": "no"}),
+            ("messenger_b", {"outage_since_ms": 0, "outage_detail": "timeout"}),
+        ),
+    ]
+    checks = await readiness_of(core).checks()
+
+    assert checks["channel:messenger_a"] == {
+        "ok": False,
+        "stopped": True,
+        "detail": "stopped: bot_banned: no",
+    }
+    assert checks["channel:messenger_b"]["unavailable_since"] == "1970-01-01T00:00:00.000Z"
+    # Whose own channels those are is not told.
+    assert checks["own_channels"]["detail"] == {"stopped": 1, "unavailable": 0, "interrupted": 0}
+
+
+async def test_a_platform_is_asked_no_more_often_than_its_health_is_remembered() -> None:
+    core, channel = asked()
+    readiness = readiness_of(core)
+    for waits_s in (0.0, CHANNEL_HEALTH_S - 1, 1.0):
+        core.clock.advance(waits_s)
+        # Jobs are counted once in five seconds of the machine's own clock.
+        core.db.answers += [CAN_WRITE, troubled()]
+        await readiness.checks()
+
+    assert channel.asked == 2
+
+
+async def test_a_bot_that_is_found_revoked_is_stopped() -> None:
+    core, channel = asked()
+    channel.health = ChannelHealth(ok=False, detail="Unauthorized", revoked=True)
+    core.db.answers += [CAN_WRITE, troubled(), 1]
+    checks = await readiness_of(core).checks()
+
+    assert checks["channel:messenger_a"]["stopped"]
+    assert "'stopped'" in core.db.statements[-1][0]
