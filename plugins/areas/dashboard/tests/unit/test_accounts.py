@@ -253,6 +253,17 @@ async def test_strangers_guesses_leave_the_owners_browser_its_tries() -> None:
     assert await tries.password("ann@shop.example", "acc_ann", home) is None
 
 
+async def test_the_owners_browser_has_a_limit_of_its_own_wherever_it_is() -> None:
+    tries = throttle(tries_per_browser=2)
+    device = tries.new_device("acc_ann")
+    tried = [
+        await tries.password("ann@shop.example", "acc_ann", Browser(f"198.51.100.{n}", "", device))
+        for n in range(3)
+    ]
+
+    assert [type(each) for each in tried] == [type(None), type(None), TooMany]
+
+
 @pytest.mark.parametrize("device", ["", "x", "x.", "x.é", ".{seal}", "{nonce}.{seal}x"])
 async def test_no_browser_makes_its_proof_itself_or_takes_anothers(device: str) -> None:
     tries = throttle(tries_per_email=1, tries_per_browser=100)

@@ -158,6 +158,19 @@ async def test_a_ticket_ends_with_its_minutes_and_with_the_password() -> None:
     assert not ann.sign_in().is_waiting("forged")
 
 
+async def test_who_is_disabled_before_the_code_is_not_let_in_by_it() -> None:
+    ann = Signing()
+    await ann.set_password()
+    _, codes = await ann.enrol()
+    first = await ann.sign_in().by_password(ANN.email, PASSWORD, HOME)
+    assert isinstance(first, CodeNeeded)
+    await ann.accounts.change(FakeTx(), ANN.account_id, status="disabled")
+
+    assert await ann.sign_in().by_code(first.ticket, codes[0], HOME) == Refused()
+    assert ann.accounts.sessions == {}
+    assert ann.noted == ["account.sign_in_failed"]
+
+
 def test_a_ticket_says_who_and_how_and_is_sealed() -> None:
     tickets = CodeTickets(clock=FakeClock(), secrets=fake_secrets())
     ticket = Ticket("acc_ann", "password", 7)
@@ -215,7 +228,8 @@ async def test_what_an_older_key_sealed_is_sealed_by_the_current_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "password", ["too short", "x" * 129, "Password123", ANN.email, "aaaaaaaaaaaa"]
+    "password",
+    ["too short", "x" * 129, "Password123", ANN.email, "aaaaaaaaaaaa", "1234567890"],
 )
 async def test_what_is_soon_guessed_is_no_password(password: str) -> None:
     with pytest.raises(ValidationFailed, match="password"):

@@ -365,6 +365,7 @@ async def test_a_new_password_by_a_link_ends_every_other_way_in() -> None:
     done = await ann.link_pages().page(ann.sent(token=token, password=PASSWORD))
 
     assert [*ann.accounts.sessions] == [value_of(done, "msgsvc_session")]
+    assert "DELETE FROM dashboard_account_messengers" in ann.db.statements[0][0]
     kept = ann.credentials.by_id[ANN.account_id].password_hash
     assert await ann.passwords.fits(kept, PASSWORD)
 
