@@ -121,7 +121,7 @@ class SignIn:
         link has none, so anybody can confirm a static link as themselves and hand the resulting
         callback address to somebody else, who then works in the wrong account without noticing
         (login CSRF). That is why a site should offer the session variant wherever it can, and
-        keep static links for places where no page of its own comes first: posters, bios, e-mail.
+        keep static links for places where no page of its own comes first: posters, bios, email.
         """
         expected: str | None = None
         if state:

@@ -58,7 +58,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the file is to say. `channels` are tables by name, `owner` an e-mail address, and `first_account`
+    """What the file is to say. `channels` are tables by name, `owner` an email address, and `first_account`
     is how a plugin among them makes their account."""
 
     base_url: str

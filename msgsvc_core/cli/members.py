@@ -70,7 +70,7 @@ def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = Fa
         ]
         for member in members
     ]
-    show_table(["id", "e-mail", "role", "messengers", "name"], rows)
+    show_table(["id", "email", "role", "messengers", "name"], rows)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""E-mail addresses as people write them, made comparable."""
+"""Email addresses as people write them, made comparable."""
 
 import re
 import unicodedata
@@ -37,5 +37,5 @@ def normalized(text: str) -> str:
         and all(map(_LABEL.fullmatch, labels))
         and not labels[-1].isdigit()
     ):
-        raise InvalidValue("must be an e-mail address, as ann@shop.example")
+        raise InvalidValue("must be an email address, as ann@shop.example")
     return address

@@ -190,12 +190,14 @@ LC_MESSAGES = "LC_MESSAGES"
 
 
 class Translate(Protocol):
-    """`_("Hello, {name}!", name="Ann")`; the values are put in after the translation."""
+    """`_("Hello, {name}!", name="Ann")`; the values are put in after the translation. `{limit:,}` groups
+    digits as the language does."""
 
     def __call__(self, text: str, /, **values: object) -> str: ...
 
     def ngettext(self, one: str, many: str, count: int, /) -> str:
-        """`_.ngettext("{count} day", "{count} days", 3)`: the form that the language has for 3."""
+        """`_.ngettext("{count} day", "{count} days", 3)`: the form that the language has for 3. The count's
+        digits are grouped: `12,500 days`."""
         ...
 
     def __getitem__(self, module: str, /) -> "Translate":
@@ -346,6 +348,27 @@ def _explained(finding: Finding, translate: Translate, label: Callable[[str], st
     return ": ".join((*map(label, finding.path), by_package(finding.msgid, **params)))
 
 
+#: Shorter numbers are written without separators in every language.
+_GROUPED_FROM = 1000
+
+
+class _Numbers(Formatter):
+    """Formats integers by the rules of a language where the format specification is one of `specs`:
+    `12,500` in English, `12 500` in Russian, with a no-break space."""
+
+    def __init__(self, lang: str, *specs: str) -> None:
+        self._locale = _locale_of(lang) or "en"
+        self._specs = specs
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        if format_spec not in self._specs or not isinstance(value, int):
+            return super().format_field(value, format_spec)
+        # Babel's language data takes megabytes; most processes never write a long number.
+        from babel.numbers import format_decimal  # noqa: PLC0415 - see above
+
+        return format_decimal(value, locale=self._locale)
+
+
 def package_of(function: Callable[..., Any]) -> str:
     """Whose texts a function speaks with: its package."""
     while isinstance(function, partial):
@@ -368,7 +391,14 @@ class _Translation:
 
     def __call__(self, text: str, /, **values: object) -> str:
         found = self._catalogue.gettext(text)
-        return found.format(**values) if values else found
+        if not values:
+            return found
+        if ":,}" in found:
+            return _Numbers(self._lang, ",").format(found, **values)
+        return found.format(**values)
 
     def ngettext(self, one: str, many: str, count: int, /) -> str:
-        return self._catalogue.ngettext(one, many, count).format(count=count)
+        found = self._catalogue.ngettext(one, many, count)
+        if count < _GROUPED_FROM:
+            return found.format(count=count)
+        return _Numbers(self._lang, "", ",").format(found, count=count)

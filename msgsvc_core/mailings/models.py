@@ -146,7 +146,7 @@ class Mailing:
     skipped: int
     #: Why it could not go on, for people.
     error: str | None
-    #: The mailing whose recipients of unknown fate get this one.
+    #: The mailing whose recipients of unknown outcome get this one.
     resend_of: str | None
     created_at_ms: int
     started_at_ms: int | None

@@ -144,30 +144,30 @@ class Mailings:
         return await self._validation.reach(tx, project_id, asked)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
-        """Whether it was sent again to those of unknown fate, which can be done once."""
+        """Whether it was already resent to recipients with an unknown outcome, which can be done once."""
         return await store.was_resent(tx, *mailing.key)
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         """Starts a mailing of the same contents to those of whom nobody knows whether they got it.
 
-        Raises `NotFound`, and `Conflict` for a mailing that has not ended, has nobody of unknown fate,
-        was sent again to them before, has expired, or was so long ago that its recipients are not
-        kept; `BillingBlocked`.
+        Raises `NotFound`, and `Conflict` for a mailing that has not ended, has no recipient of unknown
+        outcome, was resent before, has expired, or was so long ago that its recipients are not kept;
+        `BillingBlocked`.
         """
         before = await self._locked(tx, project_id, job_id)
         if before.finished_at_ms is None:
             raise Conflict("it has not ended yet")
         if before.purged_at_ms is not None:
-            raise Conflict("who its recipients were is not kept any more")
+            raise Conflict("its recipients are no longer stored")
         if await store.was_resent(tx, project_id, job_id):
-            raise Conflict("it was sent again to those of unknown fate before")
+            raise Conflict("it was already resent to recipients with an unknown outcome")
         # Whoever withdrew the permission by which they were chosen does not get it now either.
         permission = before.audience.get("permission")
         asked = Audience(all=True) if permission is None else Audience(permission=permission)
         most = self._limits.broadcast_recipients
         counts = await audience.count_by_bot(tx, project_id, asked, job_id, most)
         if not counts:
-            raise Conflict("nobody who is still subscribed is of unknown fate")
+            raise Conflict("no subscribed recipient has an unknown outcome")
         now_ms = self._clock.now_ms()
         if before.expires_at_ms is not None and before.expires_at_ms <= now_ms:
             raise Conflict("it has expired: nobody would get it")

@@ -13,7 +13,7 @@ class MemberQuota:
     """Counts the owner of a project as one of its members, whether they are one or not.
 
     `owner_of` and `plan_of` answer with None where a project belongs to nobody, and where nothing is
-    billed; then members are not limited. `email_of` is the e-mail of an account, None for one that no
+    billed; then members are not limited. `email_of` is the email of an account, None for one that no
     plugin keeps.
     """
 
@@ -29,7 +29,7 @@ class MemberQuota:
         self._email_of = email_of
 
     async def check_room(self, tx: Tx, project_id: str, email: str) -> None:
-        """Raises `Conflict` where the plan has no place for another member of that e-mail. Waits for a
+        """Raises `Conflict` where the plan has no place for another member of that email. Waits for a
         transaction that adds another at the same time."""
         limited = await self._limited(tx, project_id)
         if limited is None:
@@ -57,7 +57,7 @@ class MemberQuota:
             raise _full(plan)
 
     async def _limited(self, tx: Tx, project_id: str) -> tuple[str, str, Plan, int] | None:
-        """The owner's id and e-mail, and their plan, where it limits members; under the lock of the
+        """The owner's id and email, and their plan, where it limits members; under the lock of the
         project's members."""
         owner_id = await self._owner_of(tx, project_id)
         plan = await self._plan_of(tx, owner_id)

@@ -56,7 +56,7 @@ async def update_member(
     """Changes a member's name, email and role; omitted fields stay unchanged.
 
     Who signs in to the dashboard is made an owner there, and ends as one there; such an owner's name and
-    e-mail change there too.
+    email change there too.
     """
     if body.name is not None or body.email is not None:
         await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
@@ -75,7 +75,7 @@ async def delete_member(
 ) -> None:
     """Removes a member; they can no longer answer customers, in messengers neither.
 
-    They are still shown where they worked; with `erase=true` their name and e-mail are gone as well. An
+    They are still shown where they worked; with `erase=true` their name and email are gone as well. An
     owner who signs in to the dashboard is removed there.
     """
     await owners.check_by_key(ctx.tx, ctx.project_id, member_id)

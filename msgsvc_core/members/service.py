@@ -1,4 +1,4 @@
-"""The rules of members: one member per e-mail; removal takes effect immediately."""
+"""The rules of members: one member per email; removal takes effect immediately."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -111,7 +111,7 @@ class Members:
         return await store.list_page(tx, project_id, query)
 
     async def add(self, tx: Tx, project_id: str, body: AddMemberBody) -> Member:
-        """Raises `Conflict` for an e-mail that an active member has, and beyond the plan's number."""
+        """Raises `Conflict` for an email that an active member has, and beyond the plan's number."""
         await self._quota.check_room(tx, project_id, body.email)
         member = Member(
             project_id=project_id,
@@ -129,12 +129,12 @@ class Members:
     async def change(
         self, tx: Tx, project_id: str, member_id: str, body: UpdateMemberBody
     ) -> Member:
-        """The member after the change. Raises `NotFound`, and `Conflict` for an e-mail in use, for
+        """The member after the change. Raises `NotFound`, and `Conflict` for an email in use, for
         exceeding the plan, and for a removed member."""
         email = body.email
         if email is None:
             return await self._change(tx, project_id, member_id, body)
-        # Two concurrent requests with the same e-mail would both find it free.
+        # Two concurrent requests with the same email would both find it free.
         await tx.lock(f"member {email} of {project_id}")
         async with self._quota.keeping_room(tx, project_id):
             return await self._change(tx, project_id, member_id, body)
@@ -156,7 +156,7 @@ class Members:
     async def remove(self, tx: Tx, project_id: str, member_id: str) -> None:
         """Removes a member; a repeated removal changes nothing.
 
-        The name still shows in past work, and the e-mail can be used again. Raises `NotFound`.
+        The name still shows in past work, and the email can be used again. Raises `NotFound`.
         """
         before = await self._lock(tx, project_id, member_id)
         now_ms = self._clock.now_ms()
@@ -168,7 +168,7 @@ class Members:
         await self._notify_changed(tx, before, after)
 
     async def erase(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Erases a member's name and e-mail. Raises `NotFound`.
+        """Erases a member's name and email. Raises `NotFound`.
 
         The id may stay in past work. Their messenger accounts are subscribers of the project, and are
         erased as such.

@@ -13,7 +13,7 @@ _COLUMNS = (
 
 
 async def insert(tx: Tx, member: Member) -> bool:
-    """False if an active member of the project has that e-mail."""
+    """False if an active member of the project has that email."""
     return bool(
         await tx.execute(
             "INSERT INTO core_members (project_id, member_id, name, email, role, status,"
@@ -132,7 +132,7 @@ async def has_other_owner(tx: Tx, project_id: str, member_id: str) -> bool:
 async def count_others(tx: Tx, project_id: str, account_id: str, email: str) -> int:
     """Active members who are not the account that owns the project.
 
-    The member with its e-mail is that account, until another account has joined in their place.
+    The member with its email is that account, until another account has joined in their place.
     """
     return int(
         await tx.fetch_val(

@@ -230,6 +230,6 @@ async def refuse_ended(tx: Tx, job: Job) -> None:
         raise Conflict("its message no longer exists; discard this job")
     if message.status not in {"queued", "sending"}:
         raise Conflict(
-            "its message has ended, and its project was told so; to reach the person, the project sends"
-            " a new one; discard this job"
+            "its message is final and its project was notified; to reach the person, the project sends"
+            " a new message; discard this job"
         )

@@ -225,7 +225,7 @@ def _members() -> None:
         sa.Column("removed_at_ms", Ms),
         sa.Column("account_id", Id),
     )
-    # An e-mail names one active member of a project; that of a removed one is free again.
+    # An email names one active member of a project; that of a removed one is free again.
     _index(
         "core_members_email",
         "core_members",

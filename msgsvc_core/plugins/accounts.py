@@ -34,13 +34,13 @@ class AccountSource(Protocol):
         ...
 
     async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
-        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
+        """Raises `NotFound`, and `ValidationFailed` for what is no email."""
         ...
 
     async def page(
         self, tx: Tx, email_prefix: str, after: str | None, limit: int
     ) -> Sequence[AccountSummary]:
-        """Up to `limit` accounts whose e-mail begins so, newest first, from before the account `after`."""
+        """Up to `limit` accounts whose email begins so, newest first, from before the account `after`."""
         ...
 
     async def create_project(self, tx: Tx, account_id: str, name: str) -> Project:
@@ -68,13 +68,13 @@ class AccountDirectory:
         return {} if source is None else await source.find_many(tx, account_ids)
 
     async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
-        """Raises `NotFound`, and `ValidationFailed` for what is no e-mail."""
+        """Raises `NotFound`, and `ValidationFailed` for what is no email."""
         return await self._source.find_by_email(tx, email)
 
     async def page(
         self, tx: Tx, email_prefix: str, after: str | None, limit: int
     ) -> Sequence[AccountSummary]:
-        """Up to `limit` accounts whose e-mail begins so, newest first, from before the account `after`."""
+        """Up to `limit` accounts whose email begins so, newest first, from before the account `after`."""
         source = self._find_source()
         return () if source is None else await source.page(tx, email_prefix, after, limit)
 
@@ -95,8 +95,8 @@ class AccountDirectory:
 class FirstAccount:
     """How `msgsvc init` makes the account of whoever runs the installation (hook `register_first_account`).
 
-    `question` asks for their e-mail on a terminal. `create` takes the path of the configuration and that
-    e-mail, and returns what to tell them.
+    `question` asks for their email on a terminal. `create` takes the path of the configuration and that
+    email, and returns what to tell them.
     """
 
     question: str

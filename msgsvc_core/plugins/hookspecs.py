@@ -200,7 +200,7 @@ class HookSpecs:
     async def on_member_changed(self, tx: "Tx", before: "Member", after: "Member | None") -> None:
         """A member of a project was changed, in that transaction. Async.
 
-        Name, e-mail, role, messenger accounts, or removal: then `after.status` says so, and `after` is None
+        Name, email, role, messenger accounts, or removal: then `after.status` says so, and `after` is None
         for an erased member. The member is locked until the transaction ends.
         """
 
@@ -215,7 +215,7 @@ class HookSpecs:
 
     @hookspec
     async def check_identity_change(self, tx: "Tx", project_id: str, member_id: str) -> None:
-        """An API key is about to change a member's name or e-mail, or to link a messenger. Async.
+        """An API key is about to change a member's name or email, or to link a messenger. Async.
 
         Raise `Conflict` to refuse it.
         """

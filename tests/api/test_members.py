@@ -1,4 +1,4 @@
-"""/v1/members: the people of a project, one by each e-mail."""
+"""/v1/members: the people of a project, one by each email."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -49,5 +49,5 @@ def test_an_address_is_kept_in_one_form(written: str, kept: str) -> None:
     ],
 )
 def test_what_can_be_no_address_is_refused(written: str) -> None:
-    with pytest.raises(ValueError, match="must be an e-mail address"):
+    with pytest.raises(ValueError, match="must be an email address"):
         normalized(written)

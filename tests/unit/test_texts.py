@@ -141,6 +141,36 @@ def test_a_number_has_the_form_of_its_language(
     assert _.ngettext("{count} minute ago", "{count} minutes ago", count) == text
 
 
+@pytest.mark.parametrize(
+    ("lang", "count", "text"),
+    [
+        ("en", 999, "999 minutes ago, at most 12,500"),
+        ("en", 1000, "1,000 minutes ago, at most 12,500"),
+        ("ru", 12500, "12\xa0500 минут назад, at most 12\xa0500"),
+    ],
+)
+def test_digits_are_grouped_as_in_the_readers_language(
+    tmp_path: Path, lang: str, count: int, text: str
+) -> None:
+    path = tmp_path / "ru/LC_MESSAGES/messages.po"
+    path.parent.mkdir(parents=True)
+    path.write_text(MINUTES, encoding="utf-8")
+    _ = Texts([CORE_TEXTS, ("counted", tmp_path)], "en").into(lang, "counted")
+
+    ago = _.ngettext("{count} minute ago", "{count} minutes ago", count)
+    most = _("at most {most:,}", most=12500)
+
+    assert f"{ago}, {most}" == text
+
+
+def test_a_number_without_a_specification_stays_as_it_is() -> None:
+    _ = Texts([CORE_TEXTS], "en").into("ru")
+
+    assert _("Nobody translated #{number}, {name:>5}.", number=12500, name="a") == (
+        "Nobody translated #12500,     a."
+    )
+
+
 def own_catalogue(folder: Path, lang: str, package: str, *lines: str) -> None:
     """A deployer's translations of a package."""
     path = folder / lang / "LC_MESSAGES" / f"{package}.po"

@@ -209,7 +209,7 @@ async def test_a_mailing_is_started_paused_and_cancelled(
     progress = await core.mailings.progress(tx, project_id, ["job_1", None, "job_unknown"])
     assert {job_id: each.status for job_id, each in progress.items()} == {"job_1": "cancelled"}
     assert not await core.mailings.was_resent(tx, cancelled)
-    with pytest.raises(Conflict, match="unknown fate"):
+    with pytest.raises(Conflict, match="unknown outcome"):
         await core.mailings.resend_unknown(tx, project_id, "job_1")
     for missing in (
         core.mailings.find(tx, "prj_other", "job_1"),

@@ -46,7 +46,7 @@ def test_a_password_is_read_and_a_bad_one_refused(run: Any, with_accounts: Any) 
     assert "winter" not in good.stdout + good.stderr
     assert (bad.exit_code, "at least 10 characters" in bad.stderr) == (1, True)
     assert (again.exit_code, "already" in again.stderr) == (1, True)
-    assert (wrong.exit_code, "e-mail address" in wrong.stderr) == (1, True)
+    assert (wrong.exit_code, "email address" in wrong.stderr) == (1, True)
 
 
 def test_an_account_is_disabled_enabled_and_made_operator(run: Any, with_accounts: Any) -> None:

@@ -76,10 +76,10 @@ class FakeMailings(Mailings):
         if before.finished_at_ms is None:
             raise Conflict("it has not ended yet")
         if await self.was_resent(tx, before):
-            raise Conflict("it was sent again to those of unknown fate before")
+            raise Conflict("it was already resent to recipients with an unknown outcome")
         total = sum(each.status == "unknown" for each in self.ledger.get(job_id, ()))
         if not total:
-            raise Conflict("nobody who is still subscribed is of unknown fate")
+            raise Conflict("no subscribed recipient has an unknown outcome")
         now_ms = self._clock.now_ms()
         mailing = before.again(
             new_id("job"), Audience(all=True).to_column(), total=total, now_ms=now_ms

@@ -174,7 +174,7 @@ class Billing:
         return self._changed(tx, changed[1])
 
     async def customers(self, tx: Tx, search: str, after: str | None, limit: int) -> list[Customer]:
-        """Up to `limit` accounts with their balances, newest first; `search` is a prefix of their e-mail."""
+        """Up to `limit` accounts with their balances, newest first; `search` is a prefix of their email."""
         accounts = await self._accounts.page(tx, search.strip().lower(), after, limit)
         states = await store.find_many(tx, [account.account_id for account in accounts])
         return [self._customer(account, states.get(account.account_id)) for account in accounts]

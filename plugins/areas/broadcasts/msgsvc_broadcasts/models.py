@@ -54,8 +54,8 @@ class BroadcastAnswer(ResponseModel):
 
     `source` is `broadcasts`, or `scheduled` for one that came by `/v1/scheduled` or `/v1/recurring`: its end
     is not told by `broadcast.completed`. `error` says why it could not go on. `resend_of` is the broadcast
-    whose recipients of unknown fate get this one. `recipients_until` is until when they can be listed, null
-    while it has not ended.
+    whose recipients of unknown outcome get this one. `recipients_until` is until when they can be listed,
+    null while it has not ended.
     """
 
     job_id: str

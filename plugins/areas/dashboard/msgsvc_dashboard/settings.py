@@ -14,13 +14,13 @@ class AccountSettings(Section):
     tries_per_email: int = Field(
         10,
         ge=1,
-        description="Passwords that may be tried for an e-mail in any 900 seconds, from all browsers"
+        description="Passwords that may be tried for an email in any 900 seconds, from all browsers"
         " together in which its account was never signed in.",
     )
     tries_per_address: int = Field(
         30,
         ge=1,
-        description="Passwords that one address may try in any 900 seconds, for whatever e-mail; an IPv6"
+        description="Passwords that one address may try in any 900 seconds, for whatever email; an IPv6"
         " address counts by its first 64 bits.",
     )
     tries_per_browser: int = Field(

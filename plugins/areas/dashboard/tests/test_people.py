@@ -8,6 +8,7 @@ import pytest
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
+from msgsvc_dashboard.people.permissions import typed_count
 from msgsvc_devkit import settled
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -212,6 +213,21 @@ async def test_deleting_a_permission_asks_for_the_number_of_those_who_granted_it
     assert (too_few.status_code, no_number.status_code) == (409, 400)
     assert "2 active subscribers granted it. Enter that number" in too_few.text
     assert (still_there.status_code, deleted.status_code, gone.status_code) == (200, 303, 404)
+
+
+@pytest.mark.parametrize(
+    ("typed", "count"),
+    [
+        ("12500", 12500),
+        ("12,500", 12500),
+        (" 12\xa0500 ", 12500),
+        ("", 0),
+        ("all", None),
+        ("-1", None),
+    ],
+)
+def test_a_count_is_typed_with_separators_or_without(typed: str, count: int | None) -> None:
+    assert typed_count(typed) == count
 
 
 async def test_a_permissions_texts_are_changed_per_language(

@@ -80,7 +80,7 @@ async def test_a_refusal_keeps_the_email_and_the_way_and_says_how_long_to_wait(
 
     said = {
         "en": ("Wrong email or password.", "Please wait 15 minutes."),
-        "ru": ("Неверный e-mail или пароль.", "Подождите 15 минут."),
+        "ru": ("Неверная почта или пароль.", "Подождите 15 минут."),
     }
     assert refused.status_code == 403
     assert said[lang][0] in refused.text

@@ -32,5 +32,5 @@ DRIP_EVENTS = (
         "The message of a step was queued; `delivery.*` says what became of it.",
         StepSent,
     ),
-    EventSpec(COMPLETED, "Somebody has come to the end of a chain.", Completed),
+    EventSpec(COMPLETED, "A subscriber completed a drip campaign.", Completed),
 )

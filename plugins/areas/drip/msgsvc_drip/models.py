@@ -41,7 +41,7 @@ def _check_event(name: str) -> str:
             "must be the name of an event, as subscription.created or cart.abandoned"
         )
     if name.startswith("drip."):
-        raise InvalidValue("must not be an event of chains")
+        raise InvalidValue("must not be an event of drip campaigns")
     return name
 
 
@@ -98,7 +98,7 @@ def _name_problem(on: TriggerKind, value: str) -> InvalidValue | None:
     except InvalidValue as error:
         return error
     if on == "event" and value.startswith("delivery."):
-        return InvalidValue("must not be what becomes of messages: a chain would start itself")
+        return InvalidValue("must not be an outcome of messages: a campaign would start itself")
     return None
 
 

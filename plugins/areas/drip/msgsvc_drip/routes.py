@@ -52,8 +52,8 @@ async def get_drip(ctx: Context, drip_id: str, drips: Drips) -> DripAnswer:
 async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: Drips) -> DripAnswer:
     """Changes a drip campaign; omitted fields stay unchanged.
 
-    New `steps`, `timezone` or `stop_on` make a new version, for people who begin from now on: those who
-    are in the chain finish the version that they began. A new trigger, name or `reentry` holds at once.
+    New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
+    the version they started. A new trigger, name or `reentry` takes effect at once.
     """
     return DripAnswer.of(await drips.update(ctx.tx, ctx.project_id, drip_id, body))
 

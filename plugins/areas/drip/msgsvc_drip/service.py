@@ -59,7 +59,7 @@ class Drips:
         await tx.lock(f"drips of {project_id}")
         limit = self._settings.chains_per_project
         if await store.count(tx, project_id) >= limit:
-            raise Conflict("a project has at most {limit} chains", limit=limit)
+            raise Conflict("a project has at most {limit} drip campaigns", limit=limit)
         now_ms = self._clock.now_ms()
         chain = Drip(
             project_id=project_id,
@@ -82,7 +82,7 @@ class Drips:
         until the transaction ends."""
         chain = await store.find(tx, project_id, drip_id, lock=lock)
         if chain is None:
-            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
+            raise NotFound("there is no drip campaign {drip_id!r}", drip_id=drip_id)
         return chain
 
     async def page(self, tx: Tx, project_id: str, after: str | None, limit: int) -> list[Drip]:
@@ -108,7 +108,7 @@ class Drips:
         """
         chain = await self.get(tx, project_id, drip_id, lock=True)
         if version not in {None, chain.version}:
-            raise Conflict("the chain was changed meanwhile: look at it, and try once more")
+            raise Conflict("the campaign was changed meanwhile: review it and try again")
         course = body.changed(chain.definition)
         content = course.to_column()
         is_new = content != chain.content
@@ -135,7 +135,7 @@ class Drips:
     async def delete(self, tx: Tx, project_id: str, drip_id: str) -> None:
         """Queued messages are still sent; enrollments are deleted by a job. Raises `NotFound`."""
         if not await store.mark_deleted(tx, project_id, drip_id):
-            raise NotFound("there is no chain {drip_id!r}", drip_id=drip_id)
+            raise NotFound("there is no drip campaign {drip_id!r}", drip_id=drip_id)
         payload = {"project_id": project_id, "drip_id": drip_id}
         await self._jobs.enqueue(tx, NewJob(REMOVE, payload, project_id=project_id))
 
@@ -174,18 +174,20 @@ class Drips:
         if begun:
             return await self.get_enrollment(tx, project_id, new.enrollment_id)
         if chain.status == "paused":
-            raise Conflict("the chain {drip_id} is paused, and takes nobody in", drip_id=drip_id)
+            raise Conflict(
+                "the campaign {drip_id} is paused and accepts no enrollments", drip_id=drip_id
+            )
         if receiver.status != "active":
             raise Conflict("{name} is not subscribed", name=who)
         last = await enrollment_store.find_last(tx, project_id, drip_id, who)
         if last is not None and last.finished_at_ms is None:
             raise Conflict(
-                "{name} is in the chain already: {enrollment_id}",
+                "{name} is already enrolled: {enrollment_id}",
                 name=who,
                 enrollment_id=last.enrollment_id,
             )
         raise Conflict(
-            "{name} has been in the chain, and its reentry is {reentry}",
+            "{name} was enrolled before, and the campaign's reentry is {reentry}",
             name=who,
             reentry=chain.reentry,
         )

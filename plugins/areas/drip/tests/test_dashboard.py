@@ -131,7 +131,7 @@ async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: S
 
     assert led.status_code == held.status_code == ended.status_code == 303
     assert twice.status_code == 409
-    assert "is in the chain already" in twice.text
+    assert "is already enrolled" in twice.text
     assert seen.text.count("1 waiting") == 2
     assert "/delete" not in seen.text
     assert "&lt;script&gt;alert(1)" in listed.text

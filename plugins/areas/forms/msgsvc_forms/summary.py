@@ -52,7 +52,7 @@ def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_l
 
 
 def customer_of(answers: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The name and the e-mail address among the answers; empty if there are none."""
+    """The name and the email address among the answers; empty if there are none."""
     name = next((one["value"] for one in answers if one["key"] in _NAMES), "")
     email = next((one["value"] for one in answers if one["type"] == "email"), "")
     return str(name)[:200], email

@@ -24,7 +24,7 @@ SIZE = {
     "label": {"en": "Size", "ru": "Размер"},
     "options": [{"value": "m", "label": {"en": "Medium", "ru": "Средний"}}, "l"],
 }
-MAIL = {"key": "mail", "type": "email", "label": "E-mail"}
+MAIL = {"key": "mail", "type": "email", "label": "Email"}
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ async def test_a_ticket_is_opened_with_who_asks_and_what(
     assert (asked.source, asked.source_id) == ("form", kept["submission_id"])
     assert (asked.customer_name, asked.customer_email) == ("Cleo", "cleo@shop.example")
     assert (asked.subject, asked.priority, asked.tags) == ("Asked", "high", ("web",))
-    assert asked.text == "Contact\n\nName: Cleo\nE-mail: cleo@shop.example"
+    assert asked.text == "Contact\n\nName: Cleo\nEmail: cleo@shop.example"
 
     # The helpdesk is taken away: the submission says so, and is there.
     bare = await make_service(**WITH_FORMS, database_url=service.settings.database_url)

@@ -20,7 +20,7 @@ from .web import PNG, Visitor, visiting
 EVERY: list[dict[str, Any]] = [
     NAME,
     {"key": "age", "type": "number", "label": "Age"},
-    {"key": "mail", "type": "email", "label": "E-mail"},
+    {"key": "mail", "type": "email", "label": "Email"},
     {"key": "phone", "type": "phone", "label": "Phone"},
     {"key": "day", "type": "date", "label": "Day", "min": "2026-01-01"},
     {"key": "size", "type": "choice", "label": "Size", "options": ["S", "M", "L"]},

@@ -30,7 +30,7 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
 
 def _check_email(email: str) -> str:
     if not _EMAIL.fullmatch(email):
-        raise InvalidValue("must be an e-mail address")
+        raise InvalidValue("must be an email address")
     return email
 
 

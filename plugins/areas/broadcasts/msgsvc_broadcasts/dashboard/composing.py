@@ -124,7 +124,7 @@ def _chosen(page: PageContext, secrets: SecretBox) -> str:
     """Raises `ValidationFailed`."""
     job_id, _, seal = page.form.text("job_id").partition(".")
     if not secrets.verify(seal, _PURPOSE, page.project_id, job_id):
-        raise ValidationFailed("look at the broadcast once more before it is sent", field="job_id")
+        raise ValidationFailed("review the broadcast again before you send it", field="job_id")
     return job_id
 
 

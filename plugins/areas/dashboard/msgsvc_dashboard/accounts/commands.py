@@ -103,7 +103,7 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
         ]
         for account in accounts
     ]
-    show_table(["id", "e-mail", "status", "signed in", "name"], rows)
+    show_table(["id", "email", "status", "signed in", "name"], rows)
 
 
 @app.command()

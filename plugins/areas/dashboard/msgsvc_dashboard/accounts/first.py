@@ -15,5 +15,5 @@ async def create_first_account(config: Path, email: str) -> str:
 
 
 FIRST_ACCOUNT = FirstAccount(
-    question="E-mail of who runs it, for the dashboard (empty: later)", create=create_first_account
+    question="Email of who runs it, for the dashboard (empty: later)", create=create_first_account
 )

@@ -81,7 +81,7 @@ class CodeNeeded:
 
 @value_object
 class Refused:
-    """The e-mail, the password, the code or the link is wrong; nobody is told which."""
+    """The email, the password, the code or the link is wrong; nobody is told which."""
 
 
 @value_object

@@ -47,7 +47,7 @@ def check_password(password: str, email: str) -> str:
             "is one of those that are guessed first; take another", field="password"
         )
     if small in {email.casefold(), email.casefold().partition("@")[0]}:
-        raise ValidationFailed("must not be the e-mail", field="password")
+        raise ValidationFailed("must not be the email", field="password")
     return text
 
 
@@ -69,7 +69,7 @@ class Passwords:
 
     async def fits(self, kept: str | None, password: str) -> bool:
         """Whether it is that password. Takes as long where there is none to compare with, so that the
-        time does not tell which e-mails have accounts. Raises `Unavailable`."""
+        time does not tell which emails have accounts. Raises `Unavailable`."""
         text = normal(password)
         if len(text) > LONGEST:
             text, kept = "", None
@@ -89,7 +89,7 @@ class Passwords:
 
     async def _run(self, work: "Callable[[], T]") -> T:
         if self._waiting >= MOST_WAITING:
-            raise Unavailable("too many sign in at once", retry_after_s=BUSY_S)
+            raise Unavailable("too many sign-ins at once", retry_after_s=BUSY_S)
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)

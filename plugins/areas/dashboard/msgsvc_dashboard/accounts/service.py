@@ -1,4 +1,4 @@
-"""The rules of accounts: one e-mail, one account; a session is a secret that only its browser has."""
+"""The rules of accounts: one email, one account; a session is a secret that only its browser has."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -49,7 +49,7 @@ class Accounts:
         self.on_disabled: list[Callable[[Tx, str], Awaitable[None]]] = []
 
     async def create(self, tx: Tx, *, email: str, name: str, is_operator: bool = False) -> Account:
-        """A new account, which can't sign in by a password yet. Raises `Conflict` for a known e-mail,
+        """A new account, which can't sign in by a password yet. Raises `Conflict` for a known email,
         and `ValidationFailed` for what is none."""
         account = Account(
             account_id=new_id("acc"),
@@ -90,13 +90,13 @@ class Accounts:
         return account
 
     async def find_by_email(self, tx: Tx, email: str) -> Account | None:
-        """The account that has an e-mail, in the form in which it is kept; else None."""
+        """The account that has an email, in the form in which it is kept; else None."""
         return await store.find_by_email(tx, email)
 
     async def page(
         self, tx: Tx, after: str | None, most: int, email_prefix: str = ""
     ) -> list[Account]:
-        """Accounts whose e-mail begins so, the newest first."""
+        """Accounts whose email begins so, the newest first."""
         return await store.list_page(tx, after, most, email_prefix)
 
     async def change(self, tx: Tx, account_id: str, **changes: str | bool | None) -> None:
@@ -200,7 +200,7 @@ class Accounts:
     async def all_projects(
         self, tx: Tx, after: str | None, most: int
     ) -> list[tuple[Project, str | None]]:
-        """Every project, with its owner's e-mail, the newest first; for the operator."""
+        """Every project, with its owner's email, the newest first; for the operator."""
         listed = await self._projects.list_newest(tx, after, most)
         owners = await store.find_many(tx, {owner for _, owner in listed if owner is not None})
         return [

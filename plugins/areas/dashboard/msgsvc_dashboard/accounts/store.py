@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 async def insert(tx: Tx, account: Account) -> bool:
-    """False if there is an account of that e-mail."""
+    """False if there is an account of that email."""
     return bool(
         await tx.execute(
             "INSERT INTO dashboard_accounts (account_id, email, name, status, is_operator, lang, timezone,"

@@ -1,7 +1,7 @@
 """Who works on a project, as its owners and admins see to it: invitations, roles, leaving.
 
 An invitation makes whoever accepts it a member, with an account of their own. It opens no account that
-is there already: whoever invites an e-mail has the link too, and would get in as somebody else.
+is there already: whoever invites an email has the link too, and would get in as somebody else.
 """
 
 from msgsvc_core.db import Tx
@@ -28,7 +28,7 @@ class Team:
     ) -> tuple[Member, str]:
         """A new member, and the secret of their invitation.
 
-        Raises `Conflict` for an e-mail that is a member's, and beyond the plan's number of members.
+        Raises `Conflict` for an email that is a member's, and beyond the plan's number of members.
         """
         self._check(by, body.role)
         member = await self._members.add(tx, project_id, body)
@@ -45,7 +45,7 @@ class Team:
         return await self._account_links.for_member(tx, project_id, member_id)
 
     async def invitation(self, tx: Tx, link: OneTimeLink) -> tuple[Member, Account | None]:
-        """Who is invited, and the account of their e-mail if there is one. Raises `NotFound`."""
+        """Who is invited, and the account of their email if there is one. Raises `NotFound`."""
         assert link.project_id is not None
         assert link.member_id is not None
         member = await self._members.get(tx, link.project_id, link.member_id)
@@ -55,7 +55,7 @@ class Team:
 
     async def join(self, tx: Tx, token: str, account: Account) -> Member:
         """Makes an account the member that a link invites. Raises `NotFound`, `Forbidden` for another
-        account than that of the e-mail which is invited, and `Conflict` for who is a member already, and
+        account than that of the email which is invited, and `Conflict` for who is a member already, and
         for one more person than the plan has."""
         link = await self._account_links.use(tx, token)
         if link.purpose != "invitation" or link.project_id is None:
@@ -64,7 +64,7 @@ class Team:
         member, known = await self.invitation(tx, link)
         if known is None or known.account_id != account.account_id:
             raise Forbidden(
-                "this invitation is for another e-mail; sign in with the account of that one"
+                "this invitation is for another email; sign in with the account of that one"
             )
         if await self._members.find_by_account(tx, member.project_id, account.account_id):
             raise Conflict("you are a member of this project already")
@@ -74,7 +74,7 @@ class Team:
         return member
 
     async def manageable(self, tx: Tx, project_id: str, member_id: str, *, by: Role) -> Member:
-        """A member whom somebody of that role may change: their e-mail, and who speaks as them in
+        """A member whom somebody of that role may change: their email, and who speaks as them in
         messengers. Raises `NotFound` and `Forbidden`."""
         member = await self._members.get(tx, project_id, member_id)
         self._check(by, member.role)
@@ -122,7 +122,7 @@ class Team:
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
         """Whether an API key may change who a member is, and who speaks as them in messengers.
 
-        By a key an admin could make an owner's e-mail and messenger their own. Raises `Conflict` for an
+        By a key an admin could make an owner's email and messenger their own. Raises `Conflict` for an
         owner who signs in, or is invited to.
         """
         member = await self._members.get(tx, project_id, member_id)
@@ -154,7 +154,7 @@ class Team:
 
     async def _keep_an_owner(self, tx: Tx, project_id: str, member_id: str) -> None:
         if not await self._members.has_other_owner(tx, project_id, member_id):
-            raise Conflict("this is the project's last owner; make somebody else owner first")
+            raise Conflict("this is the project's last owner; make another member owner first")
 
     async def _lock(self, tx: Tx, project_id: str) -> None:
         # Two owners who remove each other at once would both see that one is left.

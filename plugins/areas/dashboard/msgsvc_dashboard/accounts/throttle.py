@@ -1,6 +1,6 @@
 """How often somebody may guess, and why that locks nobody out of their own account.
 
-A stranger's guesses are counted by e-mail and by address. Who guesses at an account all day stops other
+A stranger's guesses are counted by email and by address. Who guesses at an account all day stops other
 strangers, not its owner: a browser in which they were signed in before carries a proof of it (OWASP's
 "device cookies"), and is counted apart.
 """
@@ -35,7 +35,7 @@ class Throttle:
         limits = self._settings
         if account_id is not None and (device := self._device(account_id, browser)) is not None:
             return await self._hit(f"device:{device}", limits.tries_per_browser)
-        # The address first: whoever is over it takes no slots of an e-mail.
+        # The address first: whoever is over it takes no slots of an email.
         address = customer_network(browser.ip) or "unknown"
         return await self._hit(f"address:{address}", limits.tries_per_address) or await self._hit(
             f"email:{email}", limits.tries_per_email

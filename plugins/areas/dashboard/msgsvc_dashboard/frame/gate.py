@@ -180,4 +180,4 @@ def from_here(request: Request) -> bool:
 
 
 def not_ours() -> Forbidden:
-    return Forbidden("this form is not one of ours, or too old; open the page anew")
+    return Forbidden("this form has expired; reload the page")

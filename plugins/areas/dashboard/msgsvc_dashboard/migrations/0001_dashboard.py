@@ -40,7 +40,7 @@ def _counts() -> None:
 def _accounts() -> None:
     """Who signs in; their sessions, links and second factors.
 
-    An e-mail names one account. `totp_secret` is encrypted, `password_hash` is argon2id's; tokens of
+    An email names one account. `totp_secret` is encrypted, `password_hash` is argon2id's; tokens of
     sessions, links, recovery codes and requests are kept by their digest. `dashboard_account_messengers`
     says whose account a person on a bot is; `dashboard_account_requests` are browsers that wait for their
     `number` to be picked in a messenger.

@@ -92,9 +92,16 @@ async def edit(page: PageContext, all_permissions: Permissions) -> Redirect:
 @pages.post("/permissions/{permission_key}/delete", access="project:write", form_page=permission)
 async def delete(page: PageContext, all_permissions: Permissions) -> Redirect:
     key = page.params["permission_key"]
-    confirmed = whole_number(page.form.text("confirmed").strip() or "0")
+    confirmed = typed_count(page.form.text("confirmed"))
     if confirmed is None:
         raise ValidationFailed("type the number of subscribers who granted it", field="confirmed")
     removed = await all_permissions.delete_confirmed(page.tx, page.project_id, key, confirmed)
     page.note(permission=key, granted_by=removed)
     return Redirect(page.url("/permissions"), notice=page._("The permission is deleted."))
+
+
+def typed_count(text: str) -> int | None:
+    """The number, with the separators that pages show ("12,500", "12 500") or without; None for other text,
+    0 for none."""
+    digits = "".join(text.replace(",", "").split())
+    return whole_number(digits or "0")

@@ -126,11 +126,6 @@ def event_detail(_: Translate, event: Event) -> str:
     return " · ".join(each[:200] for each in found if each)
 
 
-def count(number: int) -> str:
-    """A number of a list, counted up to one more than `MOST_COUNTED`."""
-    return f"{MOST_COUNTED:,}+" if number > MOST_COUNTED else f"{number:,}"
-
-
 def pairs(first: str, values: Iterable[str]) -> list[tuple[str, str]]:
     """What a filter offers: nothing, which `first` names, or one of the values."""
     return [("", first), *((value, value) for value in values)]

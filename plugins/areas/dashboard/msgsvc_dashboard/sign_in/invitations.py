@@ -71,7 +71,7 @@ class InvitationPages:
     async def join(
         self, request: Request, link: OneTimeLink, token: str, form: PostedForm
     ) -> Response:
-        """Makes who is signed in a member; or makes an account, where the e-mail has none."""
+        """Makes who is signed in a member; or makes an account, where the email has none."""
         session = await self._gate.session(request)
         if session is not None:
             async with self._db.transaction() as tx:

@@ -100,7 +100,7 @@ class SignInPages:
         return see_other(f"{root}/account/projects")
 
     async def password(self, request: Request) -> Response:
-        """E-mail and password."""
+        """Email and password."""
         if request.method != "POST":
             to = wanted(request, request.query_params.get("next", ""))
             if await self._gate.session(request) is not None:

@@ -100,7 +100,7 @@ async def member(
 
 @TEAM.post("/members/{member_id}", access="project:write", form_page=member)
 async def change(page: PageContext, team: Team, all_members: Members) -> Redirect:
-    """Name, e-mail and role."""
+    """Name, email and role."""
     project_id = page.project_id
     before = await team.manageable(page.tx, project_id, page.params["member_id"], by=_role(page))
     form = page.form

@@ -68,7 +68,7 @@ async def test_an_invitation_makes_nobody_but_its_addressee_a_member(service: Se
     async with service.db.transaction() as tx:
         _, token = await service.get(Team).invite(tx, project_id, body("bob@x.example"), by="admin")
     eve = await new_account(service, "eve@x.example", password=None)
-    with pytest.raises(Forbidden, match="another e-mail"):
+    with pytest.raises(Forbidden, match="another email"):
         async with service.db.transaction() as tx:
             await service.get(Team).join(tx, token, eve)
     bob = await new_account(service, "bob@x.example", password=None)
@@ -202,7 +202,7 @@ async def test_the_owners_place_in_a_plan_is_nobody_elses(make_service: ServiceF
     with pytest.raises(Forbidden):
         await join(bob)
     await join(ann)
-    # Theirs is the place, whatever e-mail they work by.
+    # Theirs is the place, whatever email they work by.
     await rename()
 
     async with service.db.read() as tx:

@@ -164,7 +164,7 @@ async def test_an_invitation_makes_a_member_of_the_account_that_it_names_alone()
     body = AddMemberBody(name="Ann", email=ANN.email, role="agent")
     member, token = await shop.team.invite(shop.tx, PROJECT, body, by="admin")
     stranger = shop.accounts.add("bob@shop.example")
-    with pytest.raises(Forbidden, match="another e-mail"):
+    with pytest.raises(Forbidden, match="another email"):
         await shop.team.join(shop.tx, token, stranger)
     again = await shop.team.invite_again(shop.tx, PROJECT, member.member_id, by="admin")
     await shop.team.join(shop.tx, again, ANN)

@@ -423,7 +423,7 @@ async def test_somebody_elses_invitation_is_refused_on_its_page() -> None:
     ann.accounts.sessions["token"] = session()
     pages, sent = ann.invitations(), ann.sent("/x", token, {"msgsvc_session": "token"})
 
-    with pytest.raises(Forbidden, match="another e-mail"):
+    with pytest.raises(Forbidden, match="another email"):
         await pages.join(sent, await ann.links.find(FakeTx(), token), token, PostedForm())
     assert ann.core.members.accounts == {}
 

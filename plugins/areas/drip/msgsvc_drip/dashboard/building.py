@@ -42,7 +42,7 @@ async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
     found = await get(page, drips)
     steps, place = _steps(found), whole_number(page.form.text("place"))
     if place is None or place > len(steps):
-        raise ValidationFailed("there is no such place in the chain", field="place")
+        raise ValidationFailed("there is no such place in the campaign", field="place")
     steps.insert(place, step_of(page.form))
     return await _saved(page, drips, steps, page._("The step is added."))
 
@@ -78,7 +78,9 @@ async def remove_step(page: PageContext, drips: Drips) -> Redirect | Render:
     found = await get(page, drips)
     steps = _steps(found)
     if len(steps) == 1:
-        raise Conflict("a chain has one step at least: change this one, or remove the chain")
+        raise Conflict(
+            "a campaign needs at least one step: change this one, or delete the campaign"
+        )
     del steps[_place(page, found)]
     return await _saved(page, drips, steps, page._("The step is removed."))
 
@@ -87,7 +89,7 @@ async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> 
     """If the page shows the campaign already, only that part is rendered again."""
     version = whole_number(page.form.text("version"))
     if version is None:
-        raise ValidationFailed("look at the chain once more", field="version")
+        raise ValidationFailed("review the campaign once more", field="version")
     body = validate(UpdateDripBody, {"steps": steps}, languages=page.languages)
     drip_id = page.params["drip_id"]
     changed = await drips.update(page.tx, page.project_id, drip_id, body, version=version)
@@ -115,5 +117,5 @@ def _place(page: PageContext, found: Drip) -> int:
     written = page.params["number"]
     number = whole_number(written)
     if number is None or not 1 <= number <= len(found.definition.steps):
-        raise NotFound("the chain has no step {step!r}", step=written)
+        raise NotFound("the campaign has no step {step!r}", step=written)
     return number - 1

@@ -47,7 +47,7 @@ async def listed(page: PageContext, drips: Drips) -> Render:
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:
-    """An empty chain with its first step."""
+    """An empty campaign with its first step."""
     return Render(
         "compose.html", {"given": page.form, "offers": await choices.of(page), "chain": None}
     )
@@ -72,7 +72,7 @@ async def chain(page: PageContext, drips: Drips) -> Render:
 
 
 async def edit(page: PageContext, drips: Drips) -> Render:
-    """What leads into a chain and out of it, to be changed."""
+    """Triggers and exit conditions of a campaign, to edit."""
     found, given = await get(page, drips), page.form
     if not given.values:
         given = PostedForm({name: [text] for name, text in _values(found).items()})

@@ -75,7 +75,7 @@ async def _change(
     changed = await to(page.tx, page.project_id, enrollment_id)
     if changed.drip_id != drip_id:
         raise NotFound(
-            "there is no enrollment {enrollment_id!r} in this chain", enrollment_id=enrollment_id
+            "there is no enrollment {enrollment_id!r} in this campaign", enrollment_id=enrollment_id
         )
     page.note(drip=drip_id, enrollment=enrollment_id)
     return Redirect(page.url(f"/drips/{drip_id}/people"), notice=notice)

@@ -11,7 +11,7 @@ async def who_reads(page: PageContext, members: Members) -> Member | None:
     """The member who has this page open; None for an owner who has not answered anyone yet."""
     if page.member is not None or page.role != "owner":
         return page.member
-    # They may have been added by their e-mail, without an invitation.
+    # They may have been added by their email, without an invitation.
     agents = await members.list_agents(page.tx, page.project_id)
     return next((one for one in agents if one.email == page.viewer.email), None)
 
