@@ -121,13 +121,13 @@ def copies(core: FakeContext) -> Copies:
     )
 
 
-def forms(core: FakeContext, settings: FormsSettings | None = None) -> Forms:
+def forms(core: FakeContext, **settings: Any) -> Forms:
     return Forms(
         clock=core.clock,
         jobs=core.jobs,
         projects=core.projects,
         router=router(core),
-        settings=settings or FormsSettings(),
+        settings=FormsSettings(**settings),
     )
 
 

@@ -30,10 +30,9 @@ from msgsvc_devkit.fakes.database import Reply
 from msgsvc_forms import plugin
 from msgsvc_forms.dialogue import CommandSent, Said, State
 from msgsvc_forms.dialogue_store import Dialogue
-from msgsvc_forms.dialogues import Dialogues, state_of
+from msgsvc_forms.dialogues import state_of
 from msgsvc_forms.inbound import REMIND, FormBot
 from msgsvc_forms.models import Form
-from msgsvc_forms.prompts import Prompts
 from msgsvc_forms.reminders import Reminders
 from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.submissions import OPERATION
@@ -45,7 +44,6 @@ from .order import (
     form_of,
     forms,
     prompts,
-    submissions,
     tables,
     under_way,
 )
@@ -90,24 +88,11 @@ def changes(ctx: FakeInboundContext) -> list[dict[str, Any]]:
 # ---- dialogues ----------------------------------------------------------------------------------
 
 
-def all_dialogues(core: FakeContext) -> Dialogues:
-    return Dialogues(
-        clock=core.clock,
-        projects=core.projects,
-        subscribers=core.subscribers,
-        files=core.files,
-        outbox=core.outbox,
-        forms=forms(core),
-        submissions=submissions(core),
-        prompts=prompts(core),
-    )
-
-
 async def test_an_opened_form_introduces_itself_and_asks_its_first_question(
     core: FakeContext,
 ) -> None:
     ctx = chat(core, opened())
-    await all_dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
+    await dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
 
     introduction, question = core.outbox.texts
     assert introduction == "Order"
@@ -116,7 +101,7 @@ async def test_an_opened_form_introduces_itself_and_asks_its_first_question(
 
 async def test_a_form_that_two_opened_at_once_is_asked_once(core: FakeContext) -> None:
     ctx = chat(core, opened(), others={"INSERT INTO forms_dialogues": 0})
-    await all_dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
+    await dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
 
     assert core.outbox.texts == []
 
@@ -124,7 +109,7 @@ async def test_a_form_that_two_opened_at_once_is_asked_once(core: FakeContext) -
 async def test_answers_under_way_are_not_lost_by_another_link(core: FakeContext) -> None:
     begun = conversation(at="count", answers={"name": ["Ann", "m1"]})
     ctx = chat(core, opened(), begun)
-    await all_dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
+    await dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
 
     assert [from_json(each["state"])["phase"] for each in changes(ctx)] == ["offered"]
     assert [each["status"] for each in changes(ctx)] == ["active"]
@@ -132,7 +117,7 @@ async def test_answers_under_way_are_not_lost_by_another_link(core: FakeContext)
 
 async def test_a_conversation_without_answers_gives_way_to_another(core: FakeContext) -> None:
     ctx = chat(core, opened(), conversation())
-    await all_dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
+    await dialogues(core).open(ctx, FORM, core.subscribers.everybody[0])
 
     assert [each["status"] for each in changes(ctx)] == ["replaced"]
     assert len(core.outbox.texts) == 2
@@ -140,7 +125,7 @@ async def test_a_conversation_without_answers_gives_way_to_another(core: FakeCon
 
 async def test_an_answer_leads_to_the_next_question(core: FakeContext) -> None:
     ctx = chat(core, wrote("Ann"))
-    await all_dialogues(core).handle(ctx, conversation(), Said("Ann", "m7"))
+    await dialogues(core).handle(ctx, conversation(), Said("Ann", "m7"))
 
     [written] = changes(ctx)
     assert from_json(written["state"])["answers"] == {"name": ["Ann", "m7"]}
@@ -150,7 +135,7 @@ async def test_an_answer_leads_to_the_next_question(core: FakeContext) -> None:
 async def test_what_is_sent_is_a_submission_and_leaves_only_its_messages(core: FakeContext) -> None:
     done = conversation(at=None, answers={"name": ["Ann", "m1"], "count": [2, "m2"]})
     ctx = chat(core, wrote("/send"))
-    await all_dialogues(core).handle(ctx, done, CommandSent("send"))
+    await dialogues(core).handle(ctx, done, CommandSent("send"))
 
     assert core.events.names == ["form.submitted"]
     assert [each["status"] for each in changes(ctx)] == ["submitted"]
@@ -162,7 +147,7 @@ async def test_what_can_not_be_sent_now_keeps_its_answers(core: FakeContext) -> 
     core.billing.refused.add(OPERATION)
     done = conversation(at=None, answers={"name": ["Ann", "m1"], "count": [2, "m2"]})
     ctx = chat(core, wrote("/send"))
-    await all_dialogues(core).handle(ctx, done, CommandSent("send"))
+    await dialogues(core).handle(ctx, done, CommandSent("send"))
 
     assert "Your answers are saved" in core.outbox.texts[0]
     assert changes(ctx) == []
@@ -170,7 +155,7 @@ async def test_what_can_not_be_sent_now_keeps_its_answers(core: FakeContext) -> 
 
 async def test_a_form_that_was_deleted_ends_the_conversation(core: FakeContext) -> None:
     ctx = chat(core, wrote("Ann"), form=None)
-    await all_dialogues(core).handle(ctx, conversation(), Said("Ann", "m7"))
+    await dialogues(core).handle(ctx, conversation(), Said("Ann", "m7"))
 
     assert [each["status"] for each in changes(ctx)] == ["gone"]
     assert "no longer exists" in core.outbox.texts[0]
@@ -181,7 +166,7 @@ async def test_files_of_a_conversation_that_is_cancelled_go_with_it(core: FakeCo
     file = await core.files.add(FakeTx(), PROJECT, filename="a.png", content=content)
     given = {"photo": [[{"file_id": file.file_id, "filename": "a.png"}], "m1"]}
     tx = FakeTx(replies=tables())
-    await all_dialogues(core).finish(tx, conversation(answers=given), "cancelled")
+    await dialogues(core).finish(tx, conversation(answers=given), "cancelled")
 
     assert core.files.stored == {}
 
@@ -199,7 +184,7 @@ async def test_a_file_that_did_not_come_is_asked_for_again(core: FakeContext) ->
             form_of(fields=fields), others=under_way(conversation(at=None, answers=given))
         )
     )
-    await all_dialogues(core).file_fetched(tx, lost)
+    await dialogues(core).file_fetched(tx, lost)
 
     [asked] = core.outbox.sent
     assert "Photo?" in asked.message.text
@@ -211,16 +196,14 @@ async def test_who_has_left_does_not_go_on(core: FakeContext, status: Any) -> No
     core.subscribers.person("sub_1", status=status)
     ctx = chat(core, wrote("Ann"))
 
-    assert await all_dialogues(core).active_filler(ctx, conversation()) is None
+    assert await dialogues(core).active_filler(ctx, conversation()) is None
 
 
 # ---- prompts ------------------------------------------------------------------------------------
 
 
 def test_buttons_name_the_conversation_and_its_turn(core: FakeContext) -> None:
-    worded = Prompts(
-        texts=core.texts, default_lang="en", channels=core.channels, forms=forms(core)
-    ).wording(conversation(at="count"), dialogue_state(at="count"), FORM, "ru")
+    worded = prompts(core).wording(conversation(at="count"), dialogue_state(at="count"), FORM, "ru")
 
     data = [button.data for row in worded.prompt().buttons for button in row]
     assert "~form:fdl_1:1:skip" in data

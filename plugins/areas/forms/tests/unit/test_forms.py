@@ -9,25 +9,14 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, SubscriberNotFound, Va
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx
 from msgsvc_forms.models import CreateFormBody, UpdateFormBody
-from msgsvc_forms.service import EMPTY_SPAM, REMOVE, Forms
-from msgsvc_forms.settings import FormsSettings
+from msgsvc_forms.service import EMPTY_SPAM, REMOVE
 
-from .order import FIELDS, FORM, form_of, router, tables, tx_of
+from .order import FIELDS, FORM, form_of, forms, tables, tx_of
 
 
 @pytest.fixture
 def core() -> FakeContext:
     return plugin_context()
-
-
-def forms(core: FakeContext, **settings: Any) -> Forms:
-    return Forms(
-        clock=core.clock,
-        jobs=core.jobs,
-        projects=core.projects,
-        router=router(core),
-        settings=FormsSettings(**settings),
-    )
 
 
 def new(**fields: Any) -> CreateFormBody:

@@ -13,9 +13,9 @@ from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from msgsvc_forms import plugin
 from msgsvc_forms.copies import AGAIN_AFTER_S, FORGET, Copies
 from msgsvc_forms.models import NewSubmission, RoutingResult
-from msgsvc_forms.submission_router import SubmissionRouter
 
-from .order import SENT_IN, definition, form_of
+from .order import SENT_IN, definition, form_of, router
+from .order import copies as all_copies
 
 TO_ANNA = {"kind": "subscriber", "subscriber_id": "sub_1"}
 TO_STAFF = {"kind": "tag", "tag": "staff"}
@@ -25,19 +25,6 @@ TO_TICKET = {"kind": "ticket", "priority": "high", "tags": ["form"]}
 @pytest.fixture
 def core() -> FakeContext:
     return plugin_context(plugin=plugin)
-
-
-def router(core: FakeContext) -> SubmissionRouter:
-    return SubmissionRouter(
-        settings=core.config,
-        texts=core.texts,
-        channels=core.channels,
-        subscribers=core.subscribers,
-        tags=core.tags,
-        messages=core.messages,
-        mailings=core.mailings,
-        tickets=core.peers.tickets,
-    )
 
 
 def routes(*targets: dict[str, Any], **when: Any) -> dict[str, Any]:
@@ -141,14 +128,7 @@ def copies(core: FakeContext, *found: tuple[str, str]) -> Copies:
         "DELETE FROM forms_copies": len(rows),
         "FROM forms_copies": rows,
     }
-    return Copies(
-        clock=core.clock,
-        db=core.db,
-        jobs=core.jobs,
-        messages=core.messages,
-        mailings=core.mailings,
-        tickets=core.peers.tickets,
-    )
+    return all_copies(core)
 
 
 async def sent_to_anna(core: FakeContext) -> str:

@@ -19,9 +19,9 @@ from msgsvc_forms.jobs import CHUNK, Removal
 from msgsvc_forms.models import NewSubmission, Submission
 from msgsvc_forms.service import EMPTY_SPAM, REMOVE
 from msgsvc_forms.settings import FormsSettings
-from msgsvc_forms.submissions import OPERATION, Submissions
+from msgsvc_forms.submissions import OPERATION
 
-from .order import FORM, SENT_IN, copies, form_of, forms, router, tables, tx_of, with_file
+from .order import FORM, SENT_IN, form_of, submissions, tables, tx_of, with_file
 
 ANN = NewSubmission(FORM, "web", {"name": "Ann"}, "en")
 
@@ -29,19 +29,6 @@ ANN = NewSubmission(FORM, "web", {"name": "Ann"}, "en")
 @pytest.fixture
 def core() -> FakeContext:
     return plugin_context(plugin=plugin)
-
-
-def submissions(core: FakeContext) -> Submissions:
-    return Submissions(
-        clock=core.clock,
-        events=core.events,
-        billing=core.billing,
-        subscribers=core.subscribers,
-        files=core.files,
-        forms=forms(core),
-        router=router(core),
-        copies=copies(core),
-    )
 
 
 def removal(core: FakeContext, **settings: Any) -> Removal:

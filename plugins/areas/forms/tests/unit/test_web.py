@@ -22,11 +22,11 @@ from msgsvc_forms.settings import FormsSettings
 from msgsvc_forms.web.intake import Intake, WrongAnswers
 from msgsvc_forms.web.pages import WebForms
 from msgsvc_forms.web.posted import Posted, PostedFile
-from msgsvc_forms.web.public import NoToken, PublicForms
+from msgsvc_forms.web.public import NoToken
 from msgsvc_forms.web.rendering import FormPages, Shown
 from msgsvc_forms.web.tokens import PageTokens
 
-from .order import FIELDS, FORM, SENT_IN, form_of, forms, public_forms, submissions, tables
+from .order import FIELDS, FORM, SENT_IN, form_of, public_forms, submissions, tables
 
 PHOTO = {"key": "photo", "type": "file", "label": "Photo?", "max": 2}
 
@@ -67,19 +67,9 @@ def test_a_token_is_of_one_form_and_can_not_be_changed() -> None:
 # ---- forms at their addresses -------------------------------------------------------------------
 
 
-def public(core: FakeContext, *, page_hours: int = 24) -> PublicForms:
-    return PublicForms(
-        clock=core.clock,
-        db=core.db,
-        forms=forms(core),
-        tokens=PageTokens(core.secrets),
-        settings=FormsSettings(page_hours=page_hours),
-    )
-
-
 def posted(core: FakeContext, form: Form = FORM, *, age_s: float = 10, **values: Any) -> Posted:
     """What was filled in on a page that was fetched so long ago."""
-    token = public(core).new_token(form)
+    token = public_forms(core).new_token(form)
     core.clock.advance(age_s)
     return Posted({"_token": [token], **{name: [value] for name, value in values.items()}})
 
@@ -88,28 +78,28 @@ async def test_who_began_with_a_version_finishes_it(core: FakeContext) -> None:
     newest, first = form_of(2, title="New"), posted(core, form_of(1))
     hold(core, form_of(1))
 
-    assert (await public(core).version_of(newest, first)).version == 1
+    assert (await public_forms(core).version_of(newest, first)).version == 1
     hold(core, None)
-    assert (await public(core).version_of(newest, first)).version == 2
-    assert (await public(core).version_of(newest, Posted({}))).version == 2
+    assert (await public_forms(core).version_of(newest, first)).version == 2
+    assert (await public_forms(core).version_of(newest, Posted({}))).version == 2
 
 
 async def test_a_token_is_good_for_a_day_and_asked_for_where_time_counts(core: FakeContext) -> None:
     page = posted(core, age_s=24 * 3600)
-    assert public(core).token_of(FORM, page) is not None
+    assert public_forms(core).token_of(FORM, page) is not None
     core.clock.advance(1)
 
     with pytest.raises(NoToken, match="not valid any more"):
-        public(core).token_of(FORM, page)
+        public_forms(core).token_of(FORM, page)
     with pytest.raises(NoToken, match="is required"):
-        public(core).token_of(FORM, Posted({}))
-    assert public(core).token_of(form_of(min_fill_seconds=0), Posted({})) is None
+        public_forms(core).token_of(FORM, Posted({}))
+    assert public_forms(core).token_of(form_of(min_fill_seconds=0), Posted({})) is None
 
 
 async def test_who_sends_a_shown_page_again_at_once_is_not_too_fast(core: FakeContext) -> None:
     late = posted(core, age_s=48 * 3600)
-    renewed = public(core).renewed_token(FORM, late)
-    fresh = public(core).renewed_token(FORM, Posted({}))
+    renewed = public_forms(core).renewed_token(FORM, late)
+    fresh = public_forms(core).renewed_token(FORM, Posted({}))
 
     issued = [
         found.issued_ms
@@ -168,7 +158,7 @@ async def test_a_field_that_the_form_does_not_have_is_refused(core: FakeContext)
     [(10, {"website": "x"}, "honeypot"), (2, {}, "too_fast"), (3, {}, None)],
 )
 async def test_machines_fill_in_what_nobody_sees_or_are_too_fast(
-    core: FakeContext, age_s: int, values: dict[str, str], reason: str | None
+    core: FakeContext, age_s: int, values: dict[str, Any], reason: str | None
 ) -> None:
     await intake(core).submit(FORM, posted(core, age_s=age_s, name="Ann", **values), "en")
 

@@ -23,12 +23,11 @@ from msgsvc_devkit.fakes import (
     claimed,
     inbound_context,
 )
-from msgsvc_helpdesk.agents.answering import Answering
-from msgsvc_helpdesk.agents.desk import SENT_JOB, AgentDesk
+from msgsvc_helpdesk.agents.desk import SENT_JOB
 from msgsvc_helpdesk.agents.inbound import AgentBot
 from msgsvc_helpdesk.agents.jobs import SentNotes
 from msgsvc_helpdesk.agents.models import Seat
-from msgsvc_helpdesk.agents.notifications import GONE_JOB, AgentNotifications
+from msgsvc_helpdesk.agents.notifications import GONE_JOB
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.service import OPERATION
 
@@ -43,6 +42,7 @@ from .desk import (
     hire,
     new_core,
     notes,
+    notifications,
     tables,
     tickets,
     tx_of,
@@ -105,26 +105,13 @@ def tx_in(ctx: FakeInboundContext) -> FakeTx:
 # ---- what agents are shown ----------------------------------------------------------------------
 
 
-def desk(core: FakeContext) -> AgentDesk:
-    return AgentDesk(
-        clock=core.clock,
-        texts=core.texts,
-        channels=core.channels,
-        outbox=core.outbox,
-        members=core.members,
-        subscribers=core.subscribers,
-        files=core.files,
-        tickets=tickets(core),
-    )
-
-
 async def test_a_ticket_is_offered_to_all_who_answer_but_for_its_customer(
     core: FakeContext,
 ) -> None:
     hire(core, "zoe")
     hire(core, "eve", role="viewer")
     mias_own = replace(TICKET, subscriber_id="sub_mia")
-    await desk(core).offer(tx_of(mias_own, entries=(ENTRY,)), mias_own)
+    await agent_desk(core).offer(tx_of(mias_own, entries=(ENTRY,)), mias_own)
 
     assert [each.chat_id for each in core.outbox.sent] == ["chat zoe"]
     assert "Where is it?" in core.outbox.texts[0]
@@ -136,7 +123,7 @@ async def test_a_ticket_is_offered_to_all_who_answer_but_for_its_customer(
 
 async def test_an_agent_who_can_not_be_written_to_is_left_out(core: FakeContext) -> None:
     core.subscribers.person("sub_mia", status="blocked")
-    seats = await desk(core).seats(tx_of(), [core.members.by_id["mem_mia"]])
+    seats = await agent_desk(core).seats(tx_of(), [core.members.by_id["mem_mia"]])
 
     assert seats == []
 
@@ -155,7 +142,7 @@ async def test_no_button_promises_what_it_can_not_do(
     core: FakeContext, ticket: Ticket, shown: str
 ) -> None:
     tx = tx_of(ticket, others=notes(OFFER))
-    await desk(core).refresh(tx, ticket)
+    await agent_desk(core).refresh(tx, ticket)
 
     assert [params["shown"] for params in tx.params_of("SET shown")] == [shown]
     [edited] = core.outbox.edited
@@ -167,7 +154,7 @@ async def test_what_looks_so_already_is_not_edited_again(core: FakeContext) -> N
     same = notes(replace(OFFER, shown="closed"))
     closed = replace(TICKET, status="closed")
     tx = tx_of(closed, others={"SET shown = :shown": 0, **same})
-    await desk(core).refresh(tx, closed)
+    await agent_desk(core).refresh(tx, closed)
 
     assert core.outbox.edited == []
 
@@ -178,7 +165,7 @@ async def test_what_became_of_a_ticket_while_its_message_was_sent_is_shown(
     taken = replace(OFFER, shown="taken:mem_zoe")
     for note, edits in ((taken, 1), (OFFER, 1), (replace(taken, kind="word"), 1)):
         tx = tx_of(ZOES, others={"SET message_ref": [asdict(note)]})
-        await desk(core).sent(tx, PROJECT, "tan_1", "fresh", "m5")
+        await agent_desk(core).sent(tx, PROJECT, "tan_1", "fresh", "m5")
 
         assert len(core.outbox.edited) == edits
 
@@ -189,9 +176,9 @@ async def test_an_agent_who_was_erased_a_moment_ago_keeps_no_customer_from_writi
     there = seat(core)
     del core.subscribers.by_id[PROJECT, "sub_mia"]
     tx = tx_of(TICKET)
-    await desk(core).send_card(tx, there, TICKET)
-    await desk(core).open_in_chat(tx, there, "tkt_1")
-    await desk(core).save_draft(tx, there, "tad_1", "Hi")
+    await agent_desk(core).send_card(tx, there, TICKET)
+    await agent_desk(core).open_in_chat(tx, there, "tkt_1")
+    await agent_desk(core).save_draft(tx, there, "tad_1", "Hi")
 
     assert core.outbox.sent == []
     assert tx.params_of("helpdesk_agent_chats") == []
@@ -215,12 +202,6 @@ async def test_a_message_to_an_agent_is_recorded_with_what_its_messenger_calls_i
 # ---- who is told what ---------------------------------------------------------------------------
 
 
-def told(core: FakeContext) -> AgentNotifications:
-    return AgentNotifications(
-        jobs=core.jobs, members=core.members, tickets=tickets(core), desk=agent_desk(core)
-    )
-
-
 async def happen(core: FakeContext, ticket: Ticket, name: str, **data: Any) -> FakeTx:
     """Has an event of the plugin happen to a ticket."""
     tx = tx_of(ticket, entries=(ENTRY,), others=data.pop("others", None))
@@ -232,7 +213,7 @@ async def happen(core: FakeContext, ticket: Ticket, name: str, **data: Any) -> F
         "assignee_id": ticket.assignee_id,
     }
     event = await core.events.emit(tx, PROJECT, name, {**fields, **data})
-    await told(core).on_event(tx, event)
+    await notifications(core).on_event(tx, event)
     return tx
 
 
@@ -293,9 +274,9 @@ async def test_agents_are_told_of_what_they_can_act_on(
 async def test_an_agent_is_welcomed_in_a_chat_that_was_linked(core: FakeContext) -> None:
     after = core.members.by_id["mem_mia"]
     before = replace(after, subscriber_ids=())
-    await told(core).on_member_changed(tx_of(), before, after)
-    await told(core).on_member_changed(tx_of(), after, after)
-    await told(core).on_member_changed(tx_of(), before, replace(after, role="viewer"))
+    await notifications(core).on_member_changed(tx_of(), before, after)
+    await notifications(core).on_member_changed(tx_of(), after, after)
+    await notifications(core).on_member_changed(tx_of(), before, replace(after, role="viewer"))
 
     assert [text for text in said_to(core, "mia") if "/tickets" in text] == core.outbox.texts
     assert len(core.outbox.texts) == 1
@@ -307,7 +288,7 @@ async def test_the_tickets_of_who_answers_no_more_are_taken_by_a_job(
 ) -> None:
     before = core.members.by_id["mem_mia"]
     after: Member | None = None if fields is None else replace(before, **fields)
-    await told(core).on_member_changed(tx_of(), before, after)
+    await notifications(core).on_member_changed(tx_of(), before, after)
 
     assert [job.payload["member_id"] for job in core.jobs.named(GONE_JOB)] == ["mem_mia"]
 
@@ -315,29 +296,19 @@ async def test_the_tickets_of_who_answers_no_more_are_taken_by_a_job(
 async def test_who_answers_again_before_the_job_runs_keeps_their_tickets(core: FakeContext) -> None:
     theirs = {"SELECT ticket_id FROM helpdesk_tickets": [{"ticket_id": "tkt_1"}]}
 
-    assert await told(core).left_by(tx_of(others=theirs), PROJECT, "mem_mia", 10) == []
+    assert await notifications(core).left_by(tx_of(others=theirs), PROJECT, "mem_mia", 10) == []
     del core.members.by_id["mem_mia"]
-    assert await told(core).left_by(tx_of(others=theirs), PROJECT, "mem_mia", 10) == ["tkt_1"]
+    assert await notifications(core).left_by(tx_of(others=theirs), PROJECT, "mem_mia", 10) == [
+        "tkt_1"
+    ]
 
 
 # ---- answers ------------------------------------------------------------------------------------
 
 
-def answers(core: FakeContext) -> Answering:
-    return Answering(
-        texts=core.texts,
-        members=core.members,
-        outbox=core.outbox,
-        files=core.files,
-        subscribers=core.subscribers,
-        tickets=tickets(core),
-        desk=agent_desk(core),
-    )
-
-
 async def test_an_answer_to_what_nobody_has_takes_it_and_is_confirmed(core: FakeContext) -> None:
     ctx = chat(core, wrote(), TICKET)
-    await answers(core).answer(ctx, seat(core), "tkt_1", "On its way", ())
+    await answering(core).answer(ctx, seat(core), "tkt_1", "On its way", ())
 
     assert core.messages.texts == ["On its way"]
     assert "ticket.assigned" in core.events.names
@@ -354,7 +325,7 @@ async def test_an_answer_that_goes_to_nobody_says_so(
 ) -> None:
     hire(core, "zoe")
     ctx = chat(core, wrote(), ticket)
-    await answers(core).answer(ctx, seat(core), "tkt_1", "Hi", ())
+    await answering(core).answer(ctx, seat(core), "tkt_1", "Hi", ())
 
     assert core.messages.by_id == {}
     assert why in core.outbox.texts[0]
@@ -374,7 +345,7 @@ async def test_a_refused_answer_takes_no_ticket_and_says_why(
     else:
         core.billing.refused.add(refuse)
     ctx = chat(core, wrote(), TICKET)
-    await answers(core).answer(ctx, seat(core), "tkt_1", "Hi", ())
+    await answering(core).answer(ctx, seat(core), "tkt_1", "Hi", ())
 
     assert why in core.outbox.texts[0]
     assert tx_in(ctx).params_of("INTO helpdesk_agent_chats") == []
@@ -386,7 +357,7 @@ async def test_a_file_of_an_agent_who_answers_no_more_goes_to_nobody(core: FakeC
     ready = replace(file, status="ready")
     core.files.stored[file.file_id] = ready
     del core.members.by_id["mem_mia"]
-    await answers(core).on_file_fetched(
+    await answering(core).on_file_fetched(
         tx_of(MIAS, others={"DELETE FROM helpdesk_agent_files": row}), ready
     )
 
@@ -402,7 +373,7 @@ async def test_the_words_of_a_file_go_with_it_or_nowhere(
     [file] = await core.files.receive(chat(core, wrote()), PROJECT, "sub_mia", [received_file()])
     fetched = replace(file, status=status, reason="too large" if status == "failed" else "")
     core.files.stored[file.file_id] = fetched
-    await answers(core).on_file_fetched(
+    await answering(core).on_file_fetched(
         tx_of(MIAS, others={"DELETE FROM helpdesk_agent_files": row}), fetched
     )
 
@@ -412,7 +383,7 @@ async def test_the_words_of_a_file_go_with_it_or_nowhere(
 
 async def test_a_file_that_waits_for_nobody_is_left_alone(core: FakeContext) -> None:
     [file] = await core.files.receive(chat(core, wrote()), PROJECT, "sub_1", [received_file()])
-    await answers(core).on_file_fetched(tx_of(), file)
+    await answering(core).on_file_fetched(tx_of(), file)
 
     assert core.outbox.sent == []
 

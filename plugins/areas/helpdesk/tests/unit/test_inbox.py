@@ -256,7 +256,8 @@ def ticket_list(core: FakeContext) -> TicketList:
 async def test_the_list_shows_open_tickets_unless_it_is_asked_for_others(core: FakeContext) -> None:
     hire(core)
     asked = []
-    for query in ({}, {"status": "all"}, {"status": "closed", "who": "none"}):
+    queries: list[dict[str, Any]] = [{}, {"status": "all"}, {"status": "closed", "who": "none"}]
+    for query in queries:
         tx = tx_of(TICKET, others=COUNTS)
         shown = await ticket_list(core).listed(await open_page(core, tx, **query))
         asked.append(tx.params_of("AS tags FROM helpdesk_tickets t")[0].get("status"))

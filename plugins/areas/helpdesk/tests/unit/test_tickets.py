@@ -19,11 +19,9 @@ from msgsvc_helpdesk.models import (
     CustomerMessage,
     Opening,
 )
-from msgsvc_helpdesk.sending import ReplySender
-from msgsvc_helpdesk.service import OPERATION, Tickets
-from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.service import OPERATION
 
-from .desk import ENTRY, TICKET, VIRTUAL, hire, new_core, sender, tx_of, written
+from .desk import ENTRY, TICKET, VIRTUAL, hire, new_core, sender, tickets, tx_of, written
 
 HELP = CustomerMessage("Help!\nPlease")
 
@@ -31,19 +29,6 @@ HELP = CustomerMessage("Help!\nPlease")
 @pytest.fixture
 def core() -> FakeContext:
     return new_core()
-
-
-def tickets(core: FakeContext, **settings: Any) -> Tickets:
-    return Tickets(
-        clock=core.clock,
-        events=core.events,
-        billing=core.billing,
-        members=core.members,
-        subscribers=core.subscribers,
-        files=core.files,
-        sender=sender(core),
-        settings=HelpdeskSettings(**settings),
-    )
 
 
 # ---- opening ------------------------------------------------------------------------------------
@@ -374,15 +359,6 @@ async def test_a_ticket_that_is_deleted_takes_what_was_merged_into_it_and_its_fi
 # ---- what is sent -------------------------------------------------------------------------------
 
 
-def reply_sender(core: FakeContext) -> ReplySender:
-    return ReplySender(
-        config=core.config,
-        subscribers=core.subscribers,
-        files=core.files,
-        messages=core.messages,
-    )
-
-
 @pytest.mark.parametrize(
     ("status", "why"), [("blocked", "blocked"), ("unsubscribed", "unsub"), (None, "gone")]
 )
@@ -393,14 +369,14 @@ async def test_who_can_not_be_reached_is_sent_nothing(
     if status is not None:
         core.subscribers.person("sub_1", status=status)
     with pytest.raises(Conflict, match=f"they are {why}"):
-        await reply_sender(core).send(tx_of(), TICKET, AgentReply("Hi"))
+        await sender(core).send(tx_of(), TICKET, AgentReply("Hi"))
 
     assert core.messages.by_id == {}
 
 
 async def test_a_number_is_from_now_on_said_to_the_agent(core: FakeContext) -> None:
     tx = tx_of()
-    await reply_sender(core).send(tx, TICKET, AgentReply("Which one, 1 or 2?"))
+    await sender(core).send(tx, TICKET, AgentReply("Which one, 1 or 2?"))
 
     assert [params["chat_id"] for params in tx.params_of("DELETE FROM core_offers")] == ["chat 1"]
 
@@ -411,7 +387,7 @@ async def test_a_file_that_is_not_here_yet_is_not_sent(core: FakeContext) -> Non
     core.files.stored[file.file_id] = replace(file, status="pending")
 
     with pytest.raises(Conflict, match="the file is pending"):
-        await reply_sender(core).send(tx_of(), TICKET, AgentReply("Look", file_id=file.file_id))
+        await sender(core).send(tx_of(), TICKET, AgentReply("Look", file_id=file.file_id))
 
 
 async def test_a_customer_reads_their_own_language_and_a_virtual_one_the_services(
@@ -428,7 +404,7 @@ async def test_a_customer_reads_their_own_language_and_a_virtual_one_the_service
 
 def test_a_text_is_no_longer_than_a_message_may_be(core: FakeContext) -> None:
     most = core.config.limits.text_length
-    reply_sender(core).check_text("x" * most)
+    sender(core).check_text("x" * most)
 
     with pytest.raises(ValidationFailed, match=str(most)):
         tickets(core).check_text("x" * (most + 1))
@@ -437,7 +413,7 @@ def test_a_text_is_no_longer_than_a_message_may_be(core: FakeContext) -> None:
 async def test_a_source_that_is_forgotten_leaves_the_name_of_a_subscriber(
     core: FakeContext,
 ) -> None:
-    known = {"source": "form", "source_id": "fsb_1"}
+    known: dict[str, Any] = {"source": "form", "source_id": "fsb_1"}
     of_ann, of_visitor = tx_of(replace(TICKET, **known)), tx_of(replace(VIRTUAL, **known))
     for tx in (of_ann, of_visitor):
         await tickets(core).forget_source(tx, PROJECT, "form", "fsb_1")
