@@ -15,6 +15,7 @@ from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 from tests.api.subscribing import Subscribe
 
 PLUGINS = ("auth", "broadcasts", "drip", "forms", "helpdesk", "otp", "scheduling", "webhooks")
@@ -93,7 +94,7 @@ async def resources_of(
         "/v1/forms", slug=f"{low}-form", title="Form", fields=[field], min_fill_seconds=0
     )
     async with service.db.transaction() as tx:
-        submission = await service.get(Forms).submit(
+        submission = await service.get(Submissions).submit(
             tx,
             NewSubmission(
                 form=await service.get(Forms).get(tx, tenant.project.project_id, form["form_id"]),

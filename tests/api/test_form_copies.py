@@ -12,6 +12,7 @@ from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.copies import AGAIN_AFTER_S
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 from msgsvc_helpdesk import plugin as helpdesk_plugin
 from tests.api.test_erasing import tables_with
 
@@ -61,7 +62,7 @@ async def submit(service: Service, tenant: Tenant, form_id: str, who: str | None
     forms, project_id = service.get(Forms), tenant.project.project_id
     async with service.db.transaction() as tx:
         subscriber = None if who is None else await service.subscribers.get(tx, project_id, who)
-        kept = await forms.submit(
+        kept = await service.get(Submissions).submit(
             tx,
             NewSubmission(
                 await forms.get(tx, project_id, form_id),

@@ -17,6 +17,7 @@ from msgsvc_drip import plugin as drip_plugin
 from msgsvc_forms import plugin as forms_plugin
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 from msgsvc_otp import plugin as otp_plugin
 from msgsvc_scheduling import plugin as scheduling_plugin
 from tests.api.conftest import CheckError
@@ -222,7 +223,7 @@ async def test_answers_to_a_form_reach_each_in_their_language(
 
     async with service.db.transaction() as tx:
         form = await forms.get(tx, tenant.project.project_id, form_id)
-        await forms.submit(tx, NewSubmission(form, "web", {"n": "x"}, "en"))
+        await service.get(Submissions).submit(tx, NewSubmission(form, "web", {"n": "x"}, "en"))
     await settled(service)
 
     assert sorted(text.split("\n")[0] for text in channel.texts[before:]) == ["Neu", "Novo"]

@@ -6,6 +6,7 @@ from typing import Any
 from msgsvc_devkit import settled
 from msgsvc_forms.models import NewSubmission
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
 from tests.api.resources import HOOK, LATER
 from tests.api.subscribing import subscribing
 from tests.e2e.furnished import Furnished
@@ -101,5 +102,5 @@ class Filling:
             new = NewSubmission(
                 form=form, source="web", answers={"name": ALL, "pick": "a"}, lang="en"
             )
-            submission = await forms.submit(tx, new)
+            submission = await place.service.get(Submissions).submit(tx, new)
         return {"form_id": made["form_id"], "submission_id": submission.submission_id}

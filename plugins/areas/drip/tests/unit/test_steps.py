@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from msgsvc_core.db import DatabaseUnavailable
 from msgsvc_core.jobs import NewJob, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.json import from_json
@@ -252,6 +253,27 @@ async def test_a_mistake_of_ours_costs_one_person_a_step_and_holds_up_nobody(
     assert reasons.keys() == {"enr_1", "enr_2", "enr_3"}
     assert [name for name, reason in reasons.items() if reason] == ["enr_2"]
     assert core.events.names == ["drip.step_sent", "drip.step_sent"]
+
+
+class PlannerWithoutDatabase(Planner):
+    """Finds the database away when it reads messages."""
+
+    async def plan_all(self, candidates: Sequence[Candidate], now_ms: int) -> list[Plan]:
+        raise DatabaseUnavailable("away")
+
+
+async def test_a_database_that_is_away_costs_nobody_a_step(core: FakeContext) -> None:
+    hold(core, *people_in(core, 1, 2))
+    plans = PlannerWithoutDatabase(
+        billing=core.billing,
+        messages=core.messages,
+        contents=partial(contents, core),
+        late_minutes=60,
+    )
+
+    with pytest.raises(DatabaseUnavailable):
+        await runner(core, plans).run_batch()
+    assert core.db.params_of("UPDATE drip_enrollments") == []
 
 
 async def test_a_version_is_read_once(core: FakeContext) -> None:

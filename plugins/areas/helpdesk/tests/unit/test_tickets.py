@@ -164,13 +164,15 @@ async def test_what_a_changed_message_said_before_is_kept_and_not_for_ever(
 
 
 async def test_a_reply_is_sent_charged_and_ends_the_waiting(core: FakeContext) -> None:
+    reported = replace(TICKET, told_waiting_at_ms=5)
     ticket, entry = await tickets(core).reply(
-        tx_of(TICKET), PROJECT, "tkt_1", AgentReply("Here"), API
+        tx_of(reported), PROJECT, "tkt_1", AgentReply("Here"), API
     )
 
     assert core.messages.texts == ["Here"]
     assert [charge.operation for charge in core.billing.charges] == [OPERATION]
     assert (ticket.status, ticket.waiting_since_ms) == ("pending", None)
+    assert ticket.told_waiting_at_ms is None
     assert ticket.first_response_at_ms == entry.created_at_ms
     assert core.events.names[-2:] == ["ticket.replied", "ticket.status_changed"]
 
