@@ -109,6 +109,7 @@ from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.plugins.accounts import AccountDirectory
 from msgsvc_core.plugins.audit import AuditLog, AuditRecord
 from msgsvc_core.plugins.context import Peers, PluginContext
@@ -431,10 +432,15 @@ class Service:
             jobs=self.jobs,
             events=self.events,
             billing=self.billing,
-            channels=self.channels,
             subscribers=self.subscribers,
-            permissions=self.permissions,
-            templates=self.templates,
+            validation=MessageValidation(
+                db=self.db,
+                channels=self.channels,
+                subscribers=self.subscribers,
+                permissions=self.permissions,
+                templates=self.templates,
+                limits=message_limits,
+            ),
             changes=MessageChanges(
                 clock=self.clock,
                 jobs=self.jobs,
@@ -443,7 +449,6 @@ class Service:
                 batches=self.batch_counts,
                 limits=message_limits,
             ),
-            limits=message_limits,
         )
         self.message_outcomes = MessageOutcomes(
             clock=self.clock,

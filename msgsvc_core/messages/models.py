@@ -9,6 +9,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import HttpUrl, Kept, MomentMs
 from msgsvc_core.api.validation import wrong_field
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.content.outgoing import Button, Format, Media, OutgoingMessage
@@ -17,7 +18,7 @@ from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible
-from msgsvc_core.subscribers.models import PermissionKey
+from msgsvc_core.subscribers.models import PermissionKey, Recipient
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
@@ -234,6 +235,15 @@ class Message:
     @property
     def key(self) -> tuple[str, str]:
         return self.project_id, self.message_id
+
+
+@value_object
+class PreparedMessage:
+    """What a body comes to: who gets it, by which bot, and what they are shown."""
+
+    receiver: Recipient
+    channel: Channel
+    content: OutgoingMessage
 
 
 @value_object

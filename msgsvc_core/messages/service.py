@@ -1,6 +1,5 @@
 """The rules of sending: who gets what, and what is refused before a platform is called."""
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
@@ -10,35 +9,20 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.registry import Channels
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.db import Database, DataLoader, Tx, WriteBatch
+from msgsvc_core.db import Database, Tx, WriteBatch
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.edits import MessageChanges, find
 from msgsvc_core.messages.history import Moment, history
-from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import METADATA_BYTES, Message, MessageQuery, SendBody
-from msgsvc_core.messages.templates.service import Templates
-from msgsvc_core.subscribers.models import Recipient
-from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.messages.models import Message, MessageQuery, PreparedMessage, SendBody
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.subscribers.service import Subscribers
-
-
-@value_object
-class PreparedMessage:
-    """What a body comes to: who gets it, by which bot, and what they are shown."""
-
-    receiver: Recipient
-    channel: Channel
-    content: OutgoingMessage
 
 
 class Messages:
@@ -52,25 +36,18 @@ class Messages:
         jobs: JobQueue,
         events: Events,
         billing: BillingGate,
-        channels: Channels,
         subscribers: Subscribers,
-        permissions: Permissions,
-        templates: Templates,
+        validation: MessageValidation,
         changes: MessageChanges,
-        limits: MessageLimits,
     ) -> None:
         self._clock = clock
         self._db = db
         self._jobs = jobs
         self._events = events
         self._billing = billing
-        self._channels = channels
         self._subscribers = subscribers
-        self._templates = templates
-        self._limits = limits
+        self._validation = validation
         self.changes = changes
-        #: Sends that are taken at the same time share a query.
-        self._permissions = DataLoader(db, permissions.find_existing)
 
     async def send(self, project_id: str, body: SendBody | None = None, **fields: Any) -> Message:
         """Queues a message, in a transaction of its own; for callers in the same process.
@@ -114,20 +91,7 @@ class Messages:
 
         Who judges many at once has each `pause` before the part that takes the time.
         """
-        receiver = await self._subscribers.get_recipient(
-            project_id,
-            subscriber_id=body.subscriber_id,
-            external_id=body.external_id,
-            channel=body.channel,
-            tx=tx,
-        )
-        await self._check_permission(project_id, body.permission, tx)
-        content = await self._content(project_id, body, receiver, tx)
-        channel = await self._channels.get_bot(project_id, receiver.bot, receiver.channel)
-        if pause is not None:
-            await pause()
-        self._check(channel, content, body)
-        return PreparedMessage(receiver, channel, content)
+        return await self._validation.judge(project_id, body, tx, pause=pause)
 
     def put(
         self,
@@ -206,9 +170,7 @@ class Messages:
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
         """How the project's channels, or those named, would show a message or refuse it."""
-        theirs = self._channels.list_for_project(project_id)
-        shown = [one for one in theirs if channels is None or one.name in channels]
-        return previews.previews(shown, message, self._limits)
+        return self._validation.previews(project_id, message, channels)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
         """A press on a button of a project's own message becomes `button.clicked`."""
@@ -216,35 +178,10 @@ class Messages:
             ctx, jobs=self._jobs, subscribers=self._subscribers, events=self._events
         )
 
-    async def _content(
-        self, project_id: str, body: SendBody, receiver: Recipient, tx: Tx | None
-    ) -> OutgoingMessage:
-        """What is shown; a template is rendered now, so that its later changes don't reach it."""
-        if body.template is None:
-            return body.to_message()
-        rendered = await self._templates.render(
-            project_id, body.template, body.variables or {}, receiver.lang, tx
-        )
-        return rendered.to_message(silent=body.silent)
-
-    async def _check_permission(self, project_id: str, key: str | None, tx: Tx | None) -> None:
-        if key is not None and not await self._permissions.get((project_id, key), tx):
-            raise ValidationFailed(
-                "this project has no permission {key!r}", field="permission", key=key
-            )
-
-    def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
-        """Whether the message keeps to the limits, and the channel takes it."""
-        self.check_content(channel, content)
-        if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
-            raise ValidationFailed(
-                "must be at most {limit} bytes as JSON", field="metadata", limit=METADATA_BYTES
-            )
-
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
         """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
-        self._limits.check_content(channel, content)
+        self._validation.check_content(channel, content)
 
     def check_size(self, content: OutgoingMessage) -> None:
         """Limits of the settings. Raises `ValidationFailed`."""
-        self._limits.check_size(content)
+        self._validation.check_size(content)

@@ -97,7 +97,7 @@ async def test_permissions_are_asked_for_together_by_sends_at_the_same_time(
     service: Service, client: httpx2.AsyncClient, send: Send, news: str
 ) -> None:
     asked: list[int] = []
-    lookup = service.messages._permissions
+    lookup = service.messages._validation._permissions
     load = lookup._load
 
     async def counted(tx: Tx, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], bool]:

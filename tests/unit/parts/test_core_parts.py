@@ -31,6 +31,7 @@ from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.messages.service import Messages
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
@@ -233,18 +234,23 @@ async def test_files_are_not_looked_at_where_that_is_switched_off() -> None:
 async def test_a_message_is_written_with_its_job_and_costs_nothing_until_it_is_sent() -> None:
     core = plugin_context()
     core.subscribers.person()
+    validation = MessageValidation(
+        db=core.db,
+        channels=core.channels,
+        subscribers=core.subscribers,
+        permissions=core.permissions,
+        templates=core.templates,
+        limits=MessageLimits.of(LimitSettings()),
+    )
     messages = Messages(
         clock=core.clock,
         db=core.db,
         jobs=core.jobs,
         events=core.events,
         billing=core.billing,
-        channels=core.channels,
         subscribers=core.subscribers,
-        permissions=core.permissions,
-        templates=core.templates,
+        validation=validation,
         changes=core.messages.changes,
-        limits=MessageLimits.of(LimitSettings()),
     )
     unit = WriteBatch()
     await messages.add(unit, PROJECT, SendBody(subscriber_id="sub_1", text="Hi"), FakeTx())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,10 @@ from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch
 from msgsvc_core.messages.edits import JOB, MessageChanges
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, FinalStatus, Message
+from msgsvc_core.messages.models import EditBody, FinalStatus, Message, SendBody
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
+from msgsvc_core.messages.templates.models import CreateTemplateBody
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeEvents, FakeJobContext, FakeTx, claimed
 from msgsvc_devkit.fakes.database import Answer
@@ -156,6 +159,63 @@ async def test_a_batch_is_found_by_its_own_project_alone() -> None:
     assert await batches.find(FakeTx(answers=[[row_of(batch())]]), PROJECT, "bat_1") == batch()
     with pytest.raises(NotFound):
         await batches.find(FakeTx(answers=[[]]), PROJECT, "bat_1")
+
+
+# ---- what may be sent ---------------------------------------------------------------------------
+
+
+def validation_of(core: FakeContext) -> MessageValidation:
+    return MessageValidation(
+        db=core.db,
+        channels=core.channels,
+        subscribers=core.subscribers,
+        permissions=core.permissions,
+        templates=core.templates,
+        limits=MessageLimits.of(LimitSettings(text_length=10)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"text": "x" * 11}, "text: must be at most 10"),
+        ({"text": "Hi", "permission": "news"}, "permission: this project has no permission"),
+        ({"text": "Hi", "metadata": {"note": "x" * 4096}}, "metadata: must be at most"),
+        ({"text": "Hi", "channel": "messenger_b"}, "is on messenger_a"),
+        ({"text": "Hi", "format": "html"}, "format"),
+    ],
+)
+async def test_what_cannot_be_sent_is_refused_by_its_field(
+    fields: dict[str, Any], why: str
+) -> None:
+    core = plugin_context()
+    core.subscribers.person()
+    core.channels.recording("messenger_a").capabilities = Capabilities(formats=frozenset({"plain"}))
+    body = SendBody(subscriber_id="sub_1", **fields)
+
+    with pytest.raises(ValidationFailed, match=why):
+        await validation_of(core).judge(PROJECT, body)
+
+
+async def test_a_template_is_rendered_when_the_message_is_taken_in_its_readers_language() -> None:
+    core, tx = plugin_context(), FakeTx()
+    core.subscribers.person(lang="ru")
+    texts = {"en": "Hi", "ru": "Привет"}
+    template = CreateTemplateBody.model_validate({"key": "hello", "text": texts})
+    await core.templates.create(tx, PROJECT, template)
+    body = SendBody(subscriber_id="sub_1", template="hello", silent=True)
+    judged = await validation_of(core).judge(PROJECT, body)
+
+    assert (judged.content.text, judged.content.silent) == ("Привет", True)
+    assert judged.channel is core.channels["messenger_a"]
+
+
+async def test_only_the_bot_by_which_a_person_came_may_write_to_them() -> None:
+    core = plugin_context()
+    core.subscribers.person(bot="chn_gone")
+
+    with pytest.raises(Conflict, match="is gone"):
+        await validation_of(core).judge(PROJECT, SendBody(subscriber_id="sub_1", text="Hi"))
 
 
 # ---- edits and deletions ------------------------------------------------------------------------

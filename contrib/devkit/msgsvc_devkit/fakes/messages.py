@@ -21,8 +21,14 @@ from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.edits import MessageChanges
 from msgsvc_core.messages.history import Moment
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, Message, MessageQuery, SendBody
-from msgsvc_core.messages.service import Messages, PreparedMessage
+from msgsvc_core.messages.models import (
+    EditBody,
+    Message,
+    MessageQuery,
+    PreparedMessage,
+    SendBody,
+)
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     StoredTemplate,
@@ -31,6 +37,7 @@ from msgsvc_core.messages.templates.models import (
 )
 from msgsvc_core.messages.templates.rendering import read_column
 from msgsvc_core.messages.templates.service import Templates
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels
@@ -126,25 +133,29 @@ class FakeMessages(Messages):
         templates: FakeTemplates | None = None,
     ) -> None:
         clock = clock or FakeClock()
-        jobs = jobs or FakeJobQueue(clock)
+        jobs, db = jobs or FakeJobQueue(clock), FakeDatabase()
         channels = channels or FakeChannels(clock=clock)
         events = events or FakeEvents(clock=clock)
         self.by_id: dict[str, Message] = {}
         subscribers = subscribers or FakeSubscribers(clock=clock, events=events, channels=channels)
         super().__init__(
             clock=clock,
-            db=FakeDatabase(),
+            db=db,
             jobs=jobs,
             events=events,
             billing=billing or FakeBilling(),
-            channels=channels,
             subscribers=subscribers,
-            permissions=subscribers.permissions,
-            templates=templates or FakeTemplates(clock=clock, channels=channels),
+            validation=MessageValidation(
+                db=db,
+                channels=channels,
+                subscribers=subscribers,
+                permissions=subscribers.permissions,
+                templates=templates or FakeTemplates(clock=clock, channels=channels),
+                limits=LIMITS,
+            ),
             changes=FakeMessageChanges(
                 self.by_id, clock=clock, jobs=jobs, channels=channels, events=events
             ),
-            limits=LIMITS,
         )
 
     @property

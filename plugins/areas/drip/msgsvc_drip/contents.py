@@ -11,7 +11,8 @@ from msgsvc_core.kernel.errors import ApiError, Conflict, ValidationFailed
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.content import MailingContent
 from msgsvc_core.messages import SendBody
-from msgsvc_core.messages.service import Messages, PreparedMessage
+from msgsvc_core.messages.models import PreparedMessage
+from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient, Subscriber
