@@ -263,9 +263,9 @@ async def test_of_a_mailing_that_never_began_no_ids_are_kept() -> None:
     ("fields", "answers", "why"),
     [
         ({}, [], "has not ended yet"),
-        ({"finished_at_ms": NOW_MS, "purged_at_ms": NOW_MS}, [], "not kept any more"),
-        ({"finished_at_ms": NOW_MS}, [[{"found": 1}]], "sent again"),
-        ({"finished_at_ms": NOW_MS}, [[], []], "nobody"),
+        ({"finished_at_ms": NOW_MS, "purged_at_ms": NOW_MS}, [], "no longer stored"),
+        ({"finished_at_ms": NOW_MS}, [[{"found": 1}]], "already resent"),
+        ({"finished_at_ms": NOW_MS}, [[], []], "no subscribed recipient"),
         (
             {"finished_at_ms": NOW_MS, "expires_at_ms": NOW_MS},
             [[], [{"bot": "messenger_a", "count": 1}]],
