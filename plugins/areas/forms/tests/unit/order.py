@@ -181,7 +181,7 @@ def conversation(
         "phase": fields.pop("phase", "open"),
         "tries": 0,
         "answers": dict(answers or {}),
-        "skipped": [],
+        "skipped": fields.pop("skipped", []),
         "draft": [],
         "refused_ref": None,
         "offer": fields.pop("offer", None),

@@ -153,6 +153,49 @@ async def test_what_can_not_be_sent_now_keeps_its_answers(core: FakeContext) -> 
     assert changes(ctx) == []
 
 
+async def test_who_prefers_the_other_form_begins_it_and_leaves_the_first(core: FakeContext) -> None:
+    offered = conversation(phase="offered", offer="order", answers={"name": ["Ann", "m1"]})
+    ctx = chat(core, wrote("/anew"), offered)
+    await dialogues(core).handle(ctx, offered, CommandSent("anew"))
+
+    assert [each["status"] for each in changes(ctx)] == ["replaced"]
+    assert core.outbox.texts[0] == "Order"
+    assert len(core.outbox.texts) == 2
+
+
+async def test_another_form_that_is_gone_leaves_the_first_as_it_is(core: FakeContext) -> None:
+    offered = conversation(phase="offered", offer="other", answers={"name": ["Ann", "m1"]})
+    found: dict[str, Reply] = {"WHERE f.start = :start": []}
+    ctx = chat(core, wrote("/anew"), offered, others=found)
+    await dialogues(core).handle(ctx, offered, CommandSent("anew"))
+
+    assert "replaced" not in [each["status"] for each in changes(ctx)]
+    assert "no longer exists" in core.outbox.texts[0]
+
+
+async def test_a_file_is_submitted_as_it_came_and_one_that_was_skipped_goes(
+    core: FakeContext,
+) -> None:
+    photos = [{"key": key, "type": "file", "label": f"{key}?"} for key in ("one", "two")]
+    stored = []
+    for _ in photos:
+        content = io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
+        stored.append(await core.files.add(FakeTx(), PROJECT, filename="a.png", content=content))
+    sent, skipped = stored
+    given = {
+        "one": [[{"file_id": sent.file_id, "filename": "", "size": 0}], "m1"],
+        "two": [[{"file_id": skipped.file_id, "filename": "", "size": 0}], "m2"],
+    }
+    done = conversation(at=None, answers=given, skipped=["two"])
+    await dialogues(core).handle(
+        chat(core, wrote("/send"), form=form_of(fields=photos)), done, CommandSent("send")
+    )
+
+    [answer] = core.events.emitted[0].data["answers"]
+    assert (answer["value"][0]["filename"], answer["value"][0]["size"]) == ("a.png", 72)
+    assert list(core.files.stored) == [sent.file_id]
+
+
 async def test_a_form_that_was_deleted_ends_the_conversation(core: FakeContext) -> None:
     ctx = chat(core, wrote("Ann"), form=None)
     await dialogues(core).handle(ctx, conversation(), Said("Ann", "m7"))

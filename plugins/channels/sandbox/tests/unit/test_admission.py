@@ -5,13 +5,23 @@ import pytest
 from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_sandbox.admission import Admission
 
+OURS = "https://shop.example"
+
 #: What a program on this machine sends.
 HERE = {"host": "localhost:8000"}
 
 
+def is_served(admission: Admission, method: str, address: str, headers: dict[str, str]) -> bool:
+    try:
+        admission.check(method, address, headers)
+    except Forbidden:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "192.168.1.7", "10.0.0.1", ""])
 def test_this_machine_and_private_networks_are_served(address: str) -> None:
-    Admission("local", "https://shop.example").check("POST", address, HERE)
+    assert is_served(Admission("local", OURS), "POST", address, HERE)
 
 
 @pytest.mark.parametrize(
@@ -21,20 +31,30 @@ def test_this_machine_and_private_networks_are_served(address: str) -> None:
 def test_strangers_and_whoever_comes_by_a_proxy_are_served_where_everyone_is(
     address: str, headers: dict[str, str]
 ) -> None:
-    Admission("everyone", "https://shop.example").check("GET", address, HERE | headers)
-    with pytest.raises(Forbidden):
-        Admission("local", "https://shop.example").check("GET", address, HERE | headers)
+    everyone = Admission("everyone", OURS)
+    local = Admission("local", OURS)
+
+    assert is_served(everyone, "GET", address, HERE | headers)
+    assert not is_served(local, "GET", address, HERE | headers)
 
 
-@pytest.mark.parametrize("who", ["local", "everyone"])
-def test_a_name_that_is_not_ours_leads_to_nothing(who: str) -> None:
-    admission = Admission("local" if who == "local" else "everyone", "https://shop.example")
-    for ours in ("localhost", "127.0.0.1:8000", "[::1]:8000", "shop.example"):
-        admission.check("GET", "127.0.0.1", {"host": ours})
+@pytest.mark.parametrize(
+    ("host", "served"),
+    [
+        ("localhost", True),
+        ("127.0.0.1:8000", True),
+        ("[::1]:8000", True),
+        ("shop.example", True),
+        ("evil.example", False),
+        ("shop.example.evil.example", False),
+        ("", False),
+        ("[", False),
+    ],
+)
+def test_only_names_of_this_service_lead_to_the_messenger(host: str, served: bool) -> None:
+    admissions = (Admission("local", OURS), Admission("everyone", OURS))
 
-    for other in ("evil.example", "shop.example.evil.example", "", "["):
-        with pytest.raises(Forbidden):
-            admission.check("GET", "127.0.0.1", {"host": other})
+    assert [is_served(each, "GET", "::1", {"host": host}) for each in admissions] == [served] * 2
 
 
 @pytest.mark.parametrize(
@@ -48,15 +68,15 @@ def test_a_name_that_is_not_ours_leads_to_nothing(who: str) -> None:
     ],
 )
 def test_another_site_may_link_here_and_change_nothing(headers: dict[str, str]) -> None:
-    admission = Admission("everyone", "https://shop.example")
-    admission.check("GET", "127.0.0.1", HERE | headers)
+    admission = Admission("everyone", OURS)
+    methods = ("GET", "HEAD", "POST", "PATCH", "DELETE")
+    served = [is_served(admission, each, "::1", HERE | headers) for each in methods]
 
-    for method in ("POST", "PATCH", "DELETE"):
-        with pytest.raises(Forbidden, match="another site"):
-            admission.check(method, "127.0.0.1", HERE | headers)
+    assert served == [True, True, False, False, False]
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:8000", "https://SHOP.example"])
 def test_our_own_pages_change_what_they_want(origin: str) -> None:
-    admission = Admission("everyone", "https://shop.example")
-    admission.check("POST", "198.20.0.5", {"host": "localhost:8000", "origin": origin})
+    headers = {"host": "localhost:8000", "origin": origin}
+
+    assert is_served(Admission("everyone", OURS), "POST", "198.20.0.5", headers)
