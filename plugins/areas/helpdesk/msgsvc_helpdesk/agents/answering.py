@@ -57,6 +57,11 @@ class Answering:
         An answer to an unassigned ticket assigns it. Files follow when they are downloaded.
         """
         _, project_id = ctx._, seat.project_id
+        if not text.strip() and not files:
+            # A sticker or a place, say, which arrives as a message without words.
+            reason = _("Only text and files can be sent to a customer.")
+            await ctx.reply(OutgoingMessage(_nobody_got_it(_, reason)))
+            return
         ticket = await self._tickets.lock(ctx.tx, project_id, ticket_id)
         refused = await self.why_not(ctx.tx, ticket, _, seat)
         if refused is not None:

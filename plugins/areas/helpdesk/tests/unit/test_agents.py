@@ -334,6 +334,18 @@ async def test_an_answer_that_goes_to_nobody_says_so(
     assert bool(buttons) is (ticket.status == "closed")
 
 
+async def test_a_sticker_reaches_nobody_takes_no_ticket_and_the_agent_is_told(
+    core: FakeContext,
+) -> None:
+    ctx = chat(core, wrote(""), TICKET)
+    await answering(core).answer(ctx, seat(core), "tkt_1", "", ())
+
+    assert core.outbox.texts == [
+        "Only text and files can be sent to a customer. Your message was not delivered."
+    ]
+    assert (core.events.emitted, tx_in(ctx).statements) == ([], [])
+
+
 @pytest.mark.parametrize(
     ("refuse", "why"), [(OPERATION, "credits are used up"), (None, "the customer can't be reached")]
 )
