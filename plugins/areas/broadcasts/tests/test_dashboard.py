@@ -191,7 +191,7 @@ async def test_the_id_of_a_broadcast_is_good_for_its_own_project_alone(
 
     assert [each.status_code for each in refused] == [400] * 3
     for each in refused:
-        assert "look at the broadcast once more" in each.text
+        assert "review the broadcast again" in each.text
     assert sent.status_code == 303
 
 
