@@ -1,11 +1,11 @@
 """The request context passed to handlers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.kernel.errors import Unauthorized
+from msgsvc_core.kernel.values import value_object
 
 
 class Caller(Protocol):
@@ -28,7 +28,7 @@ class CallerKey(Protocol):
     def name(self) -> str: ...
 
 
-@dataclass(slots=True)
+@value_object
 class Context:
     """One request. `tx` is its transaction (writing requests) or a reading connection.
 
@@ -42,36 +42,31 @@ class Context:
     request_id: str
     client_ip: str
     headers: Mapping[str, str]
-    _project: Caller | None = None
-    _key: CallerKey | None = None
-    _tx: Tx | None = None
-    _unit: WriteBatch | None = None
+    #: None for an endpoint that is public.
+    caller: Caller | None = None
+    #: The request's own transaction, in which the answer to an Idempotency-Key is kept as well. None without
+    #: such a key: the change may then be made together with those of other requests.
+    optional_tx: Tx | None = None
+    #: What an endpoint with `group_commit` adds to.
+    write_batch: WriteBatch | None = None
 
     @property
     def tx(self) -> Tx:
-        assert self._tx is not None, (
-            "the endpoint is declared with holds_connection=False or grouped"
+        assert self.optional_tx is not None, (
+            "the endpoint is declared with holds_connection=False or group_commit"
         )
-        return self._tx
-
-    @property
-    def optional_tx(self) -> Tx | None:
-        """The request's own transaction, in which the answer to an Idempotency-Key is kept as well.
-
-        None without such a key: the change may then be made together with those of other requests.
-        """
-        return self._tx
+        return self.optional_tx
 
     @property
     def unit(self) -> WriteBatch:
-        assert self._unit is not None, "the endpoint is not declared with grouped"
-        return self._unit
+        assert self.write_batch is not None, "the endpoint is not declared with group_commit"
+        return self.write_batch
 
     @property
     def project(self) -> Caller:
-        if self._project is None:
+        if self.caller is None:
             raise Unauthorized
-        return self._project
+        return self.caller
 
     @property
     def project_id(self) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msgsvc_core.projects import Project
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PageContext:
     """One page request by a signed-in account that may open the page.
 
@@ -54,7 +54,8 @@ class PageContext:
     #: The htmx target id for which a fragment is requested; empty for a complete page.
     fragment: str = ""
     error: "ApiError | None" = None
-    _tx: "Tx | None" = None
+    #: None for a page declared with `holds_connection=False`.
+    optional_tx: "Tx | None" = None
     #: What is to stand in the audit log beside the action: ids and names, never secrets or texts.
     noted: dict[str, Any] = field(default_factory=dict)
     #: Called after the commit, with what the transaction can't undo.
@@ -62,8 +63,8 @@ class PageContext:
 
     @property
     def tx(self) -> "Tx":
-        assert self._tx is not None, "the page is declared with holds_connection=False"
-        return self._tx
+        assert self.optional_tx is not None, "the page is declared with holds_connection=False"
+        return self.optional_tx
 
     @property
     def project_id(self) -> str:

@@ -32,6 +32,7 @@ from msgsvc_core.kernel.errors import (
     Unauthorized,
     ValidationFailed,
 )
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.security import SecretBox
 
@@ -117,11 +118,6 @@ class EndpointDispatcher:
     async def _answer(
         self, endpoint: Endpoint, request: Request, headers: list[tuple[bytes, bytes]]
     ) -> Response:
-        ctx = Context(
-            request_id=request.scope["state"]["request_id"],
-            client_ip=(request.scope.get("client") or ("", 0))[0],
-            headers=request.headers,
-        )
         # Our own questions go to a plain dict: a Starlette header is looked for from the first to the
         # last at every question.
         asked = {
@@ -130,10 +126,12 @@ class EndpointDispatcher:
             for name, value in reversed(request.scope["headers"])
             if name in _ASKED
         }
+        project = api_key = None
         if not endpoint.public:
-            ctx._project, ctx._key = await self._admit(request, asked, headers)
-            self._authentication.check_active(ctx._project)
-            check_scope(ctx._key, endpoint.area, owners_only=endpoint.owners_only)
+            project, api_key = await self._admit(request, asked, headers)
+            self._authentication.check_active(project)
+            check_scope(api_key, endpoint.area, owners_only=endpoint.owners_only)
+        call = _Call(endpoint, request, project, api_key)
         key = asked.get("idempotency-key")
         if key is not None:
             key = check_key(key) if endpoint.method == "POST" and not endpoint.public else None
@@ -142,8 +140,8 @@ class EndpointDispatcher:
                 arguments = {**self._arguments(endpoint, request, b""), "upload": upload}
                 if key is not None:
                     raw = await upload.fingerprint()
-                    return await self._run_once(endpoint, request, ctx, arguments, key, raw)
-                return await self._run(endpoint, ctx, arguments)
+                    return await self._run_once(call, arguments, key, raw)
+                return await self._run(call, arguments)
         raw = await self._read(endpoint, request, asked.get("content-length", "0"))
         try:
             if endpoint.body is not None:
@@ -153,17 +151,18 @@ class EndpointDispatcher:
             # The key may stand for another request, or for this one before an update of ours.
             if key is not None and (
                 known := await self._idempotency.recall(
-                    ctx.project_id, key, self._fingerprints(endpoint, request, raw)
+                    call.project_id, key, self._fingerprints(call, raw)
                 )
             ):
                 return _stored(known)
             raise
         if key is not None:
-            return await self._run_once(endpoint, request, ctx, arguments, key, raw)
-        return await self._run(endpoint, ctx, arguments)
+            return await self._run_once(call, arguments, key, raw)
+        return await self._run(call, arguments)
 
-    def _fingerprints(self, endpoint: Endpoint, request: Request, raw: bytes) -> list[str]:
-        return fingerprints_of(self._secrets, endpoint.method, request.scope["path"], raw)
+    def _fingerprints(self, call: "_Call", raw: bytes) -> list[str]:
+        path = call.request.scope["path"]
+        return fingerprints_of(self._secrets, call.endpoint.method, path, raw)
 
     async def _read(self, endpoint: Endpoint, request: Request, declared: str) -> bytes:
         if not endpoint.writes:
@@ -194,23 +193,21 @@ class EndpointDispatcher:
             values["cursor"] = unbound_cursor(values["cursor"], endpoint.path)
         return validate(endpoint.query, values, "query", languages=self._languages)
 
-    async def _run(
-        self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]
-    ) -> Response:
+    async def _run(self, call: "_Call", arguments: Mapping[str, Any]) -> Response:
+        endpoint = call.endpoint
         if endpoint.group_commit:
-            ctx._unit = WriteBatch()
-            result = await endpoint.call(ctx, **arguments)
-            await self._db.write(ctx._unit)
+            unit = WriteBatch()
+            result = await endpoint.call(call.context(unit), **arguments)
+            await self._db.write(unit)
             return _respond(endpoint, result)
         if not endpoint.holds_connection or endpoint.batched_transaction:
-            result = await endpoint.call(ctx, **arguments)
+            result = await endpoint.call(call.context(), **arguments)
             _bind_cursor(endpoint, result)
             return _respond(endpoint, result)
         db = self._db
         async with db.transaction() if endpoint.writes else db.read() as tx:
-            ctx._tx = tx
             try:
-                result = await self._call(endpoint, ctx, arguments)
+                result = await self._call(call, call.context(tx), arguments)
             except ApiError as error:
                 if not error.keeps_writes:
                     raise
@@ -220,34 +217,29 @@ class EndpointDispatcher:
         _bind_cursor(endpoint, result)
         return _respond(endpoint, result)
 
-    async def _call(self, endpoint: Endpoint, ctx: Context, arguments: Mapping[str, Any]) -> Any:
+    async def _call(self, call: "_Call", ctx: Context, arguments: Mapping[str, Any]) -> Any:
         """The handler, and the entry of the audit log in its transaction where there is to be one."""
+        endpoint = call.endpoint
         result = await endpoint.call(ctx, **arguments)
         if endpoint.audited:
-            assert ctx._key is not None, "what is audited asks for a key"
+            assert call.key is not None, "what is audited asks for a key"
             named = [str(arguments[name]) for name in endpoint.path_parameters] or _ids_of(result)
             await self._write_audit(
                 ctx.tx,
                 f"{endpoint.area}.{endpoint.name}",
-                ctx._key,
+                call.key,
                 target=" ".join(named) or None,
                 ip=ctx.client_ip,
             )
         return result
 
     async def _run_once(
-        self,
-        endpoint: Endpoint,
-        request: Request,
-        ctx: Context,
-        arguments: Mapping[str, Any],
-        key: str,
-        raw: bytes,
+        self, call: "_Call", arguments: Mapping[str, Any], key: str, raw: bytes
     ) -> Response:
+        endpoint = call.endpoint
+
         async def work(target: Tx | WriteBatch) -> StoredAnswer:
-            ctx._tx = target if isinstance(target, Tx) else None
-            ctx._unit = target if isinstance(target, WriteBatch) else None
-            result = await self._call(endpoint, ctx, arguments)
+            result = await self._call(call, call.context(target), arguments)
             if result is None:
                 return StoredAnswer(204, "")
             body = _to_json(result).decode()
@@ -261,13 +253,40 @@ class EndpointDispatcher:
         alone = endpoint.group_commit or not endpoint.holds_connection
         run = self._idempotency.run_grouped if alone else self._idempotency.run
         answer = await run(
-            ctx.project_id,
+            call.project_id,
             key,
-            self._fingerprints(endpoint, request, raw),
+            self._fingerprints(call, raw),
             work,
             render,
         )
         return _stored(answer)
+
+
+@value_object
+class _Call:
+    """A request to an endpoint, and whose it is."""
+
+    endpoint: Endpoint
+    request: Request
+    project: Project | None
+    key: ApiKey | None
+
+    @property
+    def project_id(self) -> str:
+        assert self.project is not None, "the endpoint is not public"
+        return self.project.project_id
+
+    def context(self, target: Tx | WriteBatch | None = None) -> Context:
+        """What the handler gets, which reads and writes through `target`."""
+        scope = self.request.scope
+        return Context(
+            request_id=scope["state"]["request_id"],
+            client_ip=(scope.get("client") or ("", 0))[0],
+            headers=self.request.headers,
+            caller=self.project,
+            optional_tx=target if isinstance(target, Tx) else None,
+            write_batch=target if isinstance(target, WriteBatch) else None,
+        )
 
 
 def _ids_of(result: Any) -> list[str]:

@@ -148,7 +148,7 @@ async def page_of(core: FakeContext, lang: str) -> PageContext:
         form=PostedForm({}),
         root="/dashboard",
         ip="",
-        _tx=FakeTx(),
+        optional_tx=FakeTx(),
     )
 
 

@@ -132,8 +132,8 @@ class Site:
                     if session is None:
                         return self._answers.to_sign_in(request)
                     context = await self._gate.context(page, request, session)
-                    context.form = posted
-                result = await self._result(page, context)
+                    context = replace(context, form=posted)
+                context, result = await self._result(page, context)
                 return await self._answers.answer(page, request, session, context, result)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
@@ -142,28 +142,31 @@ class Site:
         request.scope["state"]["endpoint"] = f"{ROOT}/{{rest}}"
         return self._answers.refusal(request, None, NotFound("there is no such page"))
 
-    async def _result(self, page: Page, context: PageContext) -> Result:
+    async def _result(self, page: Page, context: PageContext) -> tuple[PageContext, Result]:
+        """What the handler answers, and the context to show it with: that has the error of a refusal."""
         try:
             if page.method == "GET" or page.read_only:
-                return await self._read(page, context)
+                return context, await self._read(page, context)
             project = context.project
             if project is not None and project.status != "active":
                 raise ProjectInactive("the project {name!r} is disabled", name=project.name)
-            return await self._change(page, context)
+            return context, await self._change(page, context)
         except ApiError as error:
             if page.show_form is None or error.status >= 500:
                 raise
-            context.error = error
+            context = replace(context, error=error)
             async with self._db.read() as tx:
-                shown = await page.show_form(replace(context, _tx=tx))
-            return replace(shown, status=error.status) if isinstance(shown, Render) else shown
+                shown = await page.show_form(replace(context, optional_tx=tx))
+            if isinstance(shown, Render):
+                shown = replace(shown, status=error.status)
+            return context, shown
 
     async def _read(self, page: Page, context: PageContext) -> Result:
         assert page.show is not None, "pages are bound"
         if not page.holds_connection:
             return await page.show(context)
         async with self._db.read() as tx:
-            return await page.show(replace(context, _tx=tx))
+            return await page.show(replace(context, optional_tx=tx))
 
     async def _change(self, page: Page, context: PageContext) -> Result:
         """In one transaction, with its entry in the audit log."""
@@ -173,7 +176,7 @@ class Site:
         refused: ApiError | None = None
         async with self._db.transaction() as tx:
             try:
-                result = await page.show(replace(context, _tx=tx))
+                result = await page.show(replace(context, optional_tx=tx))
                 named = [value for name, value in context.params.items() if name != "project_id"]
                 await self._audit.write(
                     tx,

@@ -120,5 +120,5 @@ def page(
         root="/dashboard",
         ip="203.0.113.7",
         session_id="ase_1",
-        _tx=tx or FakeTx(),
+        optional_tx=tx or FakeTx(),
     )

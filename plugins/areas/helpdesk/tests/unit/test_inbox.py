@@ -245,7 +245,7 @@ async def open_page(
         form=PostedForm(),
         root="/dashboard",
         ip="127.0.0.1",
-        _tx=tx,
+        optional_tx=tx,
     )
 
 
