@@ -147,11 +147,11 @@ class Endpoint:
     #: The handler with what it asks for by type; set by `bound`.
     call: HandlerFunction = _unbound
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         return self.method != "GET"
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.handler.__name__
 
@@ -159,11 +159,11 @@ class Endpoint:
     def hints(self) -> dict[str, Any]:
         return _hints_of(self.handler)
 
-    @property
+    @cached_property
     def body(self) -> type[BaseModel] | None:
         return self.hints.get("body")
 
-    @property
+    @cached_property
     def query(self) -> type[BaseModel] | None:
         return self.hints.get("query")
 
@@ -175,18 +175,18 @@ class Endpoint:
             return self.query.model_validate({})
         return None
 
-    @property
+    @cached_property
     def takes_upload(self) -> bool:
         """Whether its body is a file, in multipart/form-data."""
         return "upload" in self.hints
 
-    @property
+    @cached_property
     def answer(self) -> type[BaseModel] | None:
         """The model of the answer; None for an answer that is no JSON, or has no body."""
         kind = self.hints.get("return")
         return kind if inspect.isclass(kind) and issubclass(kind, BaseModel) else None
 
-    @property
+    @cached_property
     def path_parameters(self) -> list[str]:
         return _PATH_PARAMETER.findall(self.path)
 
