@@ -7,7 +7,7 @@ async with service:                    # or started by hand, inside another appl
     await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from msgsvc_core.api.endpoint import Endpoint, check_endpoints
-from msgsvc_core.billing import BillingGate, Charge, Plan
+from msgsvc_core.billing import BillingGate, Plan
 from msgsvc_core.channels import (
     Channel,
     ChannelContext,
@@ -57,11 +57,11 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.events import Event, Events, Listener
+from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.erasure import erase_events
 from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.events.tracked import TrackedEvents
-from msgsvc_core.files import Files, StoredFile
+from msgsvc_core.files import Files
 from msgsvc_core.files import fetching as file_fetching
 from msgsvc_core.files.pages import file_routes
 from msgsvc_core.files.purging import FilePurge, erase_files
@@ -75,11 +75,11 @@ from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
-from msgsvc_core.kernel.hooks import await_in_order, flatten
+from msgsvc_core.kernel.hooks import await_in_order, flatten, in_order
 from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.kernel.providers import Providers
 from msgsvc_core.limits import DatabaseLimiter, Limiter
-from msgsvc_core.mailings import Mailing, Mailings
+from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientSender
 from msgsvc_core.mailings.expansion import MailingExpansion
@@ -87,9 +87,8 @@ from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
 from msgsvc_core.mailings.sending import MailingSender
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation
-from msgsvc_core.members import Member, Members
+from msgsvc_core.members import Members
 from msgsvc_core.members.links import MemberLinks
-from msgsvc_core.members.models import Role as MemberRole
 from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.quota import MemberQuota
 from msgsvc_core.members.routes import router as members_router
@@ -111,7 +110,7 @@ from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
 from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.plugins.accounts import AccountDirectory
-from msgsvc_core.plugins.audit import AuditLog, AuditRecord
+from msgsvc_core.plugins.audit import AuditLog
 from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
@@ -233,7 +232,7 @@ class Service:
         self.events = Events(
             clock=self.clock,
             specs=[*CORE_EVENTS, *flatten(hook.register_events())],
-            observe=self._observe_events,
+            observe=in_order(hook.on_events),
             count=self.metrics.count_events,
             find_unloaded=lambda: unloaded_events(
                 [name for name, _ in self.plugins.list_name_plugin()]
@@ -241,11 +240,11 @@ class Service:
         )
         self.projects = Projects(self.db, self.clock)
         self.accounts = AccountDirectory(source=hook.register_accounts)
-        self.audit = AuditLog(record=self._record_audit)
+        self.audit = AuditLog(record=in_order(hook.on_audited))
         self.billing = BillingGate(
             db=self.db,
-            charge=self._charge,
-            check=self._check_operation,
+            charge=in_order(hook.charge),
+            check=in_order(hook.check_operation),
             quote=self._quote,
             owner_of=self.projects.owner_of,
             decide_plan=self._decide_plan,
@@ -297,7 +296,7 @@ class Service:
             clock=self.clock,
             jobs=self.jobs,
             max_tags=limits.tags,
-            on_added=self._on_tags_added,
+            on_added=in_order(hook.on_tags_added),
         )
         self.permissions = Permissions(
             clock=self.clock, events=self.events, max_permissions=limits.permissions
@@ -373,10 +372,11 @@ class Service:
                 plan_of=self.billing.plan_of_account,
                 email_of=self._email_of,
             ),
-            on_changed=self._on_member_changed,
+            on_changed=in_order(hook.on_member_changed),
         )
         self.owner_protection = OwnerProtection(
-            check_role=self._check_role_change, check_identity=self._check_identity_change
+            check_role=in_order(hook.check_role_change),
+            check_identity=in_order(hook.check_identity_change),
         )
         self.member_links = MemberLinks(
             clock=self.clock,
@@ -399,8 +399,8 @@ class Service:
             events=self.events,
             channels=self.channels,
             check_every_s=settings.jobs.stopped_check_s,
-            on_stopped=self._on_channel_stopped,
-            on_recovered=self._on_channel_recovered,
+            on_stopped=in_order(hook.on_channel_stopped),
+            on_recovered=in_order(hook.on_channel_recovered),
         )
         self.own_channels = ProjectChannels(
             clock=self.clock,
@@ -481,7 +481,7 @@ class Service:
                 default_lang=settings.default_lang,
             ),
             limits=settings.limits,
-            on_ended=self._on_mailing_ended,
+            on_ended=in_order(hook.on_mailing_ended),
         )
         self.reception_health = ReceptionHealth(
             clock=self.clock,
@@ -502,7 +502,7 @@ class Service:
             secrets=self.secrets,
             settings=settings.media,
             channels=self.channels,
-            on_fetched=self._on_file_fetched,
+            on_fetched=in_order(hook.on_file_fetched),
         )
         self.file_purge = FilePurge(clock=self.clock, loose_hours=settings.media.loose_hours)
         self.metrics.registry.register(
@@ -522,7 +522,7 @@ class Service:
             channels=self.channels,
             states=self.channel_states,
             wait_s=exponential(settings.jobs.probe_first_s, 2, settings.jobs.probe_most_s),
-            on_unavailable=self._on_channel_unavailable,
+            on_unavailable=in_order(hook.on_channel_unavailable),
         )
         self.gates = OutboundGates(
             clock=self.clock,
@@ -1001,7 +1001,7 @@ class Service:
             peers=Peers(
                 tickets=TicketDesk(
                     open_ticket=self.open_ticket,
-                    forget_source=self._forget_source,
+                    forget_source=in_order(self.plugins.hook.forget_source),
                     is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
                 ),
                 accounts=self.accounts,
@@ -1015,15 +1015,6 @@ class Service:
         found = flatten(self.plugins.hook.register_dashboard())
         return [area.bound(self.providers) for area in found]
 
-    async def _charge(self, tx: Tx, charge: Charge) -> None:
-        await await_in_order(self.plugins.hook.charge(tx=tx, charge=charge))
-
-    async def _check_operation(self, project_id: str, operation: str, tx: Tx | None) -> None:
-        hook = self.plugins.hook.check_operation
-        # Checked on every send, many thousand times a second, and most installations have no billing.
-        if hook.get_hookimpls():
-            await await_in_order(hook(project_id=project_id, operation=operation, tx=tx))
-
     async def _quote(self, tx: Tx, project_id: str, operation: str) -> int:
         pricing = self.plugins.hook.quote(tx=tx, project_id=project_id, operation=operation)
         return 0 if pricing is None else int(await pricing)
@@ -1036,23 +1027,6 @@ class Service:
         account = (await self.accounts.find_many(tx, [account_id])).get(account_id)
         return None if account is None else account.email
 
-    async def _check_role_change(
-        self, tx: Tx, project_id: str, member_id: str, role: MemberRole | None
-    ) -> None:
-        hook = self.plugins.hook.check_role_change
-        await await_in_order(hook(tx=tx, project_id=project_id, member_id=member_id, role=role))
-
-    async def _check_identity_change(self, tx: Tx, project_id: str, member_id: str) -> None:
-        hook = self.plugins.hook.check_identity_change
-        await await_in_order(hook(tx=tx, project_id=project_id, member_id=member_id))
-
-    async def _record_audit(self, tx: Tx, record: AuditRecord) -> None:
-        await await_in_order(self.plugins.hook.on_audited(tx=tx, record=record))
-
-    async def _forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-        hook = self.plugins.hook.forget_source
-        await await_in_order(hook(tx=tx, project_id=project_id, source=source, source_id=source_id))
-
     async def _refresh_channels(self) -> None:
         await self.channel_sync.refresh()
 
@@ -1064,43 +1038,9 @@ class Service:
     ) -> bool:
         return await self.channel_states.apply_health(channel, health, asked_at_ms=asked_at_ms)
 
-    async def _on_channel_stopped(self, tx: Tx, channel: Channel, reason: str, detail: str) -> None:
-        hook = self.plugins.hook.on_channel_stopped
-        await await_in_order(hook(tx=tx, channel=channel, reason=reason, detail=detail))
-
-    async def _on_channel_recovered(self, tx: Tx, channel: Channel) -> None:
-        hook = self.plugins.hook.on_channel_recovered
-        await await_in_order(hook(tx=tx, channel=channel))
-
-    async def _on_channel_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
-        hook = self.plugins.hook.on_channel_unavailable
-        await await_in_order(hook(tx=tx, channel=channel, detail=detail))
-
-    async def _on_tags_added(
-        self, tx: Tx, project_id: str, subscriber_id: str, tags: Sequence[str]
-    ) -> None:
-        given = self.plugins.hook.on_tags_added(
-            tx=tx, project_id=project_id, subscriber_id=subscriber_id, tags=tags
-        )
-        await await_in_order(given)
-
-    async def _on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        hook = self.plugins.hook.on_member_changed
-        await await_in_order(hook(tx=tx, before=before, after=after))
-
-    async def _on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
-        hook = self.plugins.hook.on_mailing_ended
-        await await_in_order(hook(tx=tx, mailing=mailing))
-
-    async def _on_file_fetched(self, tx: Tx, file: StoredFile) -> None:
-        await await_in_order(self.plugins.hook.on_file_fetched(tx=tx, file=file))
-
     async def _erase_in_plugins(self, ctx: JobContext, project_id: str, subscriber_id: str) -> None:
         hook = self.plugins.hook.erase_subscriber
         await await_in_order(hook(project_id=project_id, subscriber_id=subscriber_id))
-
-    async def _observe_events(self, tx: Tx, events: Sequence[Event]) -> None:
-        await await_in_order(self.plugins.hook.on_events(tx=tx, events=events))
 
     def _new_runner(self, *, pass_on: Callable[[str], None] | None = None) -> LaneRunner:
         return LaneRunner(

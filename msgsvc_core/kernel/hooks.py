@@ -1,6 +1,6 @@
 """Combines results of hooks: declarations of all plugins, and coroutines awaited in order."""
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 D = TypeVar("D")
@@ -24,6 +24,19 @@ def unique_by_name(what: str, declarations: Iterable[D], attribute: str = "name"
             raise PluginError(f"two plugins, or a plugin and the core, declare the {what} {name!r}")
         named[name] = declaration
     return named
+
+
+def in_order(hook: Any) -> Callable[..., Coroutine[Any, Any, None]]:
+    """A function that takes the arguments of an async hook, in their order, and awaits its implementations
+    one after the other; the first failure ends it."""
+    names: Sequence[str] = hook.spec.argnames
+
+    async def call(*arguments: Any) -> None:
+        # Some are called many thousand times a second, and have no implementation in most installations.
+        if hook.get_hookimpls():
+            await await_in_order(hook(**dict(zip(names, arguments, strict=True))))
+
+    return call
 
 
 async def await_in_order(calls: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -10,7 +10,7 @@ from msgsvc_core.core_parts import CORE_EVENTS
 from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.hooks import PluginError
+from msgsvc_core.kernel.hooks import PluginError, in_order
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.plugins.loading import load_plugins
@@ -247,3 +247,43 @@ def test_every_hook_says_when_it_is_called_and_how() -> None:
     assert hooks
     for hook in hooks:
         assert ("Plain" in hook.__doc__) or ("Async" in hook.__doc__), hook.__name__
+
+
+class Observer:
+    """A plugin that notes what it is told, or fails."""
+
+    def __init__(self, told: list[Any], failure: Exception | None = None) -> None:
+        self._told, self._failure = told, failure
+
+    @hookimpl
+    async def on_mailing_ended(self, tx: Any, mailing: Any) -> None:
+        self._told.append((tx, mailing))
+        if self._failure is not None:
+            raise self._failure
+
+
+async def test_a_hook_is_called_by_position_in_the_order_of_its_arguments() -> None:
+    told: list[Any] = []
+    hook = load_plugins([], [("one", Observer(told)), ("two", Observer(told))]).hook
+
+    await in_order(hook.on_mailing_ended)("tx", "mailing")
+
+    assert told == [("tx", "mailing"), ("tx", "mailing")]
+
+
+async def test_the_first_failure_of_a_hook_ends_it() -> None:
+    told: list[Any] = []
+    failing = Observer(told, ValueError("no"))
+    hook = load_plugins([], [("one", failing), ("two", Observer(told))]).hook
+
+    with pytest.raises(ValueError, match="no"):
+        await in_order(hook.on_mailing_ended)("tx", "mailing")
+
+    assert len(told) == 1
+
+
+async def test_a_hook_is_not_called_with_arguments_missing() -> None:
+    hook = load_plugins([], [("one", Observer([]))]).hook
+
+    with pytest.raises(ValueError, match="shorter"):
+        await in_order(hook.on_mailing_ended)("tx")
