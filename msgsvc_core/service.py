@@ -537,7 +537,6 @@ class Service:
         retries = delivery_retries(settings.limits)
         self.message_delivery = MessageDelivery(
             clock=self.clock,
-            channels=self.channels,
             gates=self.gates,
             loader=DeliveryLoader(db=self.db, subscribers=self.subscribers),
             files=self.message_files,
@@ -547,7 +546,6 @@ class Service:
         )
         self.message_editor = MessageEditor(
             clock=self.clock,
-            channels=self.channels,
             gates=self.gates,
             subscribers=self.subscribers,
             changes=self.messages.changes,
@@ -601,7 +599,6 @@ class Service:
             clock=self.clock,
             jobs=self.jobs,
             outbox=self.outbox,
-            channels=self.channels,
             gates=self.gates,
             sender=self.channel_sender,
         )

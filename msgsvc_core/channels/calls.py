@@ -13,11 +13,8 @@ import structlog
 
 from msgsvc_core.channels.contract import Capabilities, Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
-from msgsvc_core.channels.lanes import channel_of
-from msgsvc_core.channels.ordering import receiver_of
 from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
 from msgsvc_core.channels.outbox import EXPIRED, JOB, SENT, BotOutbox
-from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.markup import to_spans
@@ -72,14 +69,12 @@ class BotCalls:
         clock: Clock,
         jobs: JobQueue,
         outbox: BotOutbox,
-        channels: Channels,
         gates: OutboundGates,
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._outbox = outbox
-        self._channels = channels
         self._gates = gates
         self._sender = sender
 
@@ -91,20 +86,18 @@ class BotCalls:
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
-        key = channel_of(jobs[0].lane)
-        channels, gate = self._channels, self._gates[key]
-        async with channels.borrow(key) as channel:
-            if channel is None:
-                log.warning("channel_gone", channel=key, calls=len(jobs))
-                async with ctx.completing(*jobs) as tx:
-                    for job in jobs:
+        async with self._gates.batch(ctx, jobs) as batch:
+            if batch.channel is None:
+                log.warning("channel_gone", channel=batch.gate.key, calls=len(batch.jobs))
+                async with ctx.completing(*batch.jobs) as tx:
+                    for job in batch.jobs:
                         await self._notify(tx, job, GONE)
                 return
-            async with channels.turns.acquire(map(receiver_of, jobs)):
-                chats: dict[str, list[Job]] = defaultdict(list)
-                for job in await gate.defer_overtaking(ctx, jobs):
-                    chats[job.payload.get("chat_id", job.job_id)].append(job)
-                await run_by_chat(ctx, chats.values(), partial(self._run, ctx, gate, channel))
+            chats: dict[str, list[Job]] = defaultdict(list)
+            for job in batch.jobs:
+                chats[job.payload.get("chat_id", job.job_id)].append(job)
+            run = partial(self._run, ctx, batch.gate, batch.channel)
+            await run_by_chat(ctx, chats.values(), run)
 
     async def _run(
         self, ctx: JobContext, gate: OutboundGate, channel: Channel, jobs: Sequence[Job]

@@ -7,20 +7,20 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import structlog
 
 from msgsvc_core.channels.circuit import CircuitBreaker, Permit
-from msgsvc_core.channels.concurrency import ConcurrencyLimit
+from msgsvc_core.channels.concurrency import ConcurrencyLimit, Slots
 from msgsvc_core.channels.contract import Channel, Pace
 from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, LocalFailure, Reason
 from msgsvc_core.channels.lanes import LANE, channel_of, lane_of
-from msgsvc_core.channels.ordering import RetryOrder
+from msgsvc_core.channels.ordering import FifoKeyLock, RetryOrder, receiver_of
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.pacing import Entry, Pacer, Window
 from msgsvc_core.channels.registry import Channels
@@ -85,6 +85,20 @@ ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class OutboundBatch:
+    """Jobs that call one channel, which is None where it is gone: see `OutboundGates.batch`.
+
+    `repeatable` is whether what is in doubt may be sent again: see `Capabilities.repeatable`.
+    """
+
+    ctx: JobContext
+    channel: Channel | None
+    gate: "OutboundGate"
+    jobs: Sequence[Job]
+    repeatable: bool
+
+
 class OutboundGate:
     """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
 
@@ -103,6 +117,8 @@ class OutboundGate:
     ) -> None:
         self.key = key
         self.order = RetryOrder()
+        #: Keeps the order in each chat across the lane's concurrent batches.
+        self.turns = FifoKeyLock()
         self._clock = clock
         self._db = db
         self._jobs = jobs
@@ -146,10 +162,17 @@ class OutboundGate:
             or (self._pause_ends_ms > 0 and self._pause_ends_ms > self._monotonic_ms())
         )
 
-    @property
-    def waits_for_chats(self) -> bool:
-        """Whether a chat may have to wait for its turn."""
-        return self._paced() is not None or bool(self._chat_pauses)
+    async def free_slots(self) -> Slots | None:
+        """Waits until one more may be in flight; None where no call may be made then."""
+        await self.concurrency.until_available()
+        return None if self.closed else self.concurrency.slots()
+
+    def chat_delays_s(self, chat_ids: Iterable[str], patience_s: float) -> dict[str, float]:
+        """The chats that may not wait here, with the seconds: see `chat_delay_s`."""
+        if self._paced() is None and not self._chat_pauses:
+            return {}
+        delays = {chat_id: self.chat_delay_s(chat_id, patience_s) for chat_id in chat_ids}
+        return {chat_id: delay_s for chat_id, delay_s in delays.items() if delay_s is not None}
 
     def chat_delay_s(self, chat_id: str, patience_s: float) -> float | None:
         """Seconds after which a call in the chat is to be tried again; None if it may wait here.
@@ -269,7 +292,7 @@ class OutboundGate:
 
     # ---- the lane's gate ------------------------------------------------------------------------
 
-    async def on_acquired(self, tx: Tx) -> None:
+    async def _acquire(self, tx: Tx) -> None:
         """Begins with empty buckets, the pause that was told to the owner before, and its order."""
         self._pacer, self._pace = None, UNPACED
         state = await self._states.find(tx, self.key)
@@ -287,7 +310,9 @@ class OutboundGate:
     def needs_refresh(self) -> bool:
         return time.monotonic() - self._refreshed_at_s >= REFRESH_S
 
-    async def refresh(self, tx: Tx) -> None:
+    async def refresh(self, tx: Tx, *, acquired: bool) -> Capacity:
+        if acquired:
+            await self._acquire(tx)
         if self.needs_refresh and not self._writing:
             self._refreshed_at_s = time.monotonic()
             noted_ms = self._noted_ms
@@ -302,6 +327,7 @@ class OutboundGate:
                 )
             if not self._noting and noted_ms == self._noted_ms:
                 self._forget_pause_beyond(0 if state is None else state.paused_until_ms)
+        return self.capacity()
 
     def capacity(self) -> Capacity:
         paced, limit = self.paced_capacity(), self.concurrency
@@ -577,6 +603,7 @@ class OutboundGates:
     ) -> None:
         self._clock = clock
         self._jobs = jobs
+        self._channels = channels
         self._new_gate = partial(
             OutboundGate,
             clock=clock,
@@ -595,6 +622,27 @@ class OutboundGates:
         if gate is None:
             gate = self._gates[key] = self._new_gate(key)
         return gate
+
+    @asynccontextmanager
+    async def batch(self, ctx: JobContext, jobs: Sequence[Job]) -> AsyncIterator[OutboundBatch]:
+        """Jobs of one lane, with what they call: the channel stays open while the block runs.
+
+        It begins when earlier batches with the same receivers have ended. Jobs that would overtake others
+        have been put back, and are not in the batch.
+        """
+        key = channel_of(jobs[0].lane)
+        gate = self[key]
+        async with (
+            self._channels.borrow(key) as channel,
+            gate.turns.acquire(map(receiver_of, jobs)),
+        ):
+            try:
+                left = await gate.defer_overtaking(ctx, jobs)
+                repeatable = channel is not None and channel.capabilities.repeatable
+                yield OutboundBatch(ctx, channel, gate, left, repeatable)
+            except Exception:
+                gate.on_failed(jobs)
+                raise
 
     def changed(self, key: str, *, stopped: bool) -> None:
         """Tells the gate, and the runner, of a change that was committed here."""

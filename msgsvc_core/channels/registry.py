@@ -12,7 +12,6 @@ from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
-from msgsvc_core.channels.ordering import FifoKeyLock
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update
@@ -69,8 +68,6 @@ class Channels:
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
         self._ref_counts = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
-        #: Keeps the order in each chat across a lane's concurrent batches.
-        self.turns = FifoKeyLock()
 
     # ---- which there are ------------------------------------------------------------------------
 

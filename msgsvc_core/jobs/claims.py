@@ -62,7 +62,8 @@ class Claims:
         Raises `DatabaseUnavailable`. Cancelling the caller may leave jobs claimed until their lease
         expires.
         """
-        return await self._together.submit(_Wanted(lane, limit, suspects), tx)
+        wanted = _Wanted(lane, limit, suspects)
+        return await (self._together.submit(wanted) if tx is None else self._claim(tx, wanted))
 
     async def _claim_all(self, tx: Tx, wanted: Sequence[_Wanted]) -> list[Claimed]:
         return [await self._claim(tx, one) for one in wanted]

@@ -230,13 +230,10 @@ class Capacity:
 
 
 class Gate(Protocol):
-    """Lets a lane's jobs out no faster than they may be worked on, by one runner.
+    """Lets a lane's jobs out no faster than they may be worked on, by one runner."""
 
-    `on_acquired` and `refresh` are called for exclusive lanes alone.
-    """
-
-    async def on_acquired(self, tx: "Tx") -> None:
-        """This runner became the owner of the lane: another may have worked on it until now."""
+    def capacity(self) -> Capacity:
+        """Asked often, so it answers from memory."""
         ...
 
     @property
@@ -244,12 +241,10 @@ class Gate(Protocol):
         """Whether `refresh` is to be called even though there is no room."""
         ...
 
-    async def refresh(self, tx: "Tx") -> None:
-        """Called before each claim, in its transaction."""
-        ...
-
-    def capacity(self) -> Capacity | None:
-        """None: as much as the lane's spec says. Asked often, so it answers from memory."""
+    async def refresh(self, tx: "Tx", *, acquired: bool) -> Capacity:
+        """The capacity by what the database says. Called for exclusive lanes, before each claim and in its
+        transaction; `acquired` says that this runner has just become the owner of the lane: another may
+        have worked on it until now."""
         ...
 
     def claimed(self, jobs: Sequence[Job]) -> None:

@@ -46,7 +46,7 @@ class Lane:
         self._run = run
         self._pass_on = pass_on
         self._gate = gate
-        #: What the gate said at the last look; None where it did not hold anything back.
+        #: What the gate said at the last look; None without a gate.
         self._capacity: Capacity | None = None
         self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -105,19 +105,20 @@ class Lane:
                 await self._woken.wait()
 
     def _limit(self) -> int:
-        """How many jobs may be claimed now."""
-        self._capacity = self._gate.capacity() if self._gate else None
+        """How many jobs may be claimed, by the capacity as the gate said it last."""
         limit = (self._batches - len(self._running)) * self._batch
         return limit if self._capacity is None else min(limit, self._capacity.jobs)
 
     async def _claim_and_start(self) -> int:
         """Starts batches in the free slots; returns how many jobs were claimed."""
+        if self._gate:
+            self._capacity = self._gate.capacity()
         if self._limit() <= 0:
             if not (self._gate and self._gate.needs_refresh):
                 return 0
             # A lane may be held back for days: to see whether it still is, nothing is written.
             async with self._db.read() as tx:
-                await self._gate.refresh(tx)
+                self._capacity = await self._gate.refresh(tx, acquired=False)
             if self._limit() <= 0:
                 return 0
         jobs, limit = await self._claim_own() if self._spec.exclusive else await self._claim()
@@ -164,24 +165,20 @@ class Lane:
         """The same for a lane that has one owner, if that is this runner."""
         # Not waited for: what comes of the jobs is committed later, and so is on disk later.
         async with self._db.transaction(inline=True, durable=False) as tx:
-            self._is_owner = await self._own(tx)
-            # The gate may have learned something as the lane was taken.
-            return await self._claim(tx) if self._is_owner else ((), 0)
-
-    async def _own(self, tx: Tx) -> bool:
-        owned = await lanes.own(
-            tx,
-            self.name,
-            runner_id=self._lease.runner_id,
-            now_ms=self._clock.now_ms(),
-            over_ms=self._lease.clock.over_ms(),
-            lease_ms=self._lease.duration_ms,
-        )
-        if self._gate and owned:
-            if owned == "taken":
-                await self._gate.on_acquired(tx)
-            await self._gate.refresh(tx)
-        return owned is not None
+            owned = await lanes.own(
+                tx,
+                self.name,
+                runner_id=self._lease.runner_id,
+                now_ms=self._clock.now_ms(),
+                over_ms=self._lease.clock.over_ms(),
+                lease_ms=self._lease.duration_ms,
+            )
+            self._is_owner = owned is not None
+            if owned is None:
+                return (), 0
+            if self._gate:
+                self._capacity = await self._gate.refresh(tx, acquired=owned == "taken")
+            return await self._claim(tx)
 
     async def _next_look(self, looked_at_ms: int) -> int | None:
         """When to look again, nothing having been there to claim at `looked_at_ms`."""

@@ -1,16 +1,15 @@
-"""Messages that are being delivered: a batch of a channel's lane, and why one is not sent."""
+"""Messages that are being delivered, and why one is not sent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
-from msgsvc_core.channels.outbound import OutboundGate
+from msgsvc_core.channels.outbound import OutboundBatch
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt
 from msgsvc_core.config.settings import LimitSettings
-from msgsvc_core.db import Database
-from msgsvc_core.jobs.contract import Job, JobContext, exponential
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.jobs.contract import Job, exponential
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber
@@ -65,12 +64,13 @@ class DeliveryLoader:
 
     async def load(self, jobs: Sequence[Job]) -> list[Delivery]:
         """What the jobs are about; what is gone is left out."""
+        return await self._db.read_inline(partial(self._load, jobs))
+
+    async def _load(self, jobs: Sequence[Job], tx: Tx) -> list[Delivery]:
         keys = {(job.project_id or "", job.payload["message_id"]): job for job in jobs}
-        messages = await self._db.read_inline(lambda tx: store.find_many(tx, list(keys)))
+        messages = await store.find_many(tx, list(keys))
         receivers = {(message.project_id, message.subscriber_id) for message in messages}
-        subscribers = await self._db.read_inline(
-            lambda tx: self._subscribers.get_many(tx, list(receivers))
-        )
+        subscribers = await self._subscribers.get_many(tx, list(receivers))
         loaded = {message.key: message for message in messages}
         return [
             Delivery(
@@ -83,21 +83,7 @@ class DeliveryLoader:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryBatch:
-    """What the deliveries of a batch have in common: the channel of their lane, and its gate."""
-
-    ctx: JobContext
-    channel: Channel | None
-    gate: OutboundGate
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether what is in doubt may be sent again: see `Capabilities.repeatable`."""
-        return self.channel is not None and self.channel.capabilities.repeatable
-
-
-def is_due(batch: DeliveryBatch, delivery: Delivery, now_ms: int) -> bool:
+def is_due(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> bool:
     """Whether the message is still to be sent; `obstacle` says why not, if it is still queued."""
     status = delivery.message.status
     # What another runner had begun, and did not live to end.
@@ -105,7 +91,7 @@ def is_due(batch: DeliveryBatch, delivery: Delivery, now_ms: int) -> bool:
     return is_open and obstacle(batch, delivery, now_ms) is None
 
 
-def obstacle(batch: DeliveryBatch, delivery: Delivery, now_ms: int) -> str | None:
+def obstacle(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> str | None:
     """Why a queued message is skipped; None if it is not."""
     message, subscriber = delivery.message, delivery.subscriber
     if subscriber is None or subscriber.status != "active":

@@ -19,10 +19,7 @@ import structlog
 
 from msgsvc_core.channels.concurrency import Slots
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lanes import channel_of
-from msgsvc_core.channels.ordering import receiver_of
-from msgsvc_core.channels.outbound import AHEAD_S, OutboundGates
-from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.outbound import AHEAD_S, OutboundBatch, OutboundGates
 from msgsvc_core.channels.send_attempt import PATIENCE_S, Outcome, RetryPolicy
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.content.outgoing import OutgoingMessage
@@ -31,7 +28,7 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LeaseLost, Resch
 from msgsvc_core.kernel.aio import yield_every
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.messages import edit_store, files, store
-from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch, DeliveryLoader, is_due
+from msgsvc_core.messages.deliveries import Delivery, DeliveryLoader, is_due
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
@@ -56,7 +53,6 @@ class MessageDelivery:
         self,
         *,
         clock: Clock,
-        channels: Channels,
         gates: OutboundGates,
         loader: DeliveryLoader,
         files: MessageFiles,
@@ -65,7 +61,6 @@ class MessageDelivery:
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
-        self._channels = channels
         self._gates = gates
         self._loader = loader
         self._files = files
@@ -90,38 +85,27 @@ class MessageDelivery:
         message of a chat in doubt. No more are marked at once than may be in flight. Batches that are under
         way at once share no recipient. What has to wait for its chat goes back to the lane.
         """
-        key = channel_of(jobs[0].lane)
-        channels, gate = self._channels, self._gates[key]
-        async with channels.borrow(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
-            try:
-                batch = DeliveryBatch(ctx, channel, gate)
-                await self._run_rounds(batch, await gate.defer_overtaking(ctx, jobs))
-            except Exception:
-                gate.on_failed(jobs)
-                raise
-
-    async def _run_rounds(self, batch: DeliveryBatch, waiting: list[Job]) -> None:
-        patience_s = PATIENCE_S
-        while waiting:
-            waiting = await self._run_round(batch, waiting, patience_s)
-            # A chat's next turn is near only where its pace is fast.
-            patience_s = AHEAD_S
+        async with self._gates.batch(ctx, jobs) as batch:
+            waiting, patience_s = batch.jobs, PATIENCE_S
+            while waiting:
+                waiting = await self._run_round(batch, waiting, patience_s)
+                # A chat's next turn is near only where its pace is fast.
+                patience_s = AHEAD_S
 
     async def _run_round(
-        self, batch: DeliveryBatch, jobs: Sequence[Job], patience_s: float
+        self, batch: OutboundBatch, jobs: Sequence[Job], patience_s: float
     ) -> list[Job]:
         """Sends the first message of each chat; returns the jobs that are still to be done."""
-        gate = batch.gate
-        await gate.concurrency.until_available()
-        if gate.closed:
-            async with batch.ctx.putting_back(gate.release(jobs)):
+        slots = await batch.gate.free_slots()
+        if slots is None:
+            async with batch.ctx.putting_back(batch.gate.release(jobs)):
                 return []
         deliveries = await self._loader.load(jobs)
-        with gate.concurrency.slots() as slots:
+        with slots:
             return await self._deliver(batch, deliveries, patience_s, slots)
 
     async def _deliver(
-        self, batch: DeliveryBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
+        self, batch: OutboundBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
     ) -> list[Job]:
         chats, patient = await self._start(batch, deliveries, patience_s, slots)
         async with asyncio.TaskGroup() as calls:
@@ -147,7 +131,7 @@ class MessageDelivery:
             await self._put_back(batch, unsent)
         return [*patient, *behind]
 
-    async def _send(self, batch: DeliveryBatch, delivery: Delivery) -> None:
+    async def _send(self, batch: OutboundBatch, delivery: Delivery) -> None:
         channel, chat_id, message = batch.channel, delivery.chat_id, delivery.message
         assert channel is not None, "what is due has a channel"
         content = message.content.with_key(message.message_id)
@@ -155,12 +139,12 @@ class MessageDelivery:
         # It was marked for its chat's turn, which is near.
         await delivery.make(batch.gate, channel, chat_id, send, in_flight=True, patience_s=None)
 
-    def _outcome(self, batch: DeliveryBatch, delivery: Delivery) -> Outcome:
+    def _outcome(self, batch: OutboundBatch, delivery: Delivery) -> Outcome:
         return delivery.outcome(
             batch.gate, self._retries, self._clock.now_ms(), repeatable=batch.repeatable
         )
 
-    async def _write_outcomes(self, batch: DeliveryBatch, final: Sequence[Delivery]) -> None:
+    async def _write_outcomes(self, batch: OutboundBatch, final: Sequence[Delivery]) -> None:
         """Writes what became of messages, and tries again for as long as the database is away: what the
         platform answered is known here alone. A commit whose answer was lost is found to be made."""
         is_logged = False
@@ -177,7 +161,7 @@ class MessageDelivery:
                 is_logged = True
             await asyncio.sleep(RETRY_WRITE_S)
 
-    async def _try_to_write(self, batch: DeliveryBatch, final: Sequence[Delivery]) -> None:
+    async def _try_to_write(self, batch: OutboundBatch, final: Sequence[Delivery]) -> None:
         try:
             await retry_on_deadlock(partial(self._settle_final, batch.ctx, final))
         except LeaseLost:
@@ -188,7 +172,7 @@ class MessageDelivery:
         async with ctx.completing(*(delivery.job for delivery in final)) as tx:
             await self._outcomes.count(tx, await self._outcomes.settle(tx, final))
 
-    async def _settle_late(self, batch: DeliveryBatch, final: Sequence[Delivery]) -> None:
+    async def _settle_late(self, batch: OutboundBatch, final: Sequence[Delivery]) -> None:
         """Says what became of messages whose jobs another runner took over while this one stood still.
 
         It found them `sending`, and ends them as `unknown`; what the platform answered is known here alone.
@@ -211,7 +195,7 @@ class MessageDelivery:
             log.warning("outcomes_came_late", channel=batch.gate.key, count=len(corrected))
 
     async def _start(
-        self, batch: DeliveryBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
+        self, batch: OutboundBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
     ) -> tuple[list[list[Delivery]], list[Job]]:
         """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
         others by chat, the first of each marked, and the jobs that may wait for their file a moment, or until
@@ -244,7 +228,7 @@ class MessageDelivery:
                 *(delivery.job for delivery in (*not_due, *refused))
             ) as tx:
                 ended = await outcomes.settle_unsent(tx, batch, not_due)
-                if refused := await _still_refused(tx, refused):
+                if refused and (refused := await _still_refused(tx, refused)):
                     await files.record_tries(tx, refused)
                     ended += await outcomes.settle(tx, refused)
                 marked = await store.mark_sending(
@@ -261,23 +245,18 @@ class MessageDelivery:
         return list(chats.values()), patient
 
     def _remove_early(
-        self, batch: DeliveryBatch, chats: dict[str, list[Delivery]], patience_s: float
+        self, batch: OutboundBatch, chats: dict[str, list[Delivery]], patience_s: float
     ) -> list[Reschedule]:
         """Removes the chats from `chats` whose turn is further off than `patience_s`."""
-        gate = batch.gate
+        gate, now_ms = batch.gate, self._clock.now_ms()
         back: list[Reschedule] = []
-        if not gate.waits_for_chats:
-            return back
-        now_ms = self._clock.now_ms()
-        for chat_id in list(chats):
-            delay_s = gate.chat_delay_s(chat_id, patience_s)
-            if delay_s is not None:
-                jobs = [delivery.job for delivery in chats.pop(chat_id)]
-                back += gate.reschedule(jobs, now_ms + ceil(delay_s * 1000))
+        for chat_id, delay_s in gate.chat_delays_s(chats, patience_s).items():
+            jobs = [delivery.job for delivery in chats.pop(chat_id)]
+            back += gate.reschedule(jobs, now_ms + ceil(delay_s * 1000))
         return back
 
     async def _put_back(
-        self, batch: DeliveryBatch, unsent: Sequence[tuple[Sequence[Delivery], Outcome]]
+        self, batch: OutboundBatch, unsent: Sequence[tuple[Sequence[Delivery], Outcome]]
     ) -> None:
         """Has the first message of each chat tried again, and the others of the chat after it."""
         back: list[Reschedule] = []
@@ -327,7 +306,7 @@ def _remove_surplus(chats: dict[str, list[Delivery]], slots: Slots) -> list[Job]
     return jobs
 
 
-def _problem(batch: DeliveryBatch, delivery: Delivery) -> str | None:
+def _problem(batch: OutboundBatch, delivery: Delivery) -> str | None:
     """Why the platform can't take the message: what it takes may have changed since it was queued."""
     assert batch.channel is not None, "what is due has a channel"
     return batch.channel.problem(delivery.message.content)

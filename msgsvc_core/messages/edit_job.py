@@ -6,16 +6,13 @@ answer was lost is made again, since it does no harm twice.
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil
 
-from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.ordering import receiver_of
-from msgsvc_core.channels.outbound import OutboundGate, OutboundGates
-from msgsvc_core.channels.registry import Channels
+from msgsvc_core.channels.outbound import OutboundBatch, OutboundGates
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt, run_by_chat
 from msgsvc_core.channels.words import ChannelSender
 from msgsvc_core.db import Tx
@@ -32,15 +29,6 @@ from msgsvc_core.subscribers.service import Subscribers
 SENDING_MS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class EditBatch:
-    """What the edits and deletions of a batch need."""
-
-    ctx: JobContext
-    channel: Channel | None
-    gate: OutboundGate
-
-
 class MessageEditor:
     """The job that edits or deletes a message at its platform."""
 
@@ -48,7 +36,6 @@ class MessageEditor:
         self,
         *,
         clock: Clock,
-        channels: Channels,
         gates: OutboundGates,
         subscribers: Subscribers,
         changes: MessageChanges,
@@ -57,7 +44,6 @@ class MessageEditor:
         sender: ChannelSender,
     ) -> None:
         self._clock = clock
-        self._channels = channels
         self._gates = gates
         self._subscribers = subscribers
         self._changes = changes
@@ -71,16 +57,13 @@ class MessageEditor:
 
     async def change(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Makes the changes of a batch: recipients side by side, those of one in their order."""
-        key = channel_of(jobs[0].lane)
-        channels, gate = self._channels, self._gates[key]
-        async with channels.borrow(key) as channel, channels.turns.acquire(map(receiver_of, jobs)):
+        async with self._gates.batch(ctx, jobs) as batch:
             by_recipient: dict[Hashable, list[Job]] = defaultdict(list)
-            for job in await gate.defer_overtaking(ctx, jobs):
+            for job in batch.jobs:
                 by_recipient[receiver_of(job)].append(job)
-            batch = EditBatch(ctx, channel, gate)
             await run_by_chat(ctx, by_recipient.values(), partial(self._run, batch))
 
-    async def _run(self, batch: EditBatch, jobs: Sequence[Job]) -> list[Reschedule]:
+    async def _run(self, batch: OutboundBatch, jobs: Sequence[Job]) -> list[Reschedule]:
         """Makes the first of a recipient's changes; returns what puts it and those after it back, if it
         must be made later."""
         job, gate, attempt = jobs[0], batch.gate, SendAttempt.of_job(jobs[0])
@@ -127,7 +110,7 @@ class MessageEditor:
 
     async def _call(
         self,
-        batch: EditBatch,
+        batch: OutboundBatch,
         attempt: SendAttempt,
         message: Message,
         subscriber: Subscriber | None,

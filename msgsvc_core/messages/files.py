@@ -97,8 +97,9 @@ def remove_waiting(
         else:
             first.delay_ms = ceil(check.retry_in_s * 1000)
         waiting.back += outcome_of(first).reschedule(gate, jobs)
-    # The bot's turns are for others meanwhile.
-    gate.ended(waiting.patient)
+    if waiting.patient:
+        # The bot's turns are for others meanwhile.
+        gate.ended(waiting.patient)
     return waiting
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
+from msgsvc_core.channels.outbound import OutboundBatch
 from msgsvc_core.channels.send_attempt import SendAttempt
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events, NewEvent
@@ -13,7 +14,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict
 from msgsvc_core.messages import store
 from msgsvc_core.messages.counting import OutcomeCounter
-from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch, obstacle
+from msgsvc_core.messages.deliveries import Delivery, obstacle
 from msgsvc_core.messages.models import FinalStatus, Message, MessageStatus
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
@@ -64,9 +65,11 @@ class MessageOutcomes:
         return statuses
 
     async def settle_unsent(
-        self, tx: Tx, batch: DeliveryBatch, deliveries: Sequence[Delivery]
+        self, tx: Tx, batch: OutboundBatch, deliveries: Sequence[Delivery]
     ) -> list[FinalStatus]:
         """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
+        if not deliveries:
+            return []
         now_ms = self._clock.now_ms()
         statuses: list[FinalStatus] = []
         in_doubt: list[Delivery] = []

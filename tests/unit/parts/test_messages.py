@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
+from msgsvc_core.channels.outbound import OutboundBatch
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
@@ -17,7 +18,7 @@ from msgsvc_core.messages.batches import counting
 from msgsvc_core.messages.batches.counting import BatchCounts
 from msgsvc_core.messages.batches.models import Batch
 from msgsvc_core.messages.batches.service import Batches
-from msgsvc_core.messages.deliveries import Delivery, DeliveryBatch
+from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB, MessageChanges
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import EditBody, FinalStatus, Message, SendBody
@@ -464,7 +465,8 @@ async def test_a_late_answer_tells_of_what_was_sent_alone() -> None:
 async def test_what_is_not_sent_is_skipped_or_in_doubt_where_another_process_died() -> None:
     core = plugin_context()
     channel = core.channels["messenger_a"]
-    batch_of_lane = DeliveryBatch(FakeJobContext(), channel, gates_of(core)[channel.key])
+    gate = gates_of(core)[channel.key]
+    batch_of_lane = OutboundBatch(FakeJobContext(), channel, gate, [], repeatable=False)
     died = delivery(core, 1, status="sending")
     late = delivery(core, 2, expires_at_ms=NOW_MS)
     stranger = delivery(core, 3, is_known=False)

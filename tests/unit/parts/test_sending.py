@@ -65,7 +65,6 @@ def delivery_of(core: FakeContext, gates: OutboundGates | None = None) -> Messag
     )
     return MessageDelivery(
         clock=core.clock,
-        channels=core.channels,
         gates=gates or gates_of(core),
         loader=DeliveryLoader(db=core.db, subscribers=core.subscribers),
         files=no_checks(),
@@ -202,7 +201,6 @@ async def test_a_stopped_bot_has_its_jobs_put_back_untouched() -> None:
 def editor_of(core: FakeContext) -> MessageEditor:
     return MessageEditor(
         clock=core.clock,
-        channels=core.channels,
         gates=gates_of(core),
         subscribers=core.subscribers,
         changes=core.messages.changes,
@@ -405,7 +403,6 @@ def calls_of(core: FakeContext) -> BotCalls:
         clock=core.clock,
         jobs=core.jobs,
         outbox=BotOutbox(jobs=core.jobs, secrets=core.secrets),
-        channels=core.channels,
         gates=gates_of(core),
         sender=sender_of(core),
     )

@@ -133,11 +133,9 @@ class Calls:
     def needs_refresh(self) -> bool:
         return False
 
-    async def on_acquired(self, tx: Tx) -> None:
+    async def refresh(self, tx: Tx, *, acquired: bool) -> Capacity:
         """Not needed: these lanes are not exclusive."""
-
-    async def refresh(self, tx: Tx) -> None:
-        """Not needed: these lanes are not exclusive."""
+        return self.capacity()
 
     def put_back(self, job: Job, until_ms: int) -> None:
         """Deliveries have no order to be kept."""
