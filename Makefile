@@ -8,6 +8,8 @@ BENCH_ARGS ?=
 
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Hundreds of processes start here: where their modules are compiled each time, that is half of a start.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --quiet
 PIN := --constraint constraints.txt
 

@@ -11,8 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
+
+from tests.forking import ForkedProcess
 
 T = TypeVar("T")
+
+Process = subprocess.Popen[str] | ForkedProcess
 
 #: Seconds that a server gets to end: more than the grace of its jobs.
 STOP_S = 45.0
@@ -31,10 +36,15 @@ _WORKS = re.compile(r"works in process (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A folder with a configuration. `packages` are folders with plugins, as on `PYTHONPATH`."""
+    """A folder with a configuration. `packages` are folders with plugins, as on `PYTHONPATH`.
+
+    Its processes are forked from one that has loaded the service, unless `forks` is false: then each starts
+    as an operator starts it, for who measures or looks at that.
+    """
 
     folder: Path
     packages: Sequence[Path] = ()
+    forks: bool = True
 
     @property
     def config(self) -> Path:
@@ -52,15 +62,13 @@ class Deployment:
 
     def run(self, *arguments: str) -> str:
         """What a command prints. Raises `AssertionError` with its complaint when it fails."""
-        done = subprocess.run(
-            [MSGSVC, *arguments, "--config", self.config],
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        errors = self.folder / f"{uuid4().hex}.err"
+        process = self._begin([*arguments, "--config", self.config], errors)
+        assert process.stdout is not None
+        with process.stdout:
+            printed = process.stdout.read()
+        assert process.wait(PATIENCE_S) == 0, errors.read_text()
+        return printed
 
     def create_key(self) -> str:
         """The secret of an API key for a new project."""
@@ -70,8 +78,8 @@ class Deployment:
 
     def start(self) -> "Server":
         """`msgsvc serve`, ready for requests. Its log is `serve.log` in the folder."""
-        command: list[str | Path] = [MSGSVC, "serve", "--config", self.config]
-        return start_server(command, self.folder / "serve.log", self._environment())
+        log = self.folder / "serve.log"
+        return _once_ready(self._begin(["serve", "--config", self.config], log), log, _LISTENS)
 
     @contextmanager
     def serving(self) -> Iterator["Server"]:
@@ -84,9 +92,9 @@ class Deployment:
 
     def start_worker(self, *options: str) -> "Server":
         """`msgsvc worker`, at work; its `url` is its process's number. Logs to `worker.log`."""
-        command: list[str | Path] = [MSGSVC, "worker", "--config", self.config, *options]
         log = self.folder / "worker.log"
-        return start_server(command, log, self._environment(), ready=_WORKS)
+        command: list[str | Path] = ["worker", "--config", self.config, *options]
+        return _once_ready(self._begin(command, log), log, _WORKS)
 
     @contextmanager
     def working(self, *options: str) -> Iterator["Server"]:
@@ -97,17 +105,20 @@ class Deployment:
         finally:
             worker.end()
 
-    def _environment(self) -> dict[str, str]:
+    def _begin(self, arguments: Sequence[str | Path], errors: Path) -> Process:
         # No MSGSVC_* of the tester's own reaches the process.
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MSGSVC_")}
-        return {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
+        environment = {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
+        if self.forks:
+            return ForkedProcess(arguments, environment, errors)
+        return _begin([MSGSVC, *arguments], environment, errors)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     """A running `msgsvc serve`."""
 
-    process: subprocess.Popen[str]
+    process: Process
     url: str
 
     def kill(self) -> None:
@@ -134,16 +145,22 @@ class Server:
 
 
 def start_server(
-    command: Sequence[str | Path],
-    log: Path,
-    environment: Mapping[str, str],
-    ready: re.Pattern[str] = _LISTENS,
+    command: Sequence[str | Path], log: Path, environment: Mapping[str, str]
 ) -> Server:
     """A server that prints `... listens on <address>, ...` once it takes requests."""
-    with log.open("a") as errors:
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+    return _once_ready(_begin(command, environment, log), log, _LISTENS)
+
+
+def _begin(
+    command: Sequence[str | Path], environment: Mapping[str, str], errors: Path
+) -> subprocess.Popen[str]:
+    with errors.open("a") as file:
+        return subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=file, text=True
         )
+
+
+def _once_ready(process: Process, log: Path, ready: re.Pattern[str]) -> Server:
     assert process.stdout is not None
     try:
         for line in process.stdout:

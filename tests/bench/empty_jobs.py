@@ -108,7 +108,7 @@ async def _durable(postgres: PostgresDatabases) -> str:
 def _place(folder: Path, installed: Path) -> Deployment:
     place = folder / new_token()
     place.mkdir()
-    return Deployment(place, [installed])
+    return Deployment(place, [installed], forks=False)
 
 
 def _configure(deployment: Deployment, database_url: str | None, jobs: str) -> None:

@@ -185,7 +185,7 @@ def started_service(run: Run, setup: Setup) -> Iterator[ServiceUnderTest]:
         if not (installed / f"{name}.py").exists():
             assert module.__file__
             install_module(installed, Path(module.__file__))
-    deployment = Deployment(run.new_folder(), [installed])
+    deployment = Deployment(run.new_folder(), [installed], forks=False)
     deployment.configure(setup.as_toml(), run.databases.new(setup.kind))
     project_id, key, ids = asyncio.run(_opened(deployment, setup.plugins, _set_up))
     bodies = Bodies.to(deployment.folder / "bodies.jsonl", ids)

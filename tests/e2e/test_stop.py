@@ -13,7 +13,7 @@ SOON_S = 4.0
 
 
 def test_a_waiting_poll_is_answered_with_the_present_state_at_once(tmp_path: Path) -> None:
-    deployment = Deployment(tmp_path)
+    deployment = Deployment(tmp_path, forks=False)
     deployment.configure('plugins = ["sandbox", "auth"]')
     answers: list[httpx2.Response] = []
     key = deployment.create_key()
