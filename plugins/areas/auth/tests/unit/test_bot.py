@@ -25,7 +25,8 @@ class Chat(Auth):
     """The bot, and one person who talks to it."""
 
     def context(self, update: Started | ButtonPressed, *answers: Any) -> FakeInboundContext:
-        found = inbound_context(update, channels=self.core.channels, outbox=self.core.outbox)
+        channels, outbox = self.core.channels, self.core.outbox
+        found = inbound_context(update, channels=channels, outbox=outbox, project_id=None)
         found.tx = FakeTx(answers=answers)
         return found
 
@@ -117,6 +118,18 @@ async def test_a_yes_puts_the_way_back_in_the_questions_place() -> None:
     assert button.url.endswith("&state=s")
     assert pressed.chat.project_id == PROJECT
     assert await chat.press("Yes", by="8") is None
+
+
+async def test_a_project_that_was_disabled_since_the_question_signs_nobody_in() -> None:
+    chat = Chat()
+    await chat.start([row_of(pending())])
+    await chat.core.projects.switch(FakeTx(), PROJECT, active=False)
+    pressed = await chat.press("Yes", [row_of(pending())], [row_of(pending())])
+
+    assert "no longer valid" in chat.said
+    assert pressed is not None
+    assert pressed.chat.project_id is None
+    assert chat.core.subscribers.everybody == []
 
 
 async def test_a_second_quick_press_leaves_the_way_back_where_it_is() -> None:

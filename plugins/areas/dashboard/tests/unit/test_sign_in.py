@@ -273,6 +273,16 @@ async def test_an_owner_is_known_by_the_password_and_a_thief_of_the_browser_has_
     assert isinstance(await checks.is_password(ANN.account_id, PASSWORD, HOME), TooMany)
 
 
+async def test_an_owners_code_is_guessed_no_more_often_than_a_password() -> None:
+    ann = Signing()
+    _, codes = await ann.enrol()
+    checks = ann.owner_checks()
+    tried = [await checks.is_code(ANN.account_id, f"00000{n}", HOME) for n in range(5)]
+
+    assert tried == [False] * 5
+    assert isinstance(await checks.is_code(ANN.account_id, codes[0], HOME), TooMany)
+
+
 def reauthentication(ann: Signing) -> Reauthentication:
     return Reauthentication(
         clock=ann.clock, db=ann.db, accounts=ann.accounts, owner_checks=ann.owner_checks()
@@ -437,6 +447,16 @@ async def test_the_right_number_signs_in_who_was_asked_and_nobody_else() -> None
     assert (settled["before"], settled["after"]) == ("pending", "confirmed")
     assert settled["account_id"] == ANN.account_id
     assert "You are signed in" in bot.said
+
+
+async def test_a_messenger_that_was_unlinked_since_the_question_signs_nobody_in() -> None:
+    bot = Asking()
+    await bot.start([asked()], [ANNS])
+    chat = await bot.press(str(NUMBER), [asked()], [])
+
+    assert chat is not None
+    assert "not linked to an account" in bot.said
+    assert not any(sql.startswith("UPDATE") for sql, _ in chat.tx.statements)
 
 
 async def test_one_wrong_number_ends_it() -> None:

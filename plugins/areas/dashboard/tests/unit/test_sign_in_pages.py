@@ -13,6 +13,7 @@ from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import Audit, MessengerSignIn, Team
 from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
 from msgsvc_dashboard.frame.gate import Gate, Places
+from msgsvc_dashboard.settings import AccountSettings
 from msgsvc_dashboard.sign_in import SignInPages
 from msgsvc_dashboard.sign_in.cookies import Cookies
 from msgsvc_dashboard.sign_in.entering import Entering
@@ -201,7 +202,7 @@ async def test_a_second_page_of_the_browser_does_not_spoil_the_form_of_the_first
     forms = Forms(secrets=fake_secrets(), cookies=COOKIES)
     nonce, token = forms.begin(request())
     cookies = {"msgsvc_form": nonce}
-    forms.begin(request(cookies=cookies))
+    assert forms.begin(request(cookies=cookies))[0] == nonce
     read = await forms.read(request(form={"_csrf": token, "email": "a"}, cookies=cookies))
 
     assert read.text("email") == "a"
@@ -309,6 +310,8 @@ async def test_who_is_in_already_is_led_on_and_the_home_is_the_only_project() ->
     [project] = await ann.accounts.projects_of(FakeTx(), ANN.account_id)
     home = await pages.begin(request(cookies=cookies))
     assert to(home) == f"/dashboard/projects/{project.project_id}"
+    await ann.accounts.create_project(FakeTx(), ANN, "Bakery")
+    assert to(await pages.begin(request(cookies=cookies))) == "/dashboard/account/projects"
 
 
 async def test_the_code_is_for_who_has_shown_the_password() -> None:
@@ -464,6 +467,18 @@ async def test_while_no_bot_is_ready_nobody_waits_for_one() -> None:
 
     with pytest.raises(Unavailable, match="no bot is ready"):
         await ann.messengers().page(ann.sent())
+
+
+async def test_there_is_no_such_page_where_the_operator_has_switched_it_off() -> None:
+    ann = Pages()
+    off = AccountSettings(messenger_sign_in=False)
+    channels = ann.core.channels
+    ann.messenger_sign_in = MessengerSignIn(clock=ann.clock, settings=off, channels=channels)
+    for asked in (request(), ann.sent()):
+        with pytest.raises(NotFound):
+            await ann.messengers().page(asked)
+
+    assert "/dashboard/sign-in/messenger" not in text(await ann.pages().password(request()))
 
 
 async def test_who_picked_the_number_is_in_and_cancel_ends_it() -> None:
