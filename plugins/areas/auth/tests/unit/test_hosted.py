@@ -289,6 +289,16 @@ async def test_the_script_hears_what_became_of_its_own_page() -> None:
     assert f"{TICKET.done()};" in cookies_of(done)
 
 
+async def test_a_browser_that_was_sent_on_is_not_given_the_code_again() -> None:
+    shop, asked = Hosted(), f"key={VISIT.key(SITE)}&page={TICKET.page}"
+    shop.found(*held(confirmed()), [row_of(confirmed())])
+    sent_on = {COOKIE: str(TICKET.done())}
+    response = await shop.pages().status(request(query=asked, cookies=sent_on))
+
+    assert text(response) == '{"status":"done"}'
+    assert cookies_of(response) == ""
+
+
 @pytest.mark.parametrize("wait", ["26", "-1", "x", "9" * 5000])
 async def test_nobody_waits_longer_than_a_poll_may(wait: str) -> None:
     shop = Hosted()
