@@ -92,6 +92,16 @@ async def test_what_a_project_tracks_is_an_event_of_its_own_name(core: FakeConte
     }
 
 
+async def test_who_subscribes_is_led_in_by_that_and_by_how_they_came(core: FakeContext) -> None:
+    anna, tx = core.subscribers.person(), reacting()
+    fields = {"source": "api"}
+    came = await core.events.emit(tx, PROJECT, "subscription.created", fields, subscriber=anna)
+    await triggers(core).on_events(tx, [came])
+
+    asked = keys_of(tx, "SELECT keys.kind")
+    assert {(PROJECT, "subscription", ""), (PROJECT, "subscription", "api")} <= set(asked)
+
+
 @pytest.mark.parametrize("granted", [True, False])
 async def test_a_permission_leads_in_when_it_is_granted(core: FakeContext, granted: bool) -> None:
     anna, tx = core.subscribers.person(), reacting()

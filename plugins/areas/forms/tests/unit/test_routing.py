@@ -52,6 +52,16 @@ async def test_a_subscriber_gets_the_answers_in_their_language(core: FakeContext
     assert (lead.status, lead.id) == ("done", *core.messages.by_id)
 
 
+async def test_no_text_is_longer_than_its_messenger_takes(core: FakeContext) -> None:
+    channel = core.channels.recording("messenger_a")
+    channel.capabilities = replace(channel.capabilities, max_text_length=12)
+    core.subscribers.person("sub_1")
+    await led(core, TO_ANNA)
+
+    [text] = core.messages.texts
+    assert 0 < len(text) <= 12
+
+
 async def test_a_tag_gets_a_mailing_in_which_braces_of_answers_mean_nothing(
     core: FakeContext,
 ) -> None:

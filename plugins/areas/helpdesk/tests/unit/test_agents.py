@@ -303,6 +303,21 @@ async def test_who_answers_again_before_the_job_runs_keeps_their_tickets(core: F
     ]
 
 
+@pytest.mark.parametrize(
+    ("status", "sender", "times"),
+    [("ready", "sub_1", 1), ("pending", "sub_1", 0), ("ready", "sub_mia", 0)],
+)
+async def test_a_customers_file_comes_to_who_has_the_ticket_once_it_is_here(
+    core: FakeContext, status: Any, sender: str, times: int
+) -> None:
+    [file] = await core.files.receive(chat(core, wrote()), PROJECT, sender, [received_file()])
+    known = {"JOIN helpdesk_entries e": [{"ticket_id": "tkt_1"}]}
+    fetched = replace(file, status=status)
+    await notifications(core).on_file_fetched(tx_of(MIAS, others=known), fetched)
+
+    assert len(said_to(core, "mia")) == times
+
+
 # ---- answers ------------------------------------------------------------------------------------
 
 
@@ -363,12 +378,16 @@ async def test_a_refused_answer_takes_no_ticket_and_says_why(
     assert tx_in(ctx).params_of("INTO helpdesk_agent_chats") == []
 
 
-async def test_a_file_of_an_agent_who_answers_no_more_goes_to_nobody(core: FakeContext) -> None:
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_a_file_of_an_agent_who_answers_no_more_goes_to_nobody(
+    core: FakeContext, is_gone: bool
+) -> None:
     row = [{"ticket_id": "tkt_1", "subscriber_id": "sub_mia", "text": "Look"}]
     [file] = await core.files.receive(chat(core, wrote()), PROJECT, "sub_mia", [received_file()])
     ready = replace(file, status="ready")
     core.files.stored[file.file_id] = ready
-    del core.members.by_id["mem_mia"]
+    viewer = replace(core.members.by_id.pop("mem_mia"), role="viewer")
+    core.members.by_id |= {} if is_gone else {"mem_mia": viewer}
     await answering(core).on_file_fetched(
         tx_of(MIAS, others={"DELETE FROM helpdesk_agent_files": row}), ready
     )

@@ -21,6 +21,7 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
     ValidationFailed,
 )
+from msgsvc_core.kernel.json import to_json
 from msgsvc_core.members import Member
 from msgsvc_core.members.models import Role
 from msgsvc_core.messages.models import SendBody
@@ -321,6 +322,20 @@ async def test_what_was_said_is_shown_with_who_said_it_and_whether_it_arrived(
     assert (asked.who, asked.message) == ("", None)
     assert (answered.who, answered.message) == ("Mia", sent)
     assert shown.earlier is None
+
+
+@pytest.mark.parametrize(
+    ("url", "link"),
+    [("https://shop.example/a.png", "https://shop.example/a.png"), ("javascript:alert(1)", "")],
+)
+async def test_a_file_at_another_place_is_a_link_if_it_is_a_web_address(
+    core: FakeContext, url: str, link: str
+) -> None:
+    media = {**asdict(ENTRY), "media": to_json({"type": "image", "url": url, "filename": None})}
+    tx = tx_of(TICKET, others={"FROM helpdesk_entries": [media]})
+    shown = await conversations(core).page(await open_page(core, tx), TICKET)
+
+    assert shown.entries[0].link == link
 
 
 async def test_a_long_conversation_goes_on_by_a_cursor(core: FakeContext) -> None:

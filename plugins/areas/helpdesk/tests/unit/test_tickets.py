@@ -329,6 +329,16 @@ async def test_what_was_said_in_both_is_in_one(core: FakeContext) -> None:
     assert closed.data["merged_into"] == "tkt_1"
 
 
+async def test_nobody_waits_in_a_closed_ticket_whatever_is_merged_into_it(
+    core: FakeContext,
+) -> None:
+    closed = replace(TICKET, status="closed", waiting_since_ms=None, closed_at_ms=1)
+    waiting = replace(VIRTUAL, waiting_since_ms=3)
+    merged = await tickets(core).merge(tx_of(waiting, closed), PROJECT, "2", "1", API)
+
+    assert (merged.status, merged.waiting_since_ms) == ("closed", None)
+
+
 async def test_what_can_not_be_merged_is_refused(core: FakeContext) -> None:
     merge = tickets(core).merge
     of_boris = replace(TICKET, ticket_id="tkt_3", number=3, subscriber_id="sub_2")
