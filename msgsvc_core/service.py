@@ -27,6 +27,7 @@ from msgsvc_core.channels import (
     Inbound,
     Update,
 )
+from msgsvc_core.channels.addresses import ChannelAddresses
 from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
@@ -260,7 +261,6 @@ class Service:
         self.start_codes = StartCodes(clock=self.clock, secrets=self.secrets)
         self.channels = Channels(
             db=self.db,
-            secrets=self.secrets,
             kinds=ChannelKinds(
                 flatten(hook.register_channel_kinds()),
                 context=self._channel_context(),
@@ -268,7 +268,9 @@ class Service:
                 settings=settings.own_channels,
             ),
             settings=settings,
-            start_codes=self.start_codes,
+            addresses=ChannelAddresses(
+                base_url=settings.base_url, secrets=self.secrets, start_codes=self.start_codes
+            ),
             commands=self.commands,
             refresh=self._refresh_channels,
             receive=self._receive_update,

@@ -7,19 +7,18 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from msgsvc_core.channels import bots
+from msgsvc_core.channels.addresses import ChannelAddresses
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.contract import BotProfile, Channel, ChannelHealth, ChannelIdentity
 from msgsvc_core.channels.failures import ForeignBot, no_bot_ready
 from msgsvc_core.channels.kinds import ChannelKinds, WrongKind, WrongSettings
 from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
-from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import Update
 from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.kernel.ids import is_id
-from msgsvc_core.security import SecretBox
 
 #: Takes over the channels that other processes have added. Raises `DatabaseUnavailable`.
 Refresh = Callable[[], Awaitable[None]]
@@ -38,20 +37,17 @@ class Channels:
         self,
         *,
         db: Database,
-        secrets: SecretBox,
         kinds: ChannelKinds,
         settings: Settings,
-        start_codes: StartCodes,
+        addresses: ChannelAddresses,
         commands: CommandCatalogue,
         refresh: Refresh,
         receive: Receive,
         apply_health: NoteHealth,
     ) -> None:
         self._db = db
-        self._secrets = secrets
         self.kinds = kinds
-        self._start_codes = start_codes
-        self._base_url = settings.base_url
+        self._addresses = addresses
         #: What bots' menus show.
         self.commands = commands
         self._refresh = refresh
@@ -212,7 +208,7 @@ class Channels:
 
         A long payload has a short code there: see `remember_start`.
         """
-        text = self._start_codes.start_message(payload)
+        text = self._addresses.start_message(payload)
         return {
             channel.name: text
             for channel in self.list_for_project(project_id)
@@ -226,7 +222,7 @@ class Channels:
         if any(
             not channel.capabilities.start_links for channel in self.list_for_project(project_id)
         ):
-            await self._start_codes.remember(tx, payload, expires_at_ms)
+            await self._addresses.remember_start(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
         """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,
@@ -246,21 +242,19 @@ class Channels:
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
         """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
-        base = self._base_url
         found = {channel.name: channel.key for channel in self.list_for_project(project_id)}
-        return {name: f"{base}/qr/{found[name]}/{payload}.svg" for name in links}
+        return {name: self._addresses.qr_code(found[name], payload) for name in links}
 
     def hook_url(self, channel: Channel) -> str:
         """Where the platform calls us with a bot's updates."""
-        return f"{self._base_url}/hooks/{channel.key}"
+        return self._addresses.hook_url(channel.key)
 
     def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
         """Webhook secrets: the current one, which the platform is given, then those of older keys.
 
         64 hex digits, which every platform accepts.
         """
-        derived = self._secrets.derive_all("channel hook", channel.key)
-        return tuple(secret.hex() for secret in derived)
+        return self._addresses.hook_secrets(channel.key)
 
     # ---- inbound -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from msgsvc_core.channels import ChannelIdentity
+from msgsvc_core.channels.addresses import ChannelAddresses
 from msgsvc_core.channels.commands import CommandCatalogue, ListedCommand
 from msgsvc_core.channels.contract import BotProfile, Capabilities, Channel, ChannelHealth, Pace
 from msgsvc_core.channels.dispatch import InboundDispatcher
@@ -168,14 +169,21 @@ class Received:
         return True
 
 
+def addresses_of(core: FakeContext) -> ChannelAddresses:
+    return ChannelAddresses(
+        base_url="https://msgsvc.example",
+        secrets=core.secrets,
+        start_codes=StartCodes(clock=core.clock, secrets=core.secrets),
+    )
+
+
 def channels_of(core: FakeContext, received: Received | None = None) -> Channels:
     received = received or Received()
     return Channels(
         db=core.db,
-        secrets=core.secrets,
         kinds=kinds_of(core),
-        settings=fake_settings(base_url="https://msgsvc.example"),
-        start_codes=StartCodes(clock=core.clock, secrets=core.secrets),
+        settings=fake_settings(),
+        addresses=addresses_of(core),
         commands=CommandCatalogue(texts=core.texts, declared=list),
         refresh=received.refresh,
         receive=ignore,
@@ -272,6 +280,27 @@ def test_the_address_and_secret_of_a_webhook_are_its_channels_own() -> None:
     assert channels.hook_url(a) == "https://msgsvc.example/hooks/messenger_a"
     assert channels.hook_secrets(a) != channels.hook_secrets(b)
     assert len(channels.hook_secrets(a)[0]) == 64
+
+
+async def test_where_no_link_carries_a_payload_people_write_it_or_its_short_code() -> None:
+    core = plugin_context()
+    channels, long = channels_of(core), "auth_s_0123456789012345678901"
+    one = channels["messenger_a"]
+    assert isinstance(one, RecordingChannel)
+    one.capabilities = Capabilities(start_links=False)
+    links = channels.deep_links(PROJECT, long)
+    tx = FakeTx(answers=[1])
+    await channels.remember_start(tx, PROJECT, long, NOW_MS + 1)
+
+    [written] = channels.start_messages(PROJECT, long, links).values()
+    assert long not in written
+    assert core.secrets.decrypt(tx.statements[0][1]["sealed"]) == long
+    # A project whose channels all have links needs none.
+    one.capabilities = Capabilities()
+    await channels.remember_start(FakeTx(), PROJECT, long, NOW_MS + 1)
+    assert channels.qr_links(links, PROJECT, "x")["messenger_a"] == (
+        "https://msgsvc.example/qr/messenger_a/x.svg"
+    )
 
 
 # ---- their state --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from msgsvc_core.channels import (
     ChannelKind,
     Update,
 )
+from msgsvc_core.channels.addresses import ChannelAddresses
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.kinds import ChannelKinds
 from msgsvc_core.channels.registry import Channels
@@ -63,7 +64,6 @@ class FakeChannels(Channels):
         )
         super().__init__(
             db=context.db,
-            secrets=secrets,
             kinds=ChannelKinds(
                 [*RecordingPlugin().register_channel_kinds(), *kinds],
                 context=context,
@@ -71,7 +71,11 @@ class FakeChannels(Channels):
                 settings=settings.own_channels,
             ),
             settings=settings,
-            start_codes=StartCodes(clock=clock, secrets=secrets),
+            addresses=ChannelAddresses(
+                base_url=settings.base_url,
+                secrets=secrets,
+                start_codes=StartCodes(clock=clock, secrets=secrets),
+            ),
             commands=CommandCatalogue(texts=fake_texts(), declared=list),
             refresh=self._find_no_others,
             receive=self._record_update,
