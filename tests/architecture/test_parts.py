@@ -17,6 +17,9 @@ ROOTS = (
 #: Where the tests without a database are, of the core and of plugins.
 UNIT_TESTS = ("tests/unit", "plugins/*/*/tests/unit")
 
+#: Lines in which a unit test builds a part: eight collaborators, one a line, and the call around them.
+MOST_LINES = 10
+
 #: Declarations and values, which have no rules.
 DECLARATIONS = {
     "ChannelContext",
@@ -52,17 +55,18 @@ def parts() -> set[str]:
 
 
 @cache
-def built_by_hand() -> frozenset[str]:
-    """The classes of ours that unit tests build."""
-    return frozenset(
-        name
-        for folder in UNIT_TESTS
-        for path in ROOT.glob(f"{folder}/**/*.py")
-        for name in _built(path)
-    )
+def built_by_hand() -> dict[str, int]:
+    """The classes of ours that unit tests build, and in how many lines."""
+    lines: dict[str, int] = {}
+    for folder in UNIT_TESTS:
+        for path in ROOT.glob(f"{folder}/**/*.py"):
+            for name, count in _built(path).items():
+                lines[name] = min(count, lines.get(name, count))
+    return lines
 
 
-def _built(path: Path) -> set[str]:
+def _built(path: Path) -> dict[str, int]:
+    """The classes of ours that a file builds, and the fewest lines that it takes it."""
     tree = ast.parse(path.read_text("utf-8"))
     package_of = {
         name.asname or name.name: f"{node.module.partition('.')[0]}.{name.name}"
@@ -70,19 +74,22 @@ def _built(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("msgsvc_")
         for name in node.names
     }
-    return {
-        package_of[node.func.id]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id[:1].isupper()
-        and node.func.id in package_of
-    }
+    lines: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = package_of.get(node.func.id, "") if node.func.id[:1].isupper() else ""
+            if name:
+                count = (node.end_lineno or node.lineno) - node.lineno + 1
+                lines[name] = min(count, lines.get(name, count))
+    return lines
 
 
 @pytest.mark.parametrize("name", sorted(parts() - ABOUT_THE_DATABASE.keys()))
-def test_a_unit_test_builds_it_by_hand(name: str) -> None:
-    assert name in built_by_hand(), f"build {name} from fakes in a test under {UNIT_TESTS[0]}"
+def test_a_unit_test_builds_it_by_hand_in_a_few_lines(name: str) -> None:
+    lines = built_by_hand()
+
+    assert name in lines, f"build {name} from fakes in a test under {UNIT_TESTS[0]}"
+    assert lines[name] <= MOST_LINES, f"{name} takes too much: it is two classes, or more"
 
 
 def test_the_list_names_parts_that_there_are() -> None:
