@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Options of mypy: what it found out of the installed packages serves whatever is checked next.
+KEPT_TYPES = ("--cache-dir", str(Path(__file__).parents[2] / ".mypy_cache" / "written"))
+
 _BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 _Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign

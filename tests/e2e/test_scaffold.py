@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from msgsvc_devkit.scaffold.packages import TEMPLATES, NewPlugin, write_package
+from tests.e2e.guide_blocks import KEPT_TYPES
 from tests.process import Deployment, until
 
 DEVKIT = Path(__file__).parents[2] / "contrib" / "devkit"
@@ -80,8 +81,7 @@ def test_new_plugins_are_formatted_and_typed(sources: Path, installed: Path) -> 
             "--strict",
             "--exclude",
             "migrations",
-            "--cache-dir",
-            "../.mypy_cache",
+            *KEPT_TYPES,
         ]
         done = run_in(sources / plugin.name, *typed, plugin.package, "tests", packages=installed)
         assert done.returncode == 0, done.stdout + done.stderr
