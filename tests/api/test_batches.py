@@ -11,6 +11,7 @@ import pytest
 from msgsvc_core.channels import Channel, ChannelUser, DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.db import Tx
 from msgsvc_core.messages.batches.service import JUDGED_AT_ONCE
+from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, RecordingChannel, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -311,12 +312,11 @@ async def test_five_hundred_messages_are_a_few_statements(
 
 
 async def test_others_are_served_while_a_batch_is_judged(
-    service: Service,
     client: httpx2.AsyncClient,
     subscribe: Subscribe,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ann, check = await subscribe("Ann"), service.messages.check_content
+    ann, check = await subscribe("Ann"), MessageValidation.check_content
     turns, judged = 0, Counter[int]()
 
     async def take_turns() -> None:
@@ -325,11 +325,11 @@ async def test_others_are_served_while_a_batch_is_judged(
             turns += 1
             await asyncio.sleep(0)
 
-    def count(channel: Channel, content: OutgoingMessage) -> None:
+    def count(self: MessageValidation, channel: Channel, content: OutgoingMessage) -> None:
         judged[turns] += 1
-        check(channel, content)
+        check(self, channel, content)
 
-    monkeypatch.setattr(service.messages, "check_content", count)
+    monkeypatch.setattr(MessageValidation, "check_content", count)
     other = asyncio.create_task(take_turns())
     answer = await post(client, *[{"subscriber_id": ann, "text": "Hi"}] * 200)
     other.cancel()

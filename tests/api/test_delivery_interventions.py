@@ -74,7 +74,7 @@ async def test_a_message_that_has_failed_is_not_sent_by_a_retry_of_its_job(
     service = await _die(quiet, make_service)
     job_id = await _job_id(service)
 
-    with pytest.raises(Conflict, match=r"its message has ended.*sends a new one"):
+    with pytest.raises(Conflict, match=r"its message is final.*sends a new message"):
         async with service.db.transaction() as tx:
             await service.job_admin.retry(tx, job_id)
 

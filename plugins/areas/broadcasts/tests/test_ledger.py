@@ -205,7 +205,7 @@ async def test_ledger_is_kept_as_long_as_the_setting_says(
     assert counts(await shown(client, job_id)) == (6, 1, 0, 7)
     assert len((await client.get("/v1/messages", params={"limit": 100})).json()["data"]) == 14
     assert resend.status_code == 409
-    assert "not kept" in resend.json()["error"]
+    assert "no longer stored" in resend.json()["error"]
 
 
 async def test_ledger_of_what_has_not_ended_is_not_removed(
