@@ -6,9 +6,15 @@ Nobody imports this but the process that forks others; see `tests.forking`.
 import importlib
 from importlib.metadata import entry_points
 
-import tests.forking  # noqa: F401 - what forked processes run
+MODULES = (
+    "tests.forking",
+    "msgsvc_core.cli.main",
+    "alembic.command",
+    "uvloop",
+    "aiosqlite",
+    "asyncpg",
+    *(point.module for point in entry_points(group="msgsvc.plugins")),
+)
 
-for name in ("msgsvc_core.cli.main", "alembic.command", "uvloop", "aiosqlite", "asyncpg"):
+for name in MODULES:
     importlib.import_module(name)
-for point in entry_points(group="msgsvc.plugins"):
-    importlib.import_module(point.module)

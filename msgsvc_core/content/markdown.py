@@ -68,7 +68,9 @@ def _read(text: str, marks: tuple[Mark, ...], depth: int) -> Iterable[Span]:
             signs, end = found
             yield Span(text[done : match.start()], marks)
             inside = text[match.start() + len(signs) : end]
-            yield from _read(inside, (*marks, _MARKS[signs]), depth + 1)
+            # As in HTML, what is marked twice is marked.
+            inner = tuple(dict.fromkeys((*marks, _MARKS[signs])))
+            yield from _read(inside, inner, depth + 1)
             done = place = end + len(signs)
         elif match["label"]:
             address = labels.address(match.end())

@@ -363,8 +363,7 @@ class _Numbers(Formatter):
     def format_field(self, value: Any, format_spec: str) -> Any:
         if format_spec not in self._specs or not isinstance(value, int):
             return super().format_field(value, format_spec)
-        # Babel's language data takes megabytes; most processes never write a long number.
-        from babel.numbers import format_decimal  # noqa: PLC0415 - see above
+        from babel.numbers import format_decimal  # noqa: PLC0415 - its data takes megabytes, which few need
 
         return format_decimal(value, locale=self._locale)
 

@@ -52,8 +52,9 @@ class MemoryLimiter:
     async def close(self) -> None:
         """Nothing to do; what was counted stays."""
 
-    async def check(self) -> None:
-        """Always well."""
+    async def check(self) -> str | None:
+        """None: always well."""
+        return None
 
     def _live_times(self, key: str, limit: int, window_s: int, now_ms: int) -> deque[int]:
         """The hits inside the window, oldest first."""

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from msgsvc_core.content.markup import Mark, Span, joined, to_html, to_spans
@@ -320,6 +320,7 @@ FILLED = VALUES | st.sampled_from(
 
 @settings(max_examples=500, deadline=None)  # other work on the machine
 @given(text=templates(*MARKDOWN, *STRAY, *USUAL), a=FILLED, b=FILLED)
+@example(text="_****_**{{a}}**", a="", b="")
 def test_values_are_literal_in_any_markdown(text: str, a: str, b: str) -> None:
     check_literal(text, "markdown", a, b)
 

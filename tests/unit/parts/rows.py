@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.kernel.json import to_json
@@ -13,6 +13,9 @@ from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.clock import START
 from msgsvc_devkit.fakes import PROJECT
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 #: When a `FakeClock` begins, in Unix milliseconds.
 NOW_MS = round(START.timestamp() * 1000)
@@ -56,12 +59,9 @@ def a_mailing(job_id: str = "job_1", *, text: str = "Hi", **given: Any) -> Maili
     return Mailing(**{**values, "job_id": job_id, **given})
 
 
-def row_of(value: object) -> dict[str, Any]:
+def row_of(value: "DataclassInstance") -> dict[str, Any]:
     """The row of a value whose columns are its fields."""
-    return {
-        field.name: _stored(getattr(value, field.name))
-        for field in fields(value)  # type: ignore[arg-type]  # all of them are dataclasses
-    }
+    return {field.name: _stored(getattr(value, field.name)) for field in fields(value)}
 
 
 def subscriber_row(person: Subscriber) -> dict[str, Any]:

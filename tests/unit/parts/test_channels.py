@@ -951,9 +951,10 @@ async def test_a_command_for_another_bot_is_a_text() -> None:
 
 async def test_the_bots_own_buttons_and_the_projects_are_told_apart() -> None:
     core, rule = plugin_context(), Rules()
-    press = {"update_id": "u1", "chat_id": "c7", "user": ANN, "message_ref": "m1"}
     for data in ("~my:stop", "~old:1", "anything"):
-        update = ButtonPressed(**press, data=data, button_ref=data)  # type: ignore[arg-type]
+        update = ButtonPressed(
+            update_id="u1", chat_id="c7", user=ANN, message_ref="m1", data=data, button_ref=data
+        )
         await dispatch(core, update, rule("button", prefix="my:"))
 
     assert rule.ran == ["my:"]

@@ -1,6 +1,7 @@
 """Files that people send and projects upload, and those of messages: rules built from fakes."""
 
 import io
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,15 @@ def files_of(core: FakeContext, settings: MediaSettings = SMALL) -> Files:
     )
 
 
-def stored(file_id: str = "fil_1", **fields: object) -> StoredFile:
-    values = {"type": "image", "filename": "cat.png", "mime_type": "image/png", "size": 3}
+def stored(file_id: str = "fil_1", **fields: Any) -> StoredFile:
+    values: dict[str, Any] = {
+        "type": "image",
+        "filename": "cat.png",
+        "mime_type": "image/png",
+        "size": 3,
+    }
     state = {"status": "ready", "reason": "", "created_at_ms": NOW_MS, "subscriber_id": None}
-    return StoredFile(file_id=file_id, project_id=PROJECT, **{**values, **state, **fields})  # type: ignore[arg-type]
+    return StoredFile(file_id=file_id, project_id=PROJECT, **{**values, **state, **fields})
 
 
 async def test_a_file_is_what_it_holds_and_not_what_it_is_called() -> None:

@@ -522,7 +522,7 @@ def asked() -> tuple[FakeContext, Asked]:
 class NoRedis(MemoryLimiter):
     """Counts for itself, as Redis does not answer."""
 
-    async def check(self) -> str | None:  # type: ignore[override]  # memory alone never fails
+    async def check(self) -> str | None:
         return "connection refused"
 
 

@@ -21,7 +21,7 @@ from msgsvc_core.messages.batches.service import Batches
 from msgsvc_core.messages.deliveries import Delivery
 from msgsvc_core.messages.edits import JOB, MessageChanges
 from msgsvc_core.messages.limits import MessageLimits
-from msgsvc_core.messages.models import EditBody, FinalStatus, Message, SendBody
+from msgsvc_core.messages.models import EditBody, FinalStatus, Message, MessageStatus, SendBody
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes
 from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.messages.validation import MessageValidation
@@ -51,15 +51,21 @@ class Counted:
 # ---- batches ------------------------------------------------------------------------------------
 
 
-def batch(batch_id: str = "bat_1", **fields: int | None) -> Batch:
-    counts: dict[str, int] = dict.fromkeys(("sent", "failed", "skipped"), 0)
-    values = {"total": 3, **counts, "created_at_ms": NOW_MS, "finished_at_ms": None, **fields}
-    return Batch(PROJECT, batch_id, **values)  # type: ignore[arg-type]  # all are numbers
+def batch(batch_id: str = "bat_1", **fields: Any) -> Batch:
+    counts = dict.fromkeys(("sent", "failed", "skipped"), 0)
+    values: dict[str, Any] = {
+        "total": 3,
+        **counts,
+        "created_at_ms": NOW_MS,
+        "finished_at_ms": None,
+        **fields,
+    }
+    return Batch(PROJECT, batch_id, **values)
 
 
-def ended(batch_id: str | None, *statuses: str) -> list[FinalStatus]:
+def ended(batch_id: str | None, *statuses: MessageStatus) -> list[FinalStatus]:
     message = a_message(batch_id=batch_id)
-    return [FinalStatus(message, status) for status in statuses]  # type: ignore[arg-type]
+    return [FinalStatus(message, status) for status in statuses]
 
 
 async def test_what_is_unknown_counts_as_failed_and_the_end_of_a_batch_is_told_once() -> None:

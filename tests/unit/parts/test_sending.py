@@ -29,11 +29,11 @@ from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.outcomes import MessageOutcomes
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
+from msgsvc_devkit.fakes.database import Answer
 from tests.unit.parts.outbound import RETRIES, gates_of, no_checks, sender_of
 from tests.unit.parts.rows import NOW_MS, a_mailing, a_message, row_of
 
 LANE = lane_of("messenger_a")
-Answer = list[dict[str, Any]]
 
 
 class NoBatches:
@@ -89,8 +89,8 @@ def deliveries(*numbers: int, to: str = "") -> list[Job]:
     ]
 
 
-async def deliver(core: FakeContext, jobs: Sequence[Job], *answers: object) -> FakeJobContext:
-    core.db.answers += answers  # type: ignore[arg-type]  # what a database answers
+async def deliver(core: FakeContext, jobs: Sequence[Job], *answers: Answer) -> FakeJobContext:
+    core.db.answers += answers
     ctx = FakeJobContext(core.db)
     await delivery_of(core).deliver(ctx, jobs)
     return ctx
@@ -211,9 +211,9 @@ def editor_of(core: FakeContext) -> MessageEditor:
 
 
 async def change(
-    core: FakeContext, kind: str, message: Message, *answers: object
+    core: FakeContext, kind: str, message: Message, *answers: Answer
 ) -> tuple[Job, FakeJobContext]:
-    core.db.answers += [found(message), *answers]  # type: ignore[list-item]  # of a database
+    core.db.answers += [found(message), *answers]
     core.messages.by_id[message.message_id] = message
     ctx = FakeJobContext(core.db)
     payload = {"message_id": "msg_1", "subscriber_id": "sub_1", "change": kind}

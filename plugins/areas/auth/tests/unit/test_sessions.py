@@ -1,7 +1,6 @@
 """Sessions, their Yes and their code, built from fakes."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels import ChannelUser
 from msgsvc_core.kernel.errors import InvalidUrl, NotFound, RateLimitProject, ValidationFailed
 from msgsvc_core.security import digest
+from msgsvc_devkit import until
 from msgsvc_devkit.fakes import PROJECT, FakeTx
 from plugins.areas.auth.tests.unit.signing_in import (
     NOW_MS,
@@ -98,13 +98,6 @@ async def test_a_real_sign_in_is_no_trial_whatever_its_state_says() -> None:
             await sign_in.get_trial(FakeTx(answers=[[row_of(other)]]), PROJECT, SESSION_ID)
 
 
-async def reached(condition: Callable[[], object]) -> None:
-    """Lets other tasks run until that is so."""
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - no part of ours tells when it has begun to wait
-            await asyncio.sleep(0)
-
-
 # ---- waiting ---------------------------------------------------------------------------------------
 
 
@@ -114,7 +107,11 @@ async def test_a_wait_ends_with_the_answer() -> None:
     denied = pending(stored_status="denied")
     db.answers += [[row_of(pending())], [row_of(denied)], [row_of(denied)]]
     waiting = asyncio.create_task(sign_in.wait(PROJECT, SESSION_ID, 60))
-    await reached(lambda: db.statements)
+
+    async def is_asked() -> bool:
+        return bool(db.statements)
+
+    await until(is_asked)
     async with db.transaction() as tx:
         await sign_in.deny(tx, pending(), "messenger_a")
 
@@ -128,7 +125,11 @@ async def test_nobody_waits_for_a_service_that_stops() -> None:
     sign_in = shop.sign_in()
     shop.core.db.answers += [[row_of(pending())]] * 2
     waiting = asyncio.create_task(sign_in.wait(PROJECT, SESSION_ID, 60))
-    await reached(lambda: shop.core.db.statements)
+
+    async def is_asked() -> bool:
+        return bool(shop.core.db.statements)
+
+    await until(is_asked)
     sign_in.cancel_waits()
 
     async with asyncio.timeout(5):

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.security import SecretBox
 from msgsvc_core.security.guard import OutboundGuard
-from msgsvc_devkit import FakeClock, FakeContext, plugin_context
+from msgsvc_devkit import FakeClock, FakeContext, plugin_context, until
 from msgsvc_devkit.fakes import PROJECT, FakeDatabase, FakeJobContext, FakeTx, claimed
 from msgsvc_webhooks import plugin
 from msgsvc_webhooks.calls import CALLS, MOST_AHEAD, CallsByLane
@@ -499,13 +498,6 @@ async def test_what_is_our_fault_or_a_test_says_nothing_of_the_receiver() -> Non
     assert tx.statements == []
 
 
-async def reached(condition: Callable[[], object]) -> None:
-    """Lets other tasks run until that is so."""
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - calls are tasks of their own
-            await asyncio.sleep(0)
-
-
 # ---- calls and batches -------------------------------------------------------------------------------
 
 
@@ -522,11 +514,19 @@ async def test_eight_calls_are_made_at_once_and_the_rest_in_their_order() -> Non
     jobs = [job_of() for _ in range(CALLS + 3)]
     calls.claimed(jobs)
     calls.make(jobs, attempt)
-    await reached(lambda: len(began) == CALLS)
+
+    async def all_places_taken() -> bool:
+        return len(began) == CALLS
+
+    await until(all_places_taken)
     assert len(at_work) == CALLS
     assert calls.capacity().jobs == 0
     free.set()
-    await reached(lambda: len(began) == len(jobs) and not at_work)
+
+    async def all_done() -> bool:
+        return len(began) == len(jobs) and not at_work
+
+    await until(all_done)
 
     assert began == [job.job_id for job in jobs]
 
