@@ -1,4 +1,4 @@
-"""Who acts in the tour: people in the messengers, their browsers, and the site's back end."""
+"""Actors of the tour: people in the messengers, their browsers, and the site's back end."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import aiohttp
 
 from msgsvc_devkit.demo.stage import StepFailed, appears
 
-#: What a form of the dashboard sends along by itself.
+#: Hidden fields of a form.
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)">')
 
 
@@ -22,7 +22,7 @@ class Api:
     async def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = None
     ) -> tuple[int, Any]:
-        """Status and JSON of an answer; `key` is an Idempotency-Key."""
+        """Status and JSON of a response; `key` is an Idempotency-Key."""
         headers = {} if key is None else {"Idempotency-Key": key}
         async with self._http.request(method, path, json=body, headers=headers) as answer:
             return answer.status, await answer.json() if answer.status != 204 else None
@@ -50,7 +50,7 @@ class Api:
 
 
 class Person:
-    """Somebody with the sandbox messenger on their phone, and a browser of their own."""
+    """A person with an account in the sandbox messenger."""
 
     def __init__(self, http: aiohttp.ClientSession, person_id: str, name: str) -> None:
         self._http = http
@@ -76,7 +76,7 @@ class Person:
         await self._post(f"/chats/{channel}/messages", {"text": text})
 
     async def sees(self, channel: str, text: str, *, button: str | None = None) -> dict[str, Any]:
-        """Waits for a message of the bot that holds `text`, and such a button; newest first."""
+        """Waits for a message of the bot that contains `text` and has the button; newest first."""
 
         async def look() -> dict[str, Any] | None:
             for message in await self.messages(channel):
@@ -96,7 +96,7 @@ class Person:
         await self._post(path, {"row": place[0], "column": place[1]})
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
-        """What the bot said in that chat, newest first."""
+        """The bot's messages in that chat, newest first."""
         async with self._http.get(f"{self._path}/state") as answer:
             found = (await answer.json())["messages"]
         from_bot = [m for m in found if m["channel"] == channel and m["author"] == "bot"]
@@ -126,7 +126,7 @@ class Browser:
             return begun
 
     async def status(self, begun: Mapping[str, Any], wanted: str) -> None:
-        """Polls as the page does until the sign-in has that status."""
+        """Polls, as the page does, until the sign-in has the status `wanted`."""
 
         async def look() -> str | None:
             async with self._http.get(self._site_url + begun["status_url"]) as answer:
@@ -136,7 +136,7 @@ class Browser:
         await appears(f"the site's status {wanted!r}", look)
 
     async def follow(self, message: Mapping[str, Any]) -> int:
-        """Opens the link button under the bot's confirmation; the status of the site's answer."""
+        """Opens the link button of the bot's confirmation; returns the site's HTTP status."""
         urls = [b["url"] for row in message["buttons"] for b in row if b.get("url")]
         if not urls:
             raise StepFailed("the confirmation has no button that leads back to the site")
@@ -144,18 +144,18 @@ class Browser:
             return answer.status
 
     async def read(self, url: str) -> str:
-        """What a page says."""
+        """The HTML of a page."""
         async with self._http.get(url) as answer:
             return await answer.text()
 
     async def press(self, url: str) -> int:
-        """Opens a page with one form and presses its button; the status of what comes after it."""
+        """Opens a page with one form and submits it; returns the HTTP status of the response."""
         hidden = dict(_HIDDEN.findall(await self.read(url)))
         async with self._http.post(url, data=hidden) as answer:
             return answer.status
 
     async def signed_in_as(self) -> str | None:
-        """The first name that the site greets, if it does."""
+        """The first name of the signed-in person; None if nobody is signed in."""
         async with self._http.get(f"{self._site_url}/session.json") as answer:
             name: str | None = (await answer.json()).get("first_name")
             return name

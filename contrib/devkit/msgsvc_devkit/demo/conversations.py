@@ -1,4 +1,4 @@
-"""Steps of the tour in which people are asked, and ask: a form and a ticket."""
+"""Steps of the tour with conversations and pages: a form, a ticket and the dashboard."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from msgsvc_devkit.demo.stage import expect
 if TYPE_CHECKING:
     from msgsvc_devkit.demo.tour import Cast
 
-#: What readers are asked, in the messenger or on a page.
+#: A form for the messenger and the web page.
 FORM: dict[str, Any] = {
     "slug": "club",
     "title": {"en": "Reading club", "ru": "Книжный клуб"},
@@ -48,10 +48,10 @@ FORM: dict[str, Any] = {
 
 
 async def fill_in_form(cast: "Cast") -> None:
-    """Борис fills in a form in the messenger, and somebody else the same on a page."""
+    """Борис fills in a form in the messenger; another person fills it in on a web page."""
     boris, channel = cast.boris, "messenger_a"
     async with cast.stage.step(
-        "A form asks Борис question by question, and skips what it need not"
+        "Борис fills in a form in the bot; questions that do not apply are skipped"
     ):
         form = await cast.api.post("/v1/forms", FORM)
         await boris.open(form["links"][channel])
@@ -59,7 +59,7 @@ async def fill_in_form(cast: "Cast") -> None:
         await boris.press(question, "Романы")
         await boris.sees(channel, "Сколько книг в год?", button="Отмена")
     async with cast.stage.step(
-        "What is no number is asked for again; he goes back, and changes his mind"
+        "An invalid number is asked for again; Борис goes back and changes an answer"
     ):
         await boris.say(channel, "много")
         again = await boris.sees(channel, "число", button="‹ Назад")
@@ -70,14 +70,14 @@ async def fill_in_form(cast: "Cast") -> None:
         await boris.say(channel, "«Парус» *")
         await boris.sees(channel, "Сколько книг в год?")
         await boris.say(channel, "12")
-    async with cast.stage.step("He looks it over and sends it; form.submitted, with typed answers"):
+    async with cast.stage.step("Борис reviews and submits: form.submitted, with typed answers"):
         await boris.press(await boris.sees(channel, "Всё верно?", button="Отправить"), "Отправить")
         await boris.sees(channel, "До встречи!")
         event = await cast.api.event("form.submitted", first_name="Борис")
         answers = {answer["key"]: answer["value"] for answer in event["answers"]}
         wanted = {"genre": "poems", "favourite": "«Парус» *", "books": 12}
         expect(answers, wanted, "the answers")
-    async with cast.stage.step("The same form is sent in from a web page"):
+    async with cast.stage.step("The same form is submitted from a web page: form.submitted"):
         body = {"genre": "novels", "books": 3}
         async with cast.plain.post(f"/f/{form['form_id']}", json=body) as answer:
             expect(answer.status, 201, await answer.text())
@@ -85,16 +85,16 @@ async def fill_in_form(cast: "Cast") -> None:
 
 
 async def answer_ticket(cast: "Cast") -> None:
-    """Ann asks, an agent of the library answers, and she says how it was."""
+    """Ann asks a question, an agent of the library replies, and Ann rates the reply."""
     ann, channel = cast.ann, "messenger_b"
-    async with cast.stage.step("Ann writes to the bot, and it becomes a ticket; ticket.created"):
+    async with cast.stage.step("Ann writes to the bot, which opens a ticket: ticket.created"):
         links = (await cast.api.post("/v1/subscribers/links", {}))["links"]
         await ann.open(links[channel])
         await ann.sees(channel, PROJECT)
         await ann.say(channel, "Do you have Emma in large print?")
         created = await cast.api.event("ticket.created", first_name="Ann")
     ticket = f"/v1/tickets/{created['ticket_id']}"
-    async with cast.stage.step("An agent takes it and answers; she sees it in her chat"):
+    async with cast.stage.step("An agent is assigned and replies; the reply arrives in Ann's chat"):
         member = {"name": "Clara", "email": "clara@library.example", "role": "agent"}
         clara = (await cast.api.post("/v1/members", member))["member_id"]
         await cast.api.post(f"{ticket}/assign", {"assignee_id": clara}, status=200)
@@ -103,7 +103,7 @@ async def answer_ticket(cast: "Cast") -> None:
         await ann.sees(channel, "Yes, two copies.")
         await ann.say(channel, "Wonderful!")
         await cast.api.event("ticket.replied", author="customer", text="Wonderful!")
-    async with cast.stage.step("It is closed, and she is asked how it was; ticket.csat_received"):
+    async with cast.stage.step("The ticket is closed and Ann rates it: ticket.csat_received"):
         await cast.api.post(f"{ticket}/close", {}, status=200)
         await ann.press(await ann.sees(channel, "", button="5"), "5")
         await ann.press(await ann.sees(channel, "", button="Skip"), "Skip")
@@ -112,14 +112,14 @@ async def answer_ticket(cast: "Cast") -> None:
 
 
 async def open_dashboard(cast: "Cast") -> None:
-    """The owner signs in by a one-time link, and finds what the tour has done."""
-    async with cast.stage.step("The owner opens the dashboard by a one-time link"):
+    """The owner signs in with a one-time link and sees the results of the tour."""
+    async with cast.stage.step("The owner opens the dashboard with a one-time link"):
         link = await sign_in_link(cast.parts)
         browser = await cast.new_browser()
         expect(await browser.press(link), 200, "the status after the button of the link")
         expect(await browser.press(link), 404, "the status after the link was used")
-    async with cast.stage.step("Its overview shows the tour's messages and sign-ins"):
+    async with cast.stage.step("The dashboard's overview shows the tour's messages and sign-ins"):
         page = await browser.read(f"{cast.parts.service_url}/dashboard")
         for title in (PROJECT, "Delivered", "Signed in"):
             expect(title in page, True, f"{title!r} on the overview")
-        expect("First steps" in page, False, "first steps that are left")
+        expect("First steps" in page, False, "unfinished first steps")

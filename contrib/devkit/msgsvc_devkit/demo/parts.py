@@ -45,13 +45,13 @@ plugin = "sandbox"
 plugin = "sandbox"
 
 [auth]
-# The spec allows a project five an hour; the demo is pressed more often than that.
+# The default of five an hour per project is too low for a demo.
 sessions_per_hour = 1000
 sessions_per_hour_per_address = 1000
 pages_per_hour_per_address = 1000
 
 [billing]
-# Whoever is shown around has members, and saves lists.
+# The plan with members and saved lists.
 default_plan = "pro"
 
 [limits]
@@ -65,12 +65,12 @@ allow_cidrs = ["127.0.0.0/8"]
 
 
 class DemoError(Exception):
-    """A part of the demo can't be started; the text says which and shows its log."""
+    """A process of the demo failed. The text names it and shows the end of its log."""
 
 
 @dataclass(slots=True)
 class Parts:
-    """What the tour needs to know of the running demo."""
+    """URLs, credentials and processes of the running demo."""
 
     folder: Path
     service_url: str
@@ -93,7 +93,7 @@ class Parts:
             for task in waiting:
                 task.cancel()
         name = waiting[done.pop()]
-        raise DemoError(f"{name} ended by itself\n{self.log_end(name)}")
+        raise DemoError(f"{name} stopped unexpectedly\n{self.log_end(name)}")
 
     def log_end(self, name: str) -> str:
         """The last lines of a process's log."""
@@ -106,7 +106,7 @@ class Parts:
 async def running_parts(
     folder: Path, site: Path, port: int, site_port: int
 ) -> AsyncIterator[Parts]:
-    """Starts the service, sets up a project, and starts the site; ends both at the end."""
+    """Starts the service, sets up a project and starts the site; stops both on exit."""
     port = _free_port(port)
     site_port = _free_port(site_port, besides=port)
     parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
@@ -136,7 +136,7 @@ _MSGSVC = [sys.executable, "-m", "msgsvc_core"]
 
 
 async def _new_api_key(config: Path) -> str:
-    """An account, its project and a key of that, made as an operator makes them."""
+    """Creates an account, its project and an API key, with the operator's commands."""
     account = ["account", "create", OWNER, "--name", OWNER_NAME, "--operator", "--json"]
     await _run([*_MSGSVC, *account, "-c", str(config)])
     created = ["project", "create", PROJECT, "--account", OWNER, "--json"]
@@ -147,7 +147,7 @@ async def _new_api_key(config: Path) -> str:
 
 
 async def sign_in_link(parts: Parts) -> str:
-    """Signs its holder in to the dashboard, once."""
+    """A one-time link that signs in to the dashboard."""
     return await _output([*_MSGSVC, "account", "link", OWNER, "-c", str(parts.config)])
 
 
@@ -210,13 +210,13 @@ async def _start(
             stdout=log,
             stderr=log,
             env={**_environment(), **(environment or {})},
-            # Ctrl-C must reach us alone, so that we end them in order.
+            # Ctrl-C must reach only this process, which stops the others in order.
             start_new_session=True,
         )
 
 
 def _environment() -> dict[str, str]:
-    """Ours without settings of another deployment, which the demo must not pick up."""
+    """Our environment without `MSGSVC_*`, which may be the settings of another deployment."""
     return {name: value for name, value in os.environ.items() if not name.startswith("MSGSVC_")}
 
 
@@ -247,7 +247,7 @@ async def _end_all(parts: Parts) -> None:
 
 
 def _free_port(wanted: int, besides: int = 0) -> int:
-    """`wanted`, or any other if somebody has it; not `besides`, whose owner has not started yet."""
+    """`wanted`, or any free port if it is in use; never `besides`, which is reserved."""
     for port in (wanted, 0, 0, 0):
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What the command does: starts the parts, plays the tour, and serves until Ctrl-C."""
+"""Runs the demo: starts its processes, runs the tour, and serves until Ctrl-C."""
 
 import asyncio
 import signal
@@ -12,23 +12,23 @@ from msgsvc_devkit.demo.parts import DemoError, Parts, running_parts, sign_in_li
 from msgsvc_devkit.demo.stage import StepFailed
 from msgsvc_devkit.demo.tour import play
 
-#: What ends the demo as Ctrl-C does.
+#: Signals that end the demo, like Ctrl-C.
 ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def show(console: Console, site: Path, port: int, site_port: int, stay: bool) -> None:
-    """The whole demo; with `stay` it ends at Ctrl-C. Raises `typer.Exit` when it stopped early."""
+    """Runs the demo; with `stay` until Ctrl-C. Raises `typer.Exit` if a process or step fails."""
     try:
         asyncio.run(_demo(console, site, port, site_port, stay))
     except (DemoError, StepFailed) as error:
         console.print(f"[red]the demo stopped:[/red] {error}", markup=True)
         raise typer.Exit(1) from None
     except (KeyboardInterrupt, asyncio.CancelledError):
-        console.print("\nended; nothing is left behind")
+        console.print("\nThe demo has ended; its files are removed.")
 
 
 async def _demo(console: Console, site: Path, port: int, site_port: int, stay: bool) -> None:
-    # A terminal that is closed, or a kill, ends the parts too: they have sessions of their own.
+    # The processes run in sessions of their own: the terminal's signals don't reach them.
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     for ending in ENDINGS:
@@ -43,16 +43,16 @@ async def _demo(console: Console, site: Path, port: int, site_port: int, stay: b
 
 def _print_addresses(console: Console, parts: Parts, sign_in: str) -> None:
     rows = {
-        "The example site, to sign in": parts.site_url,
-        "The messengers, in another window": f"{parts.service_url}/sandbox",
-        "The dashboard": f"{parts.service_url}/dashboard",
-        "Its sign-in, once, within an hour": sign_in,
-        "What the site heard by webhook": f"{parts.site_url}/events",
-        "The API, described": f"{parts.service_url}/docs",
-        "An API key of the demo's project": parts.api_key,
+        "Example site with sign-in": parts.site_url,
+        "Messengers (in another window)": f"{parts.service_url}/sandbox",
+        "Dashboard": f"{parts.service_url}/dashboard",
+        "One-time sign-in link, for an hour": sign_in,
+        "Webhooks received by the site": f"{parts.site_url}/events",
+        "API documentation": f"{parts.service_url}/docs",
+        "API key of the demo's project": parts.api_key,
         "Logs": str(parts.folder),
     }
-    console.print("\n[bold]Open it and try for yourself:[/bold]")
+    console.print("\n[bold]Try it yourself:[/bold]")
     for title, value in rows.items():
         console.print(f"  {title:<36}{value}", soft_wrap=True)
-    console.print("\nCtrl-C ends the demo and removes everything it made.")
+    console.print("\nCtrl-C ends the demo and removes its files.")

@@ -1,4 +1,4 @@
-"""How a step of the tour is played and shown."""
+"""Runs a step of the tour and prints its result."""
 
 import asyncio
 import time
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class StepFailed(Exception):
-    """A step of the tour did not hold; the text says what was expected and what was there."""
+    """A step of the tour failed. The text gives the expected and the actual value."""
 
 
 class Stage:
-    """Prints one line a step, with its time."""
+    """Prints one line per step, with its duration."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -27,7 +27,7 @@ class Stage:
 
     @asynccontextmanager
     async def step(self, title: str) -> AsyncIterator[None]:
-        """The block is one step; any failure in it fails the tour, under the step's title."""
+        """Runs the block as one step. Raises `StepFailed`, with the step's title, if it fails."""
         started = time.perf_counter()
         try:
             yield
@@ -47,7 +47,7 @@ def expect(found: object, wanted: object, what: str) -> None:
 
 
 async def appears(what: str, look: Callable[[], Awaitable[T | None]]) -> T:
-    """What `look` finds, as soon as it finds it. Raises `StepFailed` when patience ends."""
+    """Polls `look` until it returns a value. Raises `StepFailed` after `PATIENCE_S`."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             while (found := await look()) is None:

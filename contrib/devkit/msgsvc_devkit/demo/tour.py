@@ -1,4 +1,4 @@
-"""The tour: every promise of the first release, played against the running demo and checked."""
+"""The tour: runs the main use cases against the demo and checks the result of each."""
 
 import json
 import secrets
@@ -22,7 +22,7 @@ ANN, BORIS = ("Ann", "ann", "en"), ("Борис", "boris", "ru")
 
 @dataclass(slots=True)
 class Cast:
-    """Everybody in the tour."""
+    """The people, clients and processes that the steps use."""
 
     stage: Stage
     parts: Parts
@@ -34,8 +34,8 @@ class Cast:
 
 
 async def play(console: Console, parts: Parts) -> None:
-    """Plays all steps. Raises `StepFailed` at the first that does not hold."""
-    console.print("[bold]A tour of msgsvc[/bold], one line a step")
+    """Runs all steps. Raises `StepFailed` at the first failure."""
+    console.print("[bold]A tour of msgsvc[/bold], one line per step")
     stage = Stage(console)
     started = time.perf_counter()
     async with AsyncExitStack() as stack:
@@ -59,7 +59,7 @@ async def play(console: Console, parts: Parts) -> None:
 
 async def _gather(stage: Stage, parts: Parts, stack: AsyncExitStack) -> Cast:
     async def browser(lang: str = "en") -> Browser:
-        # Cookies of 127.0.0.1 are kept only by an unsafe jar: it has no host name.
+        # By default aiohttp ignores cookies of IP addresses such as 127.0.0.1.
         jar = aiohttp.CookieJar(unsafe=True)
         reads = {"Accept-Language": lang}
         http = await stack.enter_async_context(aiohttp.ClientSession(cookie_jar=jar, headers=reads))
@@ -75,7 +75,7 @@ async def _gather(stage: Stage, parts: Parts, stack: AsyncExitStack) -> Cast:
 
 
 async def _subscribe(cast: Cast) -> str:
-    async with cast.stage.step("Ann subscribes by a link that carries a tag; subscription.created"):
+    async with cast.stage.step("Ann subscribes with a link that sets a tag: subscription.created"):
         links = (await cast.api.post("/v1/subscribers/links", {"tags": ["tour"]}))["links"]
         await cast.ann.open(links["messenger_a"])
         await cast.ann.sees("messenger_a", PROJECT)
@@ -92,17 +92,19 @@ async def _notify(cast: Cast, subscriber_id: str) -> None:
         "buttons": [[{"text": "Today", "data": "today"}, {"text": "Tomorrow", "data": "tomorrow"}]],
         "metadata": {"book": 42},
     }
-    async with cast.stage.step("A notification is sent, twice with one key: accepted once"):
+    async with cast.stage.step(
+        "A notification is sent twice with one idempotency key: one message"
+    ):
         key = secrets.token_hex(8)
         first = await cast.api.call("POST", "/v1/send", body, key=key)
         again = await cast.api.call("POST", "/v1/send", body, key=key)
         expect(first[0], 202, "status of POST /v1/send")
         expect(again, first, "the answer to the repeated call")
-    async with cast.stage.step("It shows in Ann's chat; delivery.success"):
+    async with cast.stage.step("The message arrives in Ann's chat: delivery.success"):
         message = await cast.ann.sees("messenger_a", "Your book is ready", button="Today")
         event = await cast.api.event("delivery.success", message_id=first[1]["message_id"])
         expect(event["metadata"], {"book": 42}, "metadata")
-    async with cast.stage.step("Ann presses Today; button.clicked"):
+    async with cast.stage.step("Ann presses the button Today: button.clicked"):
         await cast.ann.press(message, "Today")
         await cast.api.event("button.clicked", data="today", subscriber_id=subscriber_id)
 
@@ -117,7 +119,7 @@ async def _template(cast: Cast, subscriber_id: str) -> None:
         "format": "markdown",
         "buttons": [[{"text": {"en": "Keep it", "ru": "Продлить"}, "data": "keep {{ book }}"}]],
     }
-    async with cast.stage.step("A template with a button, sent by a batch; batch.completed"):
+    async with cast.stage.step("A template with a button is sent in a batch: batch.completed"):
         await cast.api.post("/v1/templates", template)
         variables = {"name": "Ann*", "book": "Emma"}
         send = {"subscriber_id": subscriber_id, "template": "due", "variables": variables}
@@ -125,13 +127,15 @@ async def _template(cast: Cast, subscriber_id: str) -> None:
         message = await cast.ann.sees("messenger_a", "Ann*, Emma is due", button="Keep it")
         event = await cast.api.event("batch.completed", batch_id=batch["batch_id"])
         expect((event["sent"], event["total"]), (1, 1), "messages sent")
-    async with cast.stage.step("Ann presses Keep it; button.clicked says which book"):
+    async with cast.stage.step("Ann presses Keep it: button.clicked carries the book's name"):
         await cast.ann.press(message, "Keep it")
         await cast.api.event("button.clicked", data="keep Emma", subscriber_id=subscriber_id)
 
 
 async def _choose(cast: Cast, subscriber_id: str) -> None:
-    async with cast.stage.step("Ann writes /settings and turns a permission on, in one message"):
+    async with cast.stage.step(
+        "Ann sends /settings and grants a permission; the message is edited"
+    ):
         title = {"en": "New books", "ru": "Новые книги"}
         await cast.api.post("/v1/permissions", {"key": "new_books", "title": title})
         await cast.ann.say("messenger_a", "/settings")
@@ -140,7 +144,7 @@ async def _choose(cast: Cast, subscriber_id: str) -> None:
         await cast.api.event("subscription.permission_changed", permission="new_books")
         changed = await cast.ann.sees("messenger_a", "New books: on")
         expect(changed["ref"], settings["ref"], "the edited message")
-    async with cast.stage.step("She writes /stop, and comes back by /start"):
+    async with cast.stage.step("Ann unsubscribes with /stop and resubscribes with /start"):
         await cast.ann.say("messenger_a", "/stop")
         await cast.api.event("subscription.deleted", reason="stop", subscriber_id=subscriber_id)
         await cast.ann.say("messenger_a", "/start")
@@ -151,11 +155,11 @@ async def _choose(cast: Cast, subscriber_id: str) -> None:
 
         await appears("her subscription", active)
         found = await cast.api.get(path)
-        expect(found["permissions"], ["new_books"], "what she had allowed")
+        expect(found["permissions"], ["new_books"], "the permissions she had granted")
 
 
 async def _static_link(cast: Cast) -> None:
-    async with cast.stage.step("Static link: Ann opens it, presses Yes; the site greets her"):
+    async with cast.stage.step("Static link: Ann opens it, presses Yes and is signed in"):
         browser = await cast.new_browser()
         links = (await cast.api.get(f"/v1/auth/links/{SLUG}"))["links"]
         await cast.ann.open(links["messenger_a"])
@@ -166,25 +170,25 @@ async def _static_link(cast: Cast) -> None:
 
 async def _session_with_state(cast: Cast) -> None:
     browser = await cast.new_browser("ru")
-    async with cast.stage.step("Session with state: Борис signs in by his other messenger"):
+    async with cast.stage.step("Session with state: Борис signs in with his other messenger"):
         begun = await browser.begin("link")
         await cast.boris.open(begun["links"]["messenger_b"])
         await _press_yes(cast.boris, "messenger_b", "Да")
         event = await cast.api.event("auth.completed", first_name="Борис")
         if not event["state"]:
             raise StepFailed("auth.completed does not carry the state")
-    async with cast.stage.step("A stranger's browser with his link is refused: the state differs"):
+    async with cast.stage.step("Another browser that opens his link is rejected: wrong state"):
         confirmation = await _confirmed(cast.boris, "messenger_b")
         stranger = await cast.new_browser()
         expect(await stranger.follow(confirmation), 400, "the site's answer to the stranger")
         expect(await stranger.signed_in_as(), None, "whom the site greets")
-    async with cast.stage.step("Back in his own browser: the site greets Борис"):
+    async with cast.stage.step("In his own browser the same link signs Борис in"):
         expect(await browser.follow(confirmation), 200, "the site")
         expect(await browser.signed_in_as(), "Борис", "whom the site greets")
 
 
 async def _qr_with_polling(cast: Cast) -> None:
-    async with cast.stage.step("QR and polling: Ann scans, presses Yes; the page lets her in"):
+    async with cast.stage.step("QR code with polling: Ann scans it, presses Yes and is signed in"):
         browser = await cast.new_browser()
         begun = await browser.begin("qr")
         async with cast.plain.get(begun["qr"]["messenger_a"]) as answer:
@@ -197,7 +201,7 @@ async def _qr_with_polling(cast: Cast) -> None:
 
 
 async def _cancel(cast: Cast) -> None:
-    async with cast.stage.step("Борис presses Cancel, and the site is told"):
+    async with cast.stage.step("Борис presses Cancel: the sign-in status becomes denied"):
         browser = await cast.new_browser("ru")
         begun = await browser.begin("qr")
         await cast.boris.open(begun["links"]["messenger_a"])
@@ -208,7 +212,9 @@ async def _cancel(cast: Cast) -> None:
 
 
 async def _verify_twice(cast: Cast) -> None:
-    async with cast.stage.step("A code is verified: subscriber, state and time come back"):
+    async with cast.stage.step(
+        "The site verifies a code and receives the subscriber and the state"
+    ):
         session = await cast.api.post("/v1/auth/session", {"state": "tour"})
         await cast.ann.open(session["links"]["messenger_b"])
         await _press_yes(cast.ann, "messenger_b", "Yes")
@@ -221,7 +227,7 @@ async def _verify_twice(cast: Cast) -> None:
         body = {"code": await appears("the code", code)}
         person = await cast.api.post("/v1/auth/verify", body, status=200)
         expect((person["first_name"], person["state"]), ("Ann", "tour"), "name and state")
-    async with cast.stage.step("The same code once more: refused, auth_code_used"):
+    async with cast.stage.step("The same code is rejected the second time: auth_code_used"):
         status, answer = await cast.api.call("POST", "/v1/auth/verify", body)
         expect((status, answer["code"]), (409, "auth_code_used"), "the second verify")
 
@@ -229,7 +235,9 @@ async def _verify_twice(cast: Cast) -> None:
 async def _webhooks(cast: Cast) -> None:
     wanted = {"subscription.created", "delivery.success", "button.clicked", "auth.completed"}
     events_url = f"{cast.parts.site_url}/events.json"
-    async with cast.stage.step("The site's receiver heard of all that, every signature right"):
+    async with cast.stage.step(
+        "The site received all these events by webhook, with valid signatures"
+    ):
 
         async def heard() -> list[dict[str, Any]] | None:
             async with cast.plain.get(events_url) as answer:
@@ -242,7 +250,7 @@ async def _webhooks(cast: Cast) -> None:
         expect({one["signature_valid"] for one in received}, {True}, "signatures")
         ids = [one["delivery_id"] for one in received]
         expect(len(ids), len(set(ids)), "distinct delivery ids")
-    async with cast.stage.step("The journal has each delivery, and that the site answered 204"):
+    async with cast.stage.step("The delivery log lists each webhook and its response, 204"):
         [endpoint] = (await cast.api.get("/v1/webhooks"))["data"]
         journal = f"/v1/webhooks/{endpoint['webhook_id']}/deliveries?status=delivered&limit=100"
 
@@ -253,7 +261,7 @@ async def _webhooks(cast: Cast) -> None:
         deliveries = await appears("every delivery that arrived", written)
         last = {one["attempts"][-1]["status_code"] for one in deliveries}
         expect(last, {204}, "the site's answers")
-    async with cast.stage.step("A forged webhook is refused"):
+    async with cast.stage.step("The site rejects a webhook with a forged signature"):
         forged = {"X-Service-Signature": f"t={int(time.time())},v1={'0' * 64}"}
         url = f"{cast.parts.site_url}/webhooks"
         async with cast.plain.post(url, data=b'{"event":"x","data":{}}', headers=forged) as answer:
@@ -266,7 +274,7 @@ async def _press_yes(person: Person, channel: str, yes: str) -> None:
 
 
 async def _confirmed(person: Person, channel: str) -> dict[str, Any]:
-    """The bot's question after it was answered: edited, with a button that leads to the site."""
+    """The bot's confirmation, after it was edited to show a button with the link to the site."""
 
     async def look() -> dict[str, Any] | None:
         for message in await person.messages(channel):
