@@ -1,4 +1,4 @@
-"""Asks a channel how its bot is, whatever it does then."""
+"""Checks a channel, whatever its `check` does."""
 
 import asyncio
 
@@ -6,14 +6,14 @@ import structlog
 
 from msgsvc_core.channels.contract import Channel, ChannelHealth
 
-#: Seconds that a platform gets to say how the bot is.
+#: Timeout of a `check`, in seconds.
 CHECK_TIMEOUT_S = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 async def check_channel(channel: Channel) -> ChannelHealth:
-    """What `check` says; that it takes too long, or fails, is an answer too."""
+    """The result of `check`; a timeout or an exception is a failed check."""
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await channel.check()

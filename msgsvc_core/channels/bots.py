@@ -14,13 +14,13 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.kernel.ids import is_id
 
-#: Which counter of `core_revisions` grows with every change of a channel or a profile.
+#: The counter in `core_revisions` that increases with every change of a channel or a profile.
 CHANNELS = "channels"
 
 #: Prefix of the keys of projects' own channels.
 OWN_PREFIX = "chn"
 
-#: The channel is of the configuration, or was not removed.
+#: Condition: the channel is of the configuration, or was not removed.
 _THERE = (
     "(CAST(:is_own AS INTEGER) = 0 OR EXISTS (SELECT 1 FROM core_channels"
     " WHERE channel_id = :channel AND removed_at_ms IS NULL))"
@@ -44,7 +44,7 @@ class Bot:
 
 
 async def revision(tx: Tx) -> int:
-    """A number that grows with every committed change of channels and profiles."""
+    """A number that increases with every committed change of channels and profiles."""
     found: int | None = await tx.fetch_val(
         "SELECT revision FROM core_revisions WHERE name = :name", {"name": CHANNELS}
     )
@@ -52,10 +52,8 @@ async def revision(tx: Tx) -> int:
 
 
 async def next_revision(tx: Tx) -> int:
-    """The revision of a change in this transaction; concurrent transactions wait to get theirs.
-
-    So a reader who has seen a revision has seen all changes up to it.
-    """
+    """The revision of a change in this transaction. Concurrent transactions wait for theirs, so whoever
+    has read a revision has seen all changes up to it."""
     found: int = await tx.fetch_val(
         "INSERT INTO core_revisions (name, revision) VALUES (:name, 1)"
         " ON CONFLICT (name) DO UPDATE SET revision = core_revisions.revision + 1"
@@ -66,7 +64,7 @@ async def next_revision(tx: Tx) -> int:
 
 
 async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[Bot]:
-    """Bots whose profile is of a later revision, and those of `channels`."""
+    """Bots whose profile has a later revision, and those of `channels`."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_bots WHERE revision > :revision"
         f" OR {in_array('channel', 'channels', tx.dialect)}",
@@ -76,7 +74,7 @@ async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[
 
 
 async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> bool:
-    """Whether what is known is of an account, by another token than that which `digests` stand for."""
+    """Whether the stored state belongs to an account, by another token than that of `digests`."""
     ours = in_array("settings_digest", "digests", tx.dialect)
     found = await tx.fetch_one(
         "SELECT 1 AS one FROM core_bots WHERE channel = :channel AND account IS NOT NULL"
@@ -87,10 +85,9 @@ async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> b
 
 
 async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
-    """What is known of the bot that `digests` stand for, the current key's first; at first nothing.
+    """The stored state of the bot with one of `digests`, the current key's first; empty for a new bot.
 
-    With another token of the same `account` it is the same bot. Of a project's own channel that was
-    removed meanwhile nothing is kept.
+    Another token of the same `account` is the same bot. The state of a removed project channel is not stored.
     """
     ours = in_array("core_bots.settings_digest", "digests", tx.dialect)
     params = {"channel": channel, "digests": array_param(digests, tx.dialect)}
@@ -106,7 +103,7 @@ async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None
     if row is None:
         if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
             await _delete_updates(tx, channel)
-        # Unless a concurrent transaction has inserted it, possibly with data.
+        # Unless a concurrent transaction inserted the row, possibly with data.
         await tx.execute(
             "INSERT INTO core_bots (channel, settings_digest, revision)"
             f" SELECT CAST(:channel AS TEXT), CAST(:digest AS TEXT), 0 WHERE {_THERE}"
@@ -120,7 +117,7 @@ async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None
 
 
 async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:
-    """Notes who the bot is; False if that was known, or the settings are others by now."""
+    """Records the bot's profile; False if it is unchanged, or the settings have changed since."""
     written = json.dumps({"name": profile.name, "username": profile.username})
     return bool(
         await tx.execute(
@@ -138,7 +135,7 @@ async def save_profile(tx: Tx, bot: Bot, profile: BotProfile) -> bool:
 
 
 async def save_account(tx: Tx, bot: Bot, account: str) -> None:
-    """Notes whom the token belongs to, unless the settings are others by now."""
+    """Records the account of the token, unless the settings have changed since."""
     await tx.execute(
         "UPDATE core_bots SET account = :account"
         " WHERE channel = :channel AND settings_digest = :digest",
@@ -147,7 +144,7 @@ async def save_account(tx: Tx, bot: Bot, account: str) -> None:
 
 
 async def save_cursor(tx: Tx, bot: Bot, cursor: str | None) -> bool:
-    """Notes how far updates are taken; False if the settings are others by now."""
+    """Records the polling cursor; False if the settings have changed since."""
     return bool(
         await tx.execute(
             "UPDATE core_bots SET cursor = :cursor"
@@ -174,7 +171,7 @@ async def save_webhook(tx: Tx, bot: Bot, digest: str, now_ms: int) -> None:
 
 
 async def clear_webhook(tx: Tx, channel: str) -> None:
-    """The platform is about to be polled, which ends its calls."""
+    """Forgets the webhook: the platform is about to be polled, which removes it."""
     await tx.execute(
         "UPDATE core_bots SET webhook_digest = NULL, cursor = NULL"
         " WHERE channel = :channel AND webhook_digest IS NOT NULL",
@@ -189,7 +186,7 @@ async def delete(tx: Tx, channel: str) -> None:
 
 
 async def _delete_updates(tx: Tx, channel: str) -> None:
-    """Another bot's updates may have the ids of this one's."""
+    """Deletes ids of processed updates: another bot's updates may have the same ones."""
     await tx.execute("DELETE FROM core_updates WHERE channel = :channel", {"channel": channel})
 
 

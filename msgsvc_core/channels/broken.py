@@ -1,4 +1,5 @@
-"""Stands in for a project's channel whose settings can't be read here, so that nothing else stumbles."""
+"""A stand-in for a project's channel whose settings can't be read, so that other channels are not
+affected."""
 
 from typing import NoReturn
 
@@ -8,9 +9,9 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 
 
 class BrokenChannel(Channel):
-    """Fails as a platform does that is away: what waits for it is tried again, here or elsewhere.
+    """Fails like an unavailable platform, so that queued calls are retried, here or in another process.
 
-    `why` is for people; it holds nothing of the settings.
+    `why` is for operators, and contains nothing of the settings.
     """
 
     def __init__(self, identity: ChannelIdentity, why: str) -> None:

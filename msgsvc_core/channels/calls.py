@@ -1,6 +1,6 @@
-"""System messages of bots: questions, edits, answers to buttons, as jobs of the channel's lane.
+"""Jobs of system messages: sends, edits and answers to buttons, in the channel's lane.
 
-Handlers enqueue them in their transaction; no platform is called from inside one.
+Handlers enqueue them in their transaction; no platform is called inside a transaction.
 """
 
 from collections import defaultdict
@@ -32,18 +32,18 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import DecryptionError
 
-#: Seconds to wait after the n-th failed try, and how many tries there are.
+#: Wait after the n-th failed attempt, in seconds, and the number of attempts.
 BACKOFF = exponential(first_s=1, max_s=60)
 MAX_ATTEMPTS = 6
 
 
-#: Seconds after which what a bot had to say is of no use any more, e.g. while it was stopped: the
-#: question of a sign-in is over by then, and platforms drop buttons that wait for an answer sooner.
+#: Seconds after which a system message is dropped, e.g. because the bot was stopped: by then a sign-in has
+#: expired, and platforms drop unanswered button presses sooner.
 MAX_AGE_S = 3600
 
 RETRIES = RetryPolicy(BACKOFF, MAX_ATTEMPTS)
 
-#: What a job named by `OnComplete` gets beside its payload.
+#: What the job of an `OnComplete` gets in addition to its payload.
 Result = Mapping[str, str | None]
 
 
@@ -54,14 +54,14 @@ def _failed(outcome: str, error: str) -> Result:
 EXPIRED_RESULT = _failed(EXPIRED, "")
 GONE = _failed(Reason.UNKNOWN, "the channel is not there any more")
 
-#: What went wrong is the operator's to know: it may name hosts and files of theirs.
+#: The reason is not given to the project: it may name hosts and files of the operator.
 UNDELIVERABLE = _failed(Reason.UNKNOWN, "the service could not deliver it")
 
 log = structlog.get_logger(__name__)
 
 
 class BotCalls:
-    """The job that makes a bot's own calls: see `BotOutbox`."""
+    """Handler of the jobs of system messages: see `BotOutbox`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class BotCalls:
         )
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Makes the calls of a batch: chats side by side, the calls of one chat in their order."""
+        """Makes the calls of a batch: chats concurrently, the calls of one chat in order."""
         async with self._gates.batch(ctx, jobs) as batch:
             if batch.channel is None:
                 log.warning("channel_gone", channel=batch.gate.key, calls=len(batch.jobs))
@@ -102,8 +102,8 @@ class BotCalls:
     async def _run(
         self, ctx: JobContext, gate: OutboundGate, channel: Channel, jobs: Sequence[Job]
     ) -> list[Reschedule]:
-        """Makes the first of a chat's calls; returns what puts it and those after it back, if it must be
-        made later."""
+        """Makes the first call of a chat. Returns a reschedule of it and those after it if it must be
+        retried."""
         job, result = jobs[0], EXPIRED_RESULT
         if self._has_expired(job):
             log.warning("channel_call_too_late", channel=channel.key, job_id=job.job_id)
@@ -111,7 +111,7 @@ class BotCalls:
             attempt = SendAttempt.of_job(job)
             make = partial(self._call, channel, job)
             await attempt.make(gate, channel, job.payload.get("chat_id"), make)
-            # What may have been shown is shown again: docs/decisions/0007-crash-during-delivery.md.
+            # A call that may have succeeded is repeated: docs/decisions/0007-crash-during-delivery.md.
             outcome = attempt.outcome(gate, RETRIES, self._clock.now_ms(), repeatable=True)
             if not outcome.is_final:
                 return outcome.reschedule(gate, jobs)
@@ -134,9 +134,9 @@ class BotCalls:
         await self._notify(tx, job, UNDELIVERABLE)
 
     async def _call(self, channel: Channel, job: Job) -> str | None:
-        """One call, adapted to what the platform can: no edit is a new message, also where people answer in
-        words, as they look for what is new at the end of the chat. What it can't take at all is logged, and
-        not sent. Returns the reference of a message that was sent."""
+        """Makes one call, adapted to the platform's capabilities. Without edits, and for numbered replies,
+        an edit is sent as a new message, since users look for news at the end of the chat. What the
+        platform can't show is logged and not sent. Returns the reference of a sent message."""
         payload = job.payload
         if payload["call"] == "answer_button":
             await channel.answer_button(payload["button_ref"], payload["text"])
@@ -172,7 +172,7 @@ class BotCalls:
 
 
 def _result(channel: Channel, attempt: SendAttempt) -> Result:
-    """What whoever queued the call is told: see `OnComplete`."""
+    """The result for the caller's job: see `OnComplete`."""
     error = attempt.failure
     if error is None:
         return {"outcome": SENT, "error": "", "message_ref": attempt.message_ref}

@@ -1,4 +1,4 @@
-"""The SQL of bots' chats with people. `channel` is a channel's key."""
+"""The SQL of bots' chats with users. `channel` is a channel's key."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ async def touch(
 async def enter(
     tx: Tx, channel: str, chat_id: str, user_id: str, project_id: str, now_ms: int
 ) -> None:
-    """Makes a chat belong to a project from now on, as a start link does."""
+    """Assigns a chat to a project, as a start link does."""
     await tx.execute(
         "INSERT INTO core_chats (channel, chat_id, user_id, project_id, seen_at_ms)"
         " VALUES (:channel, :chat_id, :user_id, :project_id, :now_ms) ON CONFLICT (channel, chat_id)"
@@ -54,7 +54,7 @@ async def set_project(tx: Tx, channel: str, chat_id: str, project_id: str) -> No
 
 
 async def find_latest(tx: Tx, channel: str, user_id: str) -> str | None:
-    """The id of the chat that a bot has with a person, the latest of several."""
+    """The id of the bot's chat with a user; the latest if there are several."""
     chat_id: str | None = await tx.fetch_val(
         "SELECT chat_id FROM core_chats WHERE channel = :channel AND user_id = :user_id"
         " ORDER BY seen_at_ms DESC LIMIT 1",
@@ -64,7 +64,7 @@ async def find_latest(tx: Tx, channel: str, user_id: str) -> str | None:
 
 
 async def find_language(tx: Tx, channel: str, chat_id: str) -> tuple[str, str | None] | None:
-    """Who is in the chat, by the platform's id, and the language that they chose there."""
+    """The chat's user, by the platform's id, and the language that they chose there."""
     row = await tx.fetch_one(
         "SELECT user_id, lang FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
         {"channel": channel, "chat_id": chat_id},
@@ -73,7 +73,7 @@ async def find_language(tx: Tx, channel: str, chat_id: str) -> tuple[str, str | 
 
 
 async def set_language(tx: Tx, channel: str, chat_id: str, lang: str) -> None:
-    """What the person chose, for what the bot says in the chat."""
+    """Sets the language that the user chose for the bot's messages in the chat."""
     await tx.execute(
         "UPDATE core_chats SET lang = :lang WHERE channel = :channel AND chat_id = :chat_id",
         {"lang": lang, "channel": channel, "chat_id": chat_id},
@@ -81,7 +81,7 @@ async def set_language(tx: Tx, channel: str, chat_id: str, lang: str) -> None:
 
 
 async def move(tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
-    """The chat under its new id, with what is known of it, unless that is known already."""
+    """Renames a chat to its new id, with its data, unless the new id exists already."""
     for table in ("core_chats", "core_offers"):
         await tx.execute(
             f"UPDATE {table} SET chat_id = :new_chat_id"
@@ -95,8 +95,8 @@ async def move(tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
 async def lock_of_person(
     tx: Tx, project_id: str, name: str, channel: str, user_id: str
 ) -> list[tuple[str, str]]:
-    """(channel, chat_id) of a person's chats with the bot `channel`, and in a project with those that its
-    channel `name` had before. They stay until `tx` ends."""
+    """Locks a user's chats and returns them as (channel, chat_id): those with the bot `channel` and, in a
+    project, those with earlier bots of its channel `name`. The lock is held until `tx` ends."""
     rows = await tx.fetch_all(
         "SELECT channel, chat_id FROM core_chats WHERE user_id = :user_id AND (channel = :channel"
         " OR (project_id = :project_id AND (channel = :name OR channel IN (SELECT channel_id"
@@ -108,7 +108,7 @@ async def lock_of_person(
 
 
 async def forget_questions(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
-    """Deletes what was asked in these chats, by (channel, chat_id)."""
+    """Deletes the open questions of these chats, given as (channel, chat_id)."""
     await _delete(tx, "core_offers", keys)
 
 
@@ -127,7 +127,7 @@ async def _delete(tx: Tx, table: str, keys: Sequence[tuple[str, str]]) -> None:
 
 
 async def is_there(tx: Tx, channel: str, chat_id: str) -> bool:
-    """Whether the bot knows the chat."""
+    """Whether the chat exists."""
     found = await tx.fetch_val(
         "SELECT 1 AS found FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
         {"channel": channel, "chat_id": chat_id},
@@ -136,7 +136,7 @@ async def is_there(tx: Tx, channel: str, chat_id: str) -> bool:
 
 
 async def leave(tx: Tx, channel: str, user_id: str, project_id: str) -> None:
-    """The person's chat with a bot belongs to the project no longer."""
+    """Removes the project from the user's chat with a bot."""
     await tx.execute(
         "UPDATE core_chats SET project_id = NULL"
         " WHERE channel = :channel AND user_id = :user_id AND project_id = :project_id",

@@ -1,4 +1,4 @@
-"""Commands: what a person writes to a bot as `/stop`, on every messenger alike."""
+"""Commands: texts such as `/stop` that users send to a bot, the same on every messenger."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from msgsvc_core.kernel.i18n import Texts, Translate, package_of
 
-#: What a command may be called: Telegram's rule, the strictest (Bot API, BotCommand).
+#: Allowed names of commands: Telegram's rule, the strictest (Bot API, BotCommand).
 COMMAND_NAME = re.compile(r"[a-z0-9_]{1,32}")
 
-#: What a start payload may hold, on every platform.
+#: Allowed start payloads, on every platform.
 START_PAYLOAD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_.]{1,64}))?(?:\s+(\S.*))?", re.DOTALL)
@@ -24,13 +24,13 @@ class Command:
     argument: str = ""
 
     def is_for(self, username: str | None) -> bool:
-        """Whether it names no other bot than this; one whose name is not known takes all."""
+        """Whether the command names no other bot. True if this bot's name is not known."""
         return None in {self.bot, username} or str(self.bot).lower() == str(username).lower()
 
 
 @dataclass(frozen=True, slots=True)
 class BotCommand:
-    """A command in a bot's menu: its name without `/`, and what it is for, by language.
+    """A command in a bot's menu: its name without `/`, and its description by language.
 
     `BotCommand("stop", {"en": "unsubscribe", "ru": "отписаться"})`
     """
@@ -48,7 +48,7 @@ class ListedCommand:
 
 
 class CommandCatalogue:
-    """The listed commands, in the order in which they were declared.
+    """The listed commands, in the order of their declaration.
 
     `declared` is called on every read, because a command handler may list all of them.
     """
@@ -61,7 +61,7 @@ class CommandCatalogue:
         return iter(self._declared())
 
     def menu(self) -> list[BotCommand]:
-        """The same, as platforms show them."""
+        """The listed commands in the form of platforms' menus."""
         languages = dict.fromkeys((*self._texts.spoken, self._texts.default_lang))
         return [
             BotCommand(command.name, {lang: self.about(command, lang) for lang in languages})
@@ -69,16 +69,16 @@ class CommandCatalogue:
         ]
 
     def listed(self, lang: str) -> list[tuple[str, str]]:
-        """The name of each, and what it is for in a language."""
+        """The name and the description of each command, in a language."""
         return [(command.name, self.about(command, lang)) for command in self]
 
     def about(self, command: ListedCommand, lang: str) -> str:
-        """What a command is for, in the words of whose command it is."""
+        """The description of a command, with the texts of the package that declared it."""
         return command.about(self._texts.into(lang, package_of(command.about)))
 
 
 def read_command(text: str) -> Command | None:
-    """The command that `text` is; None for all other words."""
+    """The command in `text`; None for any other text."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
         return None

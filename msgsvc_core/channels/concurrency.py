@@ -1,8 +1,8 @@
 """Adaptive concurrency limit of one channel: no more in flight than its platform answers in a second.
 
-In flight is what stands as being sent and has no outcome written: what a process that is killed leaves in
-doubt. Of the process that owns the channel's lane; times are seconds of a clock that only grows. See
-docs/decisions/0056-in-flight.md.
+In flight is what is marked as being sent and has no recorded outcome: its outcome is unknown if the process
+is killed. In the memory of the process that owns the channel's lane. Times are seconds of a monotonic clock.
+See docs/decisions/0056-in-flight.md.
 """
 
 import asyncio
@@ -10,21 +10,21 @@ from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Self
 
-#: Seconds within which an answer is quick; what was answered in so many may be in flight.
+#: Maximum seconds of a quick response; the limit is the number of responses in this time.
 QUICK_S = 1.0
 
-#: The part of the limit that mailings may use, all of a channel together: the rest is for what is more
-#: urgent, and comes meanwhile.
+#: The share of the limit for all mailings of a channel together; the rest is for more urgent calls that come
+#: meanwhile.
 BULK = 2 / 3
 
 
 class ConcurrencyLimit:
-    """How many may be in flight: `least` at first, and never fewer nor more than `most`.
+    """The number of calls that may be in flight: initially `least`, and always between `least` and `most`.
 
-    Each answer within a second makes it one more, up to `least` beyond what was answered in the last second;
-    each that took longer, or did not come, one fewer. So it doubles with each round trip while the platform
-    is quick, and is `least` where most answers take longer than a second. Once a second it is cut to the
-    same bound: what was measured before says nothing of now.
+    Each response within a second increases it by one, up to `least` beyond the responses of the last second.
+    Each slower or missing response decreases it by one. So it doubles with each round trip while the platform
+    is quick, and is `least` if most responses take longer than a second. Once a second it is cut to the same
+    bound, since older measurements are obsolete.
     """
 
     def __init__(self, *, least: int, most: int, now_s: Callable[[], float]) -> None:
@@ -33,9 +33,9 @@ class ConcurrencyLimit:
         self._now_s = now_s
         self._limit = least
         self._in_flight = self._bulk_in_flight = 0
-        #: Jobs that were claimed and are not in flight yet.
+        #: Jobs that were claimed but are not in flight yet.
         self._claimed: set[str] = set()
-        #: Since when answers are counted, how many there were, and how many in the second before.
+        #: Start of the current counting interval, its responses, and those of the interval before.
         self._since_s = now_s()
         self._answers = self._answers_before = 0
         self._waiters: list[asyncio.Future[None]] = []
@@ -53,30 +53,30 @@ class ConcurrencyLimit:
 
     @property
     def available(self) -> int:
-        """How many more may be in flight; fewer than none while the limit has become less."""
+        """How many more calls may be in flight; negative after the limit has decreased."""
         return self.limit - self._in_flight
 
     @property
     def claimable(self) -> int:
-        """How many jobs may be claimed beside those that are."""
+        """How many more jobs may be claimed."""
         return self.available - len(self._claimed)
 
     @property
     def bulk_limit(self) -> int:
-        """How many of mailings may be in flight."""
+        """How many calls of mailings may be in flight."""
         return max(1, int(self.limit * BULK))
 
     def claimed(self, job_ids: Iterable[str]) -> None:
-        """Jobs that are to be in flight soon."""
+        """Records jobs that will be in flight soon."""
         self._claimed.update(job_ids)
 
     def dropped(self, job_ids: Iterable[str]) -> None:
-        """Jobs that are not going to be in flight now, or have been."""
+        """Removes jobs that will not be in flight now, or were."""
         if self._claimed:
             self._claimed.difference_update(job_ids)
 
     def answered(self, began_s: float) -> None:
-        """The platform answered a call that began at `began_s`, whatever it said."""
+        """Records the platform's response, of any kind, to a call that started at `began_s`."""
         now_s = self._now_s()
         if now_s - self._since_s >= QUICK_S:
             self._cut(now_s)
@@ -88,30 +88,30 @@ class ConcurrencyLimit:
             self._wake()
 
     def unanswered(self) -> None:
-        """The platform did not answer a call."""
+        """Records that the platform did not respond to a call."""
         self._shrink()
 
     def slots(self, *, bulk: bool = False) -> "Slots":
-        """For one caller, of which nothing is in flight yet; `bulk` says that it is a mailing."""
+        """Slots for one caller that has nothing in flight yet; `bulk` if it is a mailing."""
         return Slots(self, bulk=bulk)
 
     async def until_available(self) -> None:
-        """Waits until one more may be in flight."""
+        """Waits until one more call may be in flight."""
         while self.available <= 0:
             await self.until_changed()
 
     async def until_changed(self) -> None:
-        """Waits until there may be room for more."""
+        """Waits until capacity may have increased."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         await waiter
 
     def _recent(self, now_s: float) -> float:
-        """About how many answers came in the last second."""
+        """The approximate number of responses in the last second."""
         return self._answers + self._answers_before * (1 - (now_s - self._since_s) / QUICK_S)
 
     def _cut(self, now_s: float) -> None:
-        # After two seconds nothing of what was counted is of the last one.
+        # After two seconds both counts are too old.
         self._answers_before = self._answers if now_s - self._since_s < 2 * QUICK_S else 0
         self._since_s, self._answers = now_s, 0
         self._limit = min(self._limit, self._least + self._answers_before)
@@ -128,7 +128,7 @@ class ConcurrencyLimit:
             self._wake()
 
     def _bulk_available(self) -> int:
-        # What was claimed is more urgent.
+        # Claimed jobs are more urgent.
         return min(self.claimable, self.bulk_limit - self._bulk_in_flight)
 
     def _wake(self) -> None:
@@ -140,7 +140,7 @@ class ConcurrencyLimit:
 
 
 class Slots:
-    """What one caller has in flight; nothing any more when the block of `with` ends."""
+    """The calls in flight of one caller; none after the block of `with` ends."""
 
     def __init__(self, limit: ConcurrencyLimit, *, bulk: bool) -> None:
         self._limit = limit
@@ -149,16 +149,16 @@ class Slots:
 
     @property
     def available(self) -> int:
-        """How many more the caller may have in flight."""
+        """How many more calls the caller may have in flight."""
         return self._limit._bulk_available() if self._bulk else self._limit.available
 
     def acquire(self, job_ids: Collection[str]) -> None:
-        """These are in flight from now on."""
+        """Marks these jobs as in flight."""
         self._limit.dropped(job_ids)
         self.set(self.count + len(job_ids))
 
     def set(self, count: int) -> None:
-        """So many are in flight from now on."""
+        """Sets the number of calls in flight."""
         more, self.count = count - self.count, count
         if more:
             self._limit._count(more, bulk=self._bulk)

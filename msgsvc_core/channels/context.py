@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """A fetched file, open at its beginning. `mime_type` is what its content says."""
+    """A fetched file, opened at its start. `mime_type` is detected from its content."""
 
     file: IO[bytes]
     filename: str
@@ -25,11 +25,11 @@ class MediaFile:
 
 
 class MediaSource(Protocol):
-    """Fetches files of messages for channels that hand them to their platform."""
+    """Fetches files of messages for channels that upload them to their platform."""
 
     @property
     def guard(self) -> OutboundGuard:
-        """What of the addresses that others name may be called."""
+        """The guard that decides which addresses in URLs given by others may be called."""
         ...
 
     def fetch(self, media: Media) -> AbstractAsyncContextManager[MediaFile]:
@@ -59,7 +59,7 @@ class ChannelContext:
     clock: Clock
     db: Database
     secrets: SecretBox
-    #: Where the service is reached from outside.
+    #: The public URL of the service.
     base_url: str
     media: Callable[[], MediaSource]
     is_own_address: Callable[[str], bool]

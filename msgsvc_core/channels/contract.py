@@ -12,55 +12,55 @@ from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.kernel.visible_text import has_visible
 
-#: What a platform has for buttons: its own; nothing, so that people answer with a number or a word; or
-#: nothing and no answers either, so that only addresses can be shown.
+#: What a platform has for buttons: native buttons; none, so that users reply with a number or a word; or none
+#: and no replies, so that only URLs can be shown.
 Buttons = Literal["native", "words", "links"]
 
-#: Characters that the instruction for numbered replies may take, in any language.
+#: Maximum length of the instruction for numbered replies, in any language.
 HINT_LENGTH = 60
 
-#: How updates come: not at all by our doing, by asking the platform, or by its calls to us.
+#: How updates are received: not at all, by polling the platform, or by its webhook calls.
 Receiving = Literal["nothing", "poll", "webhook"]
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a platform takes.
+    """The capabilities of a platform.
 
-    A project's message that asks for more is refused before any call is made. System messages are adapted:
-    an edit becomes a new message.
+    A project's message that exceeds them is refused before any call is made. System messages are adapted: an
+    edit becomes a new message.
     """
 
-    #: Length of a text as a person sees it, without markup (decision 0075: 4,000 for every
-    #: channel), and the same where a file goes with it; None where that makes no difference.
+    #: Maximum length of a text as displayed, without markup (decision 0075: 4,000 for every channel), and of
+    #: a text with a file; None if it is the same.
     max_text_length: int = 4000
     max_caption_length: int | None = None
-    #: What the platform counts.
+    #: The unit in which the platform counts the length.
     text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
-    #: Where it is not `native`, `send` and `edit` get messages without any: the core writes addresses
-    #: into the text, and for `words` the other buttons by number, whose answers it takes for presses.
+    #: If it is not `native`, `send` and `edit` get messages without buttons: the core writes URLs into the
+    #: text and, for `words`, numbers the other buttons, and treats the user's reply as a press.
     buttons: Buttons = "native"
-    #: Whether a link can start the bot with a payload; else `deep_link` opens the chat with it, and
-    #: people write `start` and a code that the service shows them.
+    #: Whether a link can start the bot with a payload; otherwise `deep_link` opens the chat, and users send
+    #: `start` and a code that the service shows them.
     start_links: bool = True
     edit: bool = True
-    #: Whether an edit may bring another file; else a message's file stays.
+    #: Whether an edit may replace a message's file.
     edit_media: bool = False
     delete: bool = True
     mini_app: bool = False
-    #: Whether what people send may hold files, which `fetch_file` gets.
+    #: Whether users can send files, which `fetch_file` downloads.
     receives_files: bool = False
     #: Whether updates report which message a reply refers to (`MessageReceived.reply_to`).
     tells_replies: bool = False
-    #: How the platform calls `/hooks/<key>` and what is below it; all else is answered with 405.
+    #: HTTP methods of the platform's calls to `/hooks/<key>` and below; others get 405.
     hook_methods: frozenset[str] = frozenset({"POST"})
-    #: A menu of the bot's commands, which `set_commands` fills.
+    #: Whether there is a menu of the bot's commands, which `set_commands` fills.
     commands: bool = False
-    #: Whether the platform shows a message once however often it is sent with the same
-    #: `OutgoingMessage.key`, and `send` returns the same id each time. What is in doubt is then sent
-    #: again, and nothing ends as `unknown` because a connection or a process broke.
+    #: Whether sending is idempotent: the platform shows a message once, however often it is sent with the
+    #: same `OutgoingMessage.key`, and `send` returns the same id each time. A call with a lost response is
+    #: then repeated, and no message ends as `unknown` because of a broken connection or a crash.
     repeatable: bool = False
 
     def __post_init__(self) -> None:
@@ -71,17 +71,17 @@ class Capabilities:
 
     @property
     def answers(self) -> bool:
-        """Whether people can answer a question that has buttons, one way or another."""
+        """Whether users can answer a question with buttons: by pressing one, or by replying."""
         return self.buttons != "links"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a platform lets a bot call it. None: no limit that we keep."""
+    """The rate limits of a platform. None: no limit."""
 
     per_bot_s: float | None = None
     per_chat_s: float | None = None
-    #: Of chats of many, see `Channel.is_group`.
+    #: For group chats, see `Channel.is_group`.
     per_group_min: float | None = None
 
 
@@ -119,10 +119,11 @@ class ChannelHealth:
 class WebhookHealth:
     """Result of `check_webhook`. `detail` is for an operator: what the platform reports about its calls.
 
-    `missing` says that no webhook is registered any more; it is then set again.
+    `missing` means that no webhook is registered any more; it is then registered again.
 
-    `given_up_after_s` is for platforms that drop a webhook of which no call succeeded for so long. If one
-    that was set longer ago is missing, the interruption is told at once, and ends with the next call.
+    `given_up_after_s` is for platforms that remove a webhook after so many seconds without a successful call.
+    If one that was registered longer ago is missing, the interruption is reported at once, and ends with the
+    next call.
     """
 
     ok: bool
@@ -133,11 +134,11 @@ class WebhookHealth:
 
 @dataclass(frozen=True, slots=True)
 class ChannelIdentity:
-    """Which channel it is. `name` is what the API shows, e.g. `messenger_a`.
+    """Identifies a channel. `name` is what the API shows, e.g. `messenger_a`.
 
-    `key` is unique in the deployment and names the bot wherever projects meet: in lanes, chats and
-    addresses. It is the name where the configuration makes the channel for every project, and an id
-    where it is a project's own. `title` is what people call the messenger; empty for a kind without one.
+    `key` is unique in the deployment and used wherever projects share code: in lanes, chats and addresses. It
+    is the name of a channel of the configuration, and the id of a project's own channel. `title` is the
+    messenger's name for users; empty for a kind without one.
     """
 
     name: str
@@ -149,18 +150,18 @@ class ChannelIdentity:
 class Channel(ABC):
     """One bot on one messenger.
 
-    Every method that calls the platform raises `DeliveryError`, and nothing else, when the call does
-    not succeed. Methods may be called concurrently.
+    A method that calls the platform raises `DeliveryError`, and nothing else, if the call fails. Methods may
+    be called concurrently.
     """
 
     capabilities: Capabilities = Capabilities()
     pace: Pace = Pace()
-    #: Set by what the channel's settings say.
+    #: Set according to the channel's settings.
     receiving: Receiving = "nothing"
 
     def __init__(self, identity: ChannelIdentity) -> None:
         self.identity = identity
-        #: What the last `check` that succeeded found, here or in another process.
+        #: The profile of the last successful `check`, here or in another process.
         self.profile: BotProfile | None = None
 
     @property
@@ -171,26 +172,26 @@ class Channel(ABC):
     def key(self) -> str:
         return self.identity.key
 
-    # ---- out ------------------------------------------------------------------------------------
+    # ---- outgoing -------------------------------------------------------------------------------
 
     @abstractmethod
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
-        """Shows `message` in the chat; returns the platform's id of it, unique within the chat.
+        """Sends `message` to the chat; returns the platform's id of it, unique within the chat.
 
-        `message.key` is the same when the same message is sent again: hand it to a platform that drops
-        repeats (`capabilities.repeatable`), e.g. as transaction or message id. Make the call once: whether
-        it is made again, after a failure or a crash, is decided by who called. Only where the platform
-        drops repeats may the channel make it again, with the same key.
+        `message.key` is an idempotency key, the same on every attempt: pass it to a platform that drops
+        duplicates (`capabilities.repeatable`), e.g. as a transaction or message id. Make the call once: the
+        caller decides about retries after a failure or a crash. Only where the platform drops duplicates may
+        the channel retry, with the same key.
 
-        A chat that the person has left is `chat_not_found`, also on a platform that would take the message.
+        A chat that the user has left is `chat_not_found`, even if the platform would accept the message.
         """
 
     @abstractmethod
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         """Replaces text and buttons of a message that `send` returned.
 
-        A deleted message is `invalid_message`. The file is replaced by that of `message`, where the channel
-        supports it (`edit_media`) and there is one. An edit without changes is not an error.
+        A deleted message is `invalid_message`. The file is replaced by that of `message` if there is one and
+        the channel supports it (`edit_media`). An edit without changes is not an error.
         """
 
     @abstractmethod
@@ -201,16 +202,16 @@ class Channel(ABC):
     async def answer_button(self, button_ref: str, text: str | None = None) -> None:
         """Ends the waiting state of a pressed button, with an optional short notice.
 
-        One that nobody waits for any more is no error.
+        A press that has expired is not an error.
         """
 
     @abstractmethod
     def deep_link(self, payload: str) -> str:
         """The URL that opens the bot and makes it receive `Started(payload=payload)`.
 
-        Where `capabilities.start_links` is False it opens the chat with the bot, whatever the payload.
-        `payload` is 1-64 characters of `A-Z a-z 0-9 _ -`. Raises `ChannelNotReady` where the link
-        needs the bot's profile, and that is not known yet.
+        If `capabilities.start_links` is False it only opens the chat with the bot. `payload` is 1-64
+        characters of `A-Z a-z 0-9 _ -`. Raises `ChannelNotReady` if the link needs the bot's profile, and
+        that is not known yet.
         """
 
     @abstractmethod
@@ -218,9 +219,9 @@ class Channel(ABC):
         """Checks with the platform whether the bot works, and its profile. Never raises."""
 
     def problem(self, message: OutgoingMessage) -> str | None:
-        """Why the platform can't take `message`, naming the field; None if it can.
+        """The reason why the platform can't show `message`, naming the field; None if it can.
 
-        Asked before a message is accepted and again before it is sent; calls nobody.
+        Called before a message is accepted and again before it is sent; makes no network calls.
         """
         takes = self.capabilities
         if message.format not in takes.formats:
@@ -234,10 +235,10 @@ class Channel(ABC):
         return self._problem_of_length(message)
 
     def appearance(self, message: OutgoingMessage) -> list[Span]:
-        """The text as people see it on this messenger, for previews; calls nobody.
+        """The text as this messenger displays it, for previews; makes no network calls.
 
-        Only looks may differ between messengers, e.g. where one shows code that is not bold as well:
-        the spans' texts together are those of `to_spans`.
+        Only the formatting may differ between messengers, e.g. where one can't show bold code: the
+        concatenated text of the spans is that of `to_spans`.
         """
         return to_spans(message.text, message.format)
 
@@ -249,7 +250,7 @@ class Channel(ABC):
             longest, where = takes.max_caption_length, " beside a file"
         if takes.buttons != "native" and message.buttons:
             longest -= _length_in_words(message)
-        # No unit counts more than two for one of Python's characters.
+        # No unit counts a Python character as more than two.
         if 2 * len(message.text) <= longest:
             return None
         if visible_length(message.text, message.format, takes.text_unit) <= longest:
@@ -258,15 +259,15 @@ class Channel(ABC):
         return f"text: must be at most {longest} {unit}{where} on this channel"
 
     def is_group(self, chat_id: str) -> bool:
-        """Whether many people are in the chat."""
+        """Whether it is a group chat."""
         return False
 
-    # ---- in -------------------------------------------------------------------------------------
+    # ---- incoming -------------------------------------------------------------------------------
 
     async def set_webhook(self, url: str, secret: str) -> None:
-        """Has the platform call `url` with every update, and prove by `secret` that it is the platform.
+        """Registers `url` with the platform as the webhook for every update, authenticated by `secret`.
 
-        Called at every start where `receiving` is `webhook`, and again when `secret` changes.
+        Called at every start if `receiving` is `webhook`, and again when `secret` changes.
         """
         # Not abstract: a channel needs this, or `poll_updates`, or neither.
         raise NotImplementedError("a channel that receives by webhook implements set_webhook")
@@ -280,66 +281,65 @@ class Channel(ABC):
         return WebhookHealth(ok=True)
 
     async def set_commands(self, commands: Sequence[BotCommand], default_lang: str) -> None:
-        """Sets the commands of the bot's menu, in the person's language where the platform supports that,
-        and in `default_lang` for everyone else.
+        """Sets the commands of the bot's menu: in the user's language if the platform supports that, and in
+        `default_lang` for all others.
 
-        Called where `capabilities.commands` is True, whenever a process starts to receive for the bot.
+        Called if `capabilities.commands` is True, whenever a process starts to receive for the bot.
         """
         # Not abstract: most platforms have no such menu.
         raise NotImplementedError("where capabilities.commands is True, implement set_commands")
 
     def parse_update(self, call: WebhookCall) -> list[Update]:
-        """Verifies and reads a webhook call of the platform.
+        """Verifies and parses a webhook call of the platform.
 
-        An unknown or unreadable update gives an empty list, and is logged. Raises `InvalidWebhook`
-        when the call is not from the platform.
+        An unknown or unreadable update gives an empty list, and is logged. Raises `InvalidWebhook` if the
+        call is not from the platform.
         """
         raise InvalidWebhook("this channel takes no webhooks")
 
     def answer_webhook(self, call: WebhookCall) -> WebhookAnswer | None:
-        """What the platform is answered that `parse_update` found to be the platform, e.g. the challenge
-        by which it makes sure of an address; None for the usual `{"ok": true}`.
+        """The response to a call that `parse_update` has verified, e.g. the challenge by which the platform
+        verifies a URL; None for the usual `{"ok": true}`.
 
-        Asked after the call's updates were taken in.
+        Called after the call's updates were processed.
         """
         return None
 
     async def poll_updates(self, cursor: str | None) -> Polled:
-        """Long-polls for updates, for at most half a minute, and returns them in order.
+        """Long-polls for updates, for up to 30 seconds, and returns them in order.
 
-        Called in sequence where `receiving` is `poll`, by one process at a time. `cursor` is the previous
-        call's, also across restarts: it acknowledges what that call returned. None asks for everything the
-        platform has kept, and removes its webhook. Updates received before a failure need not be lost: see
-        `Polled.error`.
+        Called in sequence if `receiving` is `poll`, by one process at a time. `cursor` is the previous
+        call's, also across restarts: it acknowledges what that call returned. None requests everything that
+        the platform has stored, and removes its webhook. Updates received before a failure need not be lost:
+        see `Polled.error`.
         """
         # Not abstract: see `set_webhook`.
         raise NotImplementedError("a channel that receives by polling implements poll_updates")
 
     async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
-        """Writes the content of a file that a person sent, `ReceivedFile.file_ref`, into `into`.
+        """Writes the content of a file that a user sent, `ReceivedFile.file_ref`, into `into`.
 
-        Raises `DeliveryError`: `invalid_message` where there is no such file any more, or it has more
-        than `max_bytes`. What was written by then is thrown away.
+        Raises `DeliveryError`: `invalid_message` if the file no longer exists, or has more than `max_bytes`.
+        The caller discards a partial file.
         """
-        # Not abstract: not every platform lets people send files to a bot.
+        # Not abstract: not every platform lets users send files to a bot.
         raise NotImplementedError("where capabilities.receives_files is True, implement fetch_file")
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
-        """Who opened the bot's mini app, from what the platform gave the page.
+        """The user who opened the bot's mini app, from the data that the platform gave the page.
 
-        Raises `InvalidMiniApp` unless the platform signed it for this bot. How old it may be is for
-        the caller to judge.
+        Raises `InvalidMiniApp` unless the platform signed it for this bot. The caller checks its age.
         """
         raise InvalidMiniApp("this channel has no mini apps")
 
     def link(self, payload: str) -> str | None:
-        """`deep_link`, or None while it can't be made."""
+        """`deep_link`, or None if it can't be made yet."""
         try:
             return self.deep_link(payload)
         except ChannelNotReady:
             return None
 
-    # ---- its life -------------------------------------------------------------------------------
+    # ---- life cycle -----------------------------------------------------------------------------
 
     async def close(self) -> None:  # noqa: B027 - optional
         """Frees connections; called once, after the last use."""
@@ -352,7 +352,7 @@ class Channel(ABC):
 
 
 def _length_in_words(message: OutgoingMessage) -> int:
-    """Maximum length that buttons add to a text, each as its own line: see `words.in_words`."""
+    """The maximum length that buttons add to a text, each as its own line: see `words.in_words`."""
     added = [
         2 * len(button.text) + 2 * len(button.url or "") + len("\n12 - ")
         for row in message.buttons

@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class ChatDirectory(Protocol):
-    """Keeps where people can be reached, and whether they can. `channel` is the bot's key."""
+    """Stores users' chats, and whether they can be reached. `channel` is the bot's key."""
 
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None: ...
 
@@ -49,9 +49,9 @@ class ChatDirectory(Protocol):
 
 
 class InboundDispatcher:
-    """Gives updates to the rules that take them.
+    """Passes updates to the rules that handle them.
 
-    `on_project_button` handles presses of buttons that are not the bot's own.
+    `on_project_button` handles presses of projects' buttons.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class InboundDispatcher:
         self._rules: list[InboundRule] = []
 
     def declare(self, rules: Iterable[InboundRule]) -> None:
-        """Adds rules, before the first update. Raises `ValueError` for those that clash."""
+        """Adds rules, before the first update. Raises `ValueError` for conflicting ones."""
         self._rules = sorted(
             (*self._rules, *rules), key=lambda rule: (rule.priority, -len(rule.prefix))
         )
@@ -79,7 +79,7 @@ class InboundDispatcher:
 
     @property
     def commands(self) -> list[ListedCommand]:
-        """The listed commands, in the order in which they were declared."""
+        """The listed commands, in the order of their declaration."""
         return [
             ListedCommand(rule.name, rule.about)
             for rule in self._rules
@@ -87,7 +87,7 @@ class InboundDispatcher:
         ]
 
     async def handle(self, ctx: InboundContext) -> None:
-        # A message's id is unique in its chat alone: a press is looked up where the message was sent to.
+        # A message's id is unique only in its chat: a press is looked up in the chat of the message.
         is_press = isinstance(ctx.update, ButtonPressed)
         if not is_press:
             await self._follow_chat(ctx)
@@ -127,7 +127,7 @@ class InboundDispatcher:
                 log.warning("update_unknown", kind=type(ctx.update).__name__, channel=ctx.channel)
 
     async def _follow_chat(self, ctx: InboundContext) -> None:
-        """Messages to this person go to the chat they used last."""
+        """Records the chat that the user used last: messages are sent to it."""
         update, chats = ctx.update, self._chats
         if isinstance(update, ChatMoved):
             await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
@@ -155,7 +155,7 @@ class InboundDispatcher:
         profile = ctx.bot.profile
         if command is not None and command.is_for(profile.username if profile else None):
             if command.name == "start" and START_PAYLOAD.fullmatch(command.argument):
-                # A link's payload, from a messenger that leaves it to people to write it.
+                # A link's payload, on a messenger where users send it as a text.
                 await self.handle(_as_started(ctx, command.argument))
                 return
             ctx.argument = command.argument
@@ -165,7 +165,8 @@ class InboundDispatcher:
             log.info("message_unclaimed", channel=ctx.channel)
 
     async def _answer_in_words(self, ctx: InboundContext, message: MessageReceived) -> bool:
-        """Takes a text for the press of a button, or for a start, where the platform has none of them."""
+        """Treats a text as the press of a button, or as a start, on a platform without buttons or start
+        links."""
         takes = ctx.bot.capabilities
         found = await self._typed_answers.press_in(ctx.tx, ctx.bot, message.chat_id, message.text)
         if found is not None:
@@ -196,7 +197,7 @@ class InboundDispatcher:
                 await self._run(rule, ctx)
 
     async def _run(self, rule: InboundRule, ctx: InboundContext) -> bool | None:
-        """Calls the handler, which speaks with the texts of its own package."""
+        """Calls the handler, with the texts of its own package."""
         ctx._ = self._texts.into(ctx.lang, package_of(rule.handler))
         try:
             return await rule.handler(ctx)
@@ -240,7 +241,7 @@ def _as_pressed(ctx: InboundContext, choice: Choice, message_ref: str) -> Inboun
         user=update.user,
         data=choice.data,
         message_ref=message_ref,
-        # Nobody waits for the end of such a press.
+        # Nobody waits for the response to such a press.
         button_ref="",
         text=choice.label,
     )

@@ -1,4 +1,4 @@
-"""Removes queued system messages to an erased person's chat."""
+"""Deletes queued system messages to an erased subscriber's chat."""
 
 from msgsvc_core.channels.outbox import JOB as CALL
 from msgsvc_core.jobs.contract import JobContext
@@ -8,7 +8,7 @@ from msgsvc_core.jobs.queue import JobQueue
 async def erase_calls(
     ctx: JobContext, jobs: JobQueue, lane: str, chat_id: str, until_ms: int
 ) -> None:
-    """Removes a lane's jobs that write to a deleted chat, created until `until_ms`."""
+    """Deletes a lane's jobs that write to a deleted chat, created until `until_ms`."""
     async with ctx.reading() as tx:
         found = await jobs.find_unclaimed(tx, lane, CALL, until_ms=until_ms, containing=chat_id)
     # The text may stand anywhere in a payload.

@@ -1,12 +1,12 @@
-"""How calls to a messenger fail, and what is wrong with calls from one."""
+"""Errors of calls to a messenger, and of its calls to us."""
 
 from enum import StrEnum
 from typing import Literal
 
 from msgsvc_core.kernel.errors import Unavailable
 
-#: Seconds after which whoever found no bot ready may ask again: about as often as platforms are asked
-#: who their bots are.
+#: Seconds for `retry_after` when no bot is ready: about the interval at which platforms are asked for bots'
+#: profiles.
 READY_RETRY_S = 5
 
 
@@ -33,13 +33,12 @@ class Reason(StrEnum):
 class DeliveryError(Exception):
     """The platform refused a call, or could not be reached.
 
-    `retry_after_s` is what the platform asked for, with `rate_limited`; None leaves the wait to us.
-    `scope` says whom the wait concerns: the whole bot, or this chat alone.
-    `in_doubt` means that the platform may have done it all the same, e.g. when the connection broke
-    after the request was sent: a message then ends as `unknown` and is not sent a second time.
-    `moved_to` is the chat's new id, with whatever reason: the message is sent there, and the stored chat id
-    of every subscriber in it is replaced.
-    `outage` is set by who made the call: the platform answers nobody, so this was no try of the message.
+    `retry_after_s` is the platform's own wait, with `rate_limited`; None leaves the wait to us. `scope` says
+    whether the wait applies to the whole bot or to this chat. `in_doubt` means that the call may have
+    succeeded, e.g. when the connection broke after the request was sent: a message then ends as `unknown` and
+    is not sent again. `moved_to` is the chat's new id, with any reason: the message is sent there, and the
+    stored chat id of every subscriber in it is replaced. `outage` is set by the caller: the platform is
+    unavailable, so this does not count as an attempt.
     """
 
     def __init__(
@@ -63,22 +62,22 @@ class DeliveryError(Exception):
 
     @property
     def only_waits(self) -> bool:
-        """Whether the failure takes up none of the tries of a message, only time."""
+        """Whether the failure does not count as an attempt, and only delays the message."""
         return self.reason is Reason.RATE_LIMITED or self.outage
 
 
 class LocalFailure(DeliveryError):
-    """The platform was not asked: a file that goes with the message could not be fetched, or our own database
-    is away. That says nothing of the platform."""
+    """The platform was not called: a file of the message could not be fetched, or our own database is
+    unavailable. Says nothing about the platform."""
 
 
 class ChannelPaused(Exception):
-    """The bot may make no call now, or none in this chat: it was told to wait, or is stopped. The call
-    was not made, or refused for that reason."""
+    """The bot may not make calls now, or not in this chat: the platform asked to wait, or the bot is
+    stopped. The call was not made, or refused for that reason."""
 
 
 class InvalidWebhook(Exception):
-    """A call to a bot's address under `/hooks` that is not from the platform; answered with 401."""
+    """A call to a bot's URL under `/hooks` that is not from the platform; answered with 401."""
 
 
 class InvalidMiniApp(Exception):
@@ -86,15 +85,15 @@ class InvalidMiniApp(Exception):
 
 
 class ChannelNotReady(Exception):
-    """The bot's profile is not known yet: the platform could not be asked since it was set up."""
+    """The bot's profile is not known yet: the platform has not responded since the bot was added."""
 
 
 class ForeignBot(Exception):
-    """A project's own bot was about to act for another project; the update is then left unclaimed."""
+    """A project's own bot received a payload of another project; the update is then not handled."""
 
 
 def no_bot_ready() -> Unavailable:
-    """What is answered while no platform has told who its bot is, so that there can be no link to one."""
+    """The error when no bot's profile is known yet, so that there are no links."""
     return Unavailable(
         "no bot is ready yet; its messenger could not be asked", retry_after_s=READY_RETRY_S
     )

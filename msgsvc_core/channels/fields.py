@@ -1,4 +1,4 @@
-"""The settings of a kind of messenger as a form shows them."""
+"""The settings of a kind of messenger as form fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Sort = Literal["secret", "switch", "choice", "number", "text"]
 
 @dataclass(frozen=True, slots=True)
 class SettingField:
-    """One setting that a project can give. `default` is empty where there is none."""
+    """One setting that a project can set. `default` is empty if there is none."""
 
     name: str
     description: str
@@ -25,9 +25,9 @@ class SettingField:
 
 
 def fields_of(kind: ChannelKind) -> list[SettingField]:
-    """What a project may set of its own channel, as the kind declares it.
+    """The settings of its own channel that a project may set.
 
-    Settings of more than one value are left to the API.
+    Settings with more than one value are only in the API.
     """
     found = []
     for name, field in kind.settings.model_fields.items():
@@ -37,7 +37,7 @@ def fields_of(kind: ChannelKind) -> list[SettingField]:
 
 
 def read_fields(fields: list[SettingField], typed: Mapping[str, str]) -> dict[str, Any]:
-    """Settings out of what was typed: what is empty is left out, a switch is always there."""
+    """Settings from form values: empty ones are omitted, a checkbox always has a value."""
     given: dict[str, Any] = {}
     for field in fields:
         text = typed.get(field.name, "").strip()
@@ -81,7 +81,7 @@ def _choices(field: FieldInfo) -> tuple[Any, ...]:
 
 
 def _kinds(annotation: Any) -> set[Any]:
-    """The type, or those of a union without None."""
+    """The type, or the types of a union without None."""
     parts = get_args(annotation)
     if not parts or get_origin(annotation) is Literal:
         return {annotation}

@@ -1,4 +1,4 @@
-"""Calls to a platform's HTTP API, for channels of messengers that have one."""
+"""HTTP client for channels whose messenger has an HTTP API."""
 
 import ssl
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
-#: Seconds for a connection to be made, or half of a call's time where that is less.
+#: Seconds to connect, or half of a call's timeout if that is less.
 CONNECT_S = 10.0
 
-#: Bytes of a file that are in memory at a time, and of a refusal that are read.
+#: Bytes of a file that are in memory at a time, and maximum bytes of an error response that are read.
 CHUNK_BYTES = 64 * 1024
 REFUSAL_BYTES = 64 * 1024
 
-#: What a call may end in beside an answer.
+#: Exceptions of a call without a response.
 _BROKEN = (ClientError, TimeoutError, OSError)
 
 
 @value_object
 class PlatformAnswer:
-    """What the platform said, whatever the status."""
+    """The platform's response, with any status."""
 
     status: int
     headers: Mapping[str, str]
@@ -85,9 +85,9 @@ class PlatformHttp:
         headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> PlatformAnswer:
-        """The response to one request; `path` is appended to the base URL, or an absolute URL.
+        """Makes one request and returns the response; `path` is appended to the base URL, or an absolute URL.
 
-        Raises `DeliveryError`, `in_doubt` where the request may have reached the platform.
+        Raises `DeliveryError`, `in_doubt` if the request may have reached the platform.
         """
         total_s = timeout_s or self._timeout_s
         try:
@@ -103,7 +103,7 @@ class PlatformHttp:
                     proxy=self._proxy,
                     allow_redirects=False,
                 )
-                # It gives the connection back at the end of the answer, and closes it if that fails.
+                # Releases the connection at the end of the response, and closes it on failure.
                 return PlatformAnswer(answer.status, answer.headers, await answer.read())
         except _BROKEN as error:
             raise _delivery_error(error) from None
@@ -111,7 +111,8 @@ class PlatformHttp:
     async def download(
         self, path: str, into: IO[bytes], max_bytes: int, *, timeout_s: float | None = None
     ) -> PlatformAnswer:
-        """Writes what a GET answers with status 200 into `into`; the body of any other is in the answer.
+        """Writes the body of a GET with status 200 into `into`; for other statuses the body is in the
+        response.
 
         Raises `DeliveryError`: `invalid_message` for more than `max_bytes`, of which no more is read.
         """
@@ -144,7 +145,7 @@ class PlatformHttp:
                 headers=self._headers,
                 cookie_jar=DummyCookieJar(),
                 json_serialize_bytes=to_json_bytes,
-                # Whatever the environment says: proxies are a setting of the channel.
+                # Ignores proxies of the environment: they are a setting of the channel.
                 trust_env=False,
             )
             # aiohttp retries a PUT or DELETE when a kept-alive connection breaks, although the platform
@@ -173,20 +174,20 @@ class PlatformHttp:
 
 @lru_cache(maxsize=100)
 def _timeout(total_s: float) -> ClientTimeout:
-    """Of the client's own timers only the one for new connections: `TimeoutPool` sees to the rest."""
+    """Of the client's own timers, only that for new connections; `TimeoutPool` handles the total."""
     return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
 
 
 def _delivery_error(error: Exception) -> DeliveryError:
-    """What broke, for who called."""
+    """The exception as a `DeliveryError`."""
     refused = error.os_error if isinstance(error, ClientConnectorError) else error
     if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
         return DeliveryError(Reason.INVALID_MESSAGE, str(refused))
     if isinstance(error, ClientConnectorError):
-        # No more than host and port: a path may hold the bot's token.
+        # Only host and port: a path may contain the bot's token.
         why = f"no connection to {error.host}:{error.port}"
     elif isinstance(error, ConnectionTimeoutError):
-        # Nothing was sent yet, so nothing is in doubt.
+        # Nothing was sent, so the call can't have succeeded.
         why = "no connection within the time for it"
     else:
         why = f"the connection broke: {type(error).__name__}"

@@ -36,11 +36,11 @@ class Chat:
 
 @dataclass(slots=True)
 class InboundContext:
-    """One update, in the transaction of its effects. `_` translates to the person's language.
+    """One update, in the transaction of its effects. `_` translates to the user's language.
 
-    `channel` is the key of the bot, which chats, seals and `subscribers.ensure` go by; projects know
-    it as `channel_name`. `lang` is what the person chose in this chat, else their messenger's.
-    `argument` is what follows the name of a command.
+    `channel` is the key of the bot, used for chats, encryption and `subscribers.ensure`; `channel_name` is
+    its name in the API. `lang` is the language that the user chose in this chat, or else their messenger's.
+    `argument` is the text after the name of a command.
     """
 
     tx: Tx
@@ -53,7 +53,7 @@ class InboundContext:
     lang: str
     _: Translate
     argument: str = ""
-    #: Whether something was said to this update already: see `answer_button`.
+    #: Whether a reply was sent already: see `answer_button`.
     replied: bool = False
 
     def serves(self, project_id: str) -> bool:
@@ -66,14 +66,14 @@ class InboundContext:
 
     @property
     def answers_in_words(self) -> bool:
-        """Whether the platform has no buttons, and people answer with a number or a word."""
+        """Whether the platform has no buttons, and users reply with a number or a word."""
         return self.bot.capabilities.buttons == "words"
 
     async def reply(self, message: OutgoingMessage, *, asks: bool = False) -> None:
-        """Has `message` sent to the chat, after the commit.
+        """Sends `message` to the chat, after the commit.
 
-        `asks` says that words are expected as its answer: where people answer in words, what the chat was
-        offered before counts no more.
+        `asks` means that a text is expected as the answer: on a platform without buttons, earlier numbered
+        replies in the chat are then invalid.
         """
         if asks and self.answers_in_words:
             await offers.delete(self.tx, self.channel, self.update.chat_id)
@@ -83,8 +83,8 @@ class InboundContext:
     async def edit(
         self, message_ref: str, message: OutgoingMessage, otherwise: OutgoingMessage | None = None
     ) -> None:
-        """Has a message of the bot replaced, after the commit; with `otherwise` where the platform does
-        not take `message`, e.g. a button's address."""
+        """Edits a message of the bot, after the commit; with `otherwise` if the platform can't show
+        `message`, e.g. a button's URL."""
         chat_id = self.update.chat_id
         if self.answers_in_words:
             # The open question is closed, or repeated by `message`.
@@ -103,7 +103,7 @@ class InboundContext:
     async def answer_button(self, text: str | None = None) -> None:
         """Ends the waiting state of the pressed button, with an optional notice.
 
-        Where the press was made in words, the notice is a message, unless something was said already.
+        If the user replied in words, the notice is a message, unless a reply was sent already.
         """
         assert isinstance(self.update, ButtonPressed)
         if self.answers_in_words:
@@ -113,7 +113,7 @@ class InboundContext:
         await self.outbox.answer(self.tx, self.channel, self.update.button_ref, text)
 
     async def enter_project(self, project_id: str) -> None:
-        """Makes the chat belong to this project from now on. Raises `ForeignBot`: see `serves`."""
+        """Assigns the chat to this project. Raises `ForeignBot`: see `serves`."""
         if not self.serves(project_id):
             raise ForeignBot(f"the bot {self.channel} serves another project")
         await chats.set_project(self.tx, self.channel, self.update.chat_id, project_id)
@@ -155,7 +155,7 @@ class Dispatcher(Protocol):
 
 
 class Inbound:
-    """`service.inbound`: takes updates from channels."""
+    """`service.inbound`: processes updates from channels."""
 
     def __init__(
         self,
@@ -177,20 +177,21 @@ class Inbound:
         self.commands = commands
 
     def menu(self) -> list[BotCommand]:
-        """The listed commands, for platforms' menus."""
+        """The listed commands, in the form of platforms' menus."""
         return self.commands.menu()
 
     async def receive(self, channel: str, update: Update) -> None:
-        """Handles an update once, however often the platform sends it. `channel` is the bot's key.
+        """Processes an update once, however often the platform sends it. `channel` is the bot's key.
 
-        Raises `DatabaseUnavailable` when it could not be taken, so that the platform sends it again.
-        A handler that fails is logged, and its update is not tried again.
+        Raises `DatabaseUnavailable` if it could not be processed, so that the platform sends it again. If a
+        handler fails, that is logged and the update is not retried.
         """
         try:
             try:
                 await self._process(channel, update, self._dispatcher.handle)
             except ForeignBot:
-                # Nothing of it is left. A payload of another project is none that this bot knows.
+                # Its effects are rolled back. The payload belongs to another project, so this bot does not
+                # know it.
                 await self._process(channel, update, self._dispatcher.handle_unclaimed)
         except DatabaseUnavailable:
             raise

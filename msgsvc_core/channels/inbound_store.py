@@ -1,10 +1,10 @@
-"""The SQL of updates that were taken. `channel` is a channel's key."""
+"""The SQL of processed updates. `channel` is a channel's key."""
 
 from msgsvc_core.db import Tx
 
 
 async def insert_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bool:
-    """False for an update that was taken before."""
+    """False for an update that was processed before."""
     return bool(
         await tx.execute(
             "INSERT INTO core_updates (channel, update_id, received_at_ms)"
@@ -15,7 +15,7 @@ async def insert_update(tx: Tx, channel: str, update_id: str, now_ms: int) -> bo
 
 
 async def has_received(tx: Tx, channel: str, after_ms: int) -> bool:
-    """Whether an update was taken later than that."""
+    """Whether an update was processed after that time."""
     found = await tx.fetch_one(
         "SELECT 1 AS one FROM core_updates WHERE received_at_ms > :after_ms AND channel = :channel"
         " LIMIT 1",

@@ -1,4 +1,4 @@
-"""Kinds of messengers, and how a channel is made of one and some settings."""
+"""Kinds of messengers, which create channels from settings."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -23,43 +23,43 @@ from msgsvc_core.security import SecretBox
 class ChannelKind:
     """Declares a kind of messenger (hook `register_channel_kinds`).
 
-    `settings` types what stands in `[channels.<name>]` beside `plugin`; `create` makes the channel.
-    `operator_settings` are names of settings that a project can't give its own channels, because they
-    say where our calls go: base URLs and proxies. Settings that are paths are so without being named:
-    no project may say which files of ours are read or written.
+    `settings` is the model of `[channels.<name>]` without `plugin`; `create` makes the channel.
+    `operator_settings` are settings that a project can't set for its own channels, because they determine
+    where our calls go: base URLs and proxies. Settings with paths are always among them: no project may name
+    files of the server.
     """
 
     name: str
     settings: type[Section]
     create: Callable[[ChannelContext, ChannelIdentity, Any], Channel]
     operator_settings: frozenset[str] = frozenset()
-    #: What people call the messenger ("Telegram"), for pages and texts. Without it they read the name of
-    #: the channel, which suits a kind that stands for any messenger.
+    #: The messenger's name ("Telegram") on pages and in texts. If empty, the name of the channel is used,
+    #: which suits a kind that stands for any messenger.
     title: str = ""
-    #: It reaches nobody outside: `msgsvc doctor` says so where there is no other.
+    #: For development only: `msgsvc doctor` warns if there is no other.
     for_development: bool = False
-    #: What `msgsvc init` says of it in its list, in place of the title.
+    #: Description in the list of `msgsvc init`, instead of the title.
     about: str = ""
 
     @property
     def reserved(self) -> frozenset[str]:
-        """All that is for the operator alone to set."""
+        """The settings that only the operator can set."""
         fields = self.settings.model_fields.items()
         paths = {name for name, field in fields if _is_path(field.annotation)}
         return self.operator_settings | paths
 
 
 class WrongSettings(InvalidValue):
-    """The settings of a channel are invalid; the field is the setting's name."""
+    """The settings of a channel are invalid; the field is the name of the setting."""
 
 
 class WrongKind(WrongSettings):
-    """There is no messenger of that kind, or not for projects; the field is `plugin`."""
+    """The kind of messenger does not exist or is not available to projects; the field is `plugin`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSettings:
-    """Settings as people may see them: `values` without secrets, and the names of the `secrets` set."""
+    """Settings without secrets: `values`, and the names of the `secrets` that are set."""
 
     values: dict[str, Any]
     secrets: list[str]
@@ -76,7 +76,7 @@ class ChannelKinds:
         secrets: SecretBox,
         settings: OwnChannelSettings,
     ) -> None:
-        #: What channels are made with.
+        #: Passed to every new channel.
         self.context = context
         self._secrets = secrets
         self._settings = settings
@@ -84,7 +84,7 @@ class ChannelKinds:
 
     @property
     def for_projects(self) -> dict[str, ChannelKind]:
-        """The kinds of which a project may have channels of its own."""
+        """The kinds that projects can use for their own channels."""
         allowed = self._settings.kinds
         return {name: kind for name, kind in self._kinds.items() if not allowed or name in allowed}
 
@@ -99,7 +99,7 @@ class ChannelKinds:
         return kind.create(self.context, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:
-        """Raises `WrongSettings` for what a project can't set, too."""
+        """Raises `WrongSettings`, also for settings that a project can't set."""
         kind = self._kind(kind_name)
         allowed = self._settings.kinds
         if allowed and kind_name not in allowed:
@@ -109,7 +109,7 @@ class ChannelKinds:
         validated(kind, self._with_operators(kind, options))
 
     def shown(self, kind_name: str, options: Mapping[str, Any]) -> ShownSettings:
-        """What a project may read of its settings. Raises `WrongSettings`."""
+        """The settings that a project can read. Raises `WrongSettings`."""
         secrets: dict[str, str] = {}
         kind = self._kind(kind_name)
         hidden = kind.reserved | self._operators(kind).keys() - options.keys()
@@ -128,12 +128,12 @@ class ChannelKinds:
         given = set(options) & kind.settings.model_fields.keys()
         complete = self._with_operators(kind, options)
         _visible(validated(kind, complete).model_dump(include=given), "", secrets)
-        # A date in a TOML file is no JSON.
+        # JSON has no dates, TOML has.
         text = json.dumps([kind_name, secrets or dict(options)], sort_keys=True, default=str)
         return tuple(self._secrets.keyed_hashes("channel settings", text))
 
     def _operators(self, kind: ChannelKind) -> Mapping[str, Any]:
-        """What the operator sets for all projects' channels of a kind."""
+        """The operator's settings for all projects' channels of a kind."""
         return self._settings.settings.get(kind.name, {})
 
     def _with_operators(self, kind: ChannelKind, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
     try:
         return kind.settings.model_validate(dict(options))
     except ValidationError as error:
-        # Not its input, which may be a token.
+        # Without the input, which may be a token.
         problem = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, problem["loc"])) or "settings"
         if problem["type"] == "extra_forbidden":
@@ -172,7 +172,7 @@ def validated(kind: ChannelKind, options: Mapping[str, Any]) -> Section:
 
 
 def _visible(value: Any, path: str, secrets: dict[str, str]) -> Any:
-    """A value without its secrets, which are added to `secrets` by their paths."""
+    """A value without its secrets, which are added to `secrets` by path."""
     if isinstance(value, Mapping):
         parts = {name: (f"{path}.{name}".lstrip("."), part) for name, part in value.items()}
         return {

@@ -1,14 +1,14 @@
-"""Names of the lanes in which everything waits that goes out on a channel."""
+"""Names of channels' job lanes."""
 
-#: What the name of a channel's lane begins with.
+#: Prefix of the names of channels' lanes.
 LANE = "channel"
 
 
 def lane_of(channel_key: str) -> str:
-    """The lane of everything that goes out on a channel."""
+    """The lane of all outgoing calls of a channel."""
     return f"{LANE}:{channel_key}"
 
 
 def channel_of(lane: str) -> str:
-    """The key of the channel that a lane is of."""
+    """The key of a lane's channel."""
     return lane.partition(":")[2]

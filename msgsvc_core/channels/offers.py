@@ -1,4 +1,4 @@
-"""The SQL of what a bot offers in words: the newest question of each chat, and codes to start by.
+"""The SQL of numbered replies: the latest question of each chat, and short codes of start payloads.
 
 `channel` is a channel's key.
 """
@@ -10,7 +10,8 @@ from msgsvc_core.db import Tx
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The buttons of a chat's latest question, encrypted; `message_ref` once the platform reported it."""
+    """The buttons of a chat's latest question, encrypted; `message_ref` is set once the platform has
+    returned it."""
 
     sealed: str
     message_ref: str | None
@@ -19,7 +20,7 @@ class Offer:
 async def save(
     tx: Tx, channel: str, chat_id: str, *, offer_id: str, sealed: str, now_ms: int
 ) -> None:
-    """Takes the place of what the chat was asked before."""
+    """Replaces the chat's latest question."""
     await tx.execute(
         "INSERT INTO core_offers (channel, chat_id, offer_id, sealed, asked_at_ms)"
         " VALUES (:channel, :chat_id, :offer_id, :sealed, :now_ms)"
@@ -51,7 +52,7 @@ async def set_ref(tx: Tx, channel: str, chat_id: str, offer_id: str, message_ref
 async def change(
     tx: Tx, channel: str, chat_id: str, message_ref: str, *, sealed: str | None
 ) -> None:
-    """What a message offers now that it is edited, if it is the chat's newest question; None: nothing."""
+    """Updates the buttons after an edit, if the message is the chat's latest question; None removes them."""
     params = {"channel": channel, "chat_id": chat_id, "message_ref": message_ref}
     this = "channel = :channel AND chat_id = :chat_id AND message_ref = :message_ref"
     if sealed is None:
@@ -63,7 +64,7 @@ async def change(
 
 
 async def delete(tx: Tx, channel: str, chat_id: str) -> None:
-    """The chat's question is over."""
+    """Deletes the chat's question."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
         {"channel": channel, "chat_id": chat_id},
@@ -71,7 +72,7 @@ async def delete(tx: Tx, channel: str, chat_id: str) -> None:
 
 
 async def is_asked(tx: Tx, channel: str, chat_id: str) -> bool:
-    """Whether the chat has a question, of whatever age."""
+    """Whether the chat has a question, of any age."""
     found = await tx.fetch_val(
         "SELECT 1 AS found FROM core_offers WHERE channel = :channel AND chat_id = :chat_id",
         {"channel": channel, "chat_id": chat_id},
@@ -80,7 +81,7 @@ async def is_asked(tx: Tx, channel: str, chat_id: str) -> bool:
 
 
 async def follow(tx: Tx, channel: str, chat_id: str, own_prefix: str, own_since_ms: int) -> None:
-    """A later message closes the question; but not a recent one whose id starts with `own_prefix`."""
+    """Deletes the question after a later message, unless it is recent and its id starts with `own_prefix`."""
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel AND chat_id = :chat_id"
         " AND (asked_at_ms < :own_since_ms OR offer_id NOT LIKE :own)",
@@ -103,7 +104,7 @@ async def find(tx: Tx, channel: str, chat_id: str, since_ms: int) -> Offer | Non
 
 
 async def save_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> None:
-    """Keeps what a short code stands for; the same code of the same payload lasts as long as is asked."""
+    """Stores the payload of a short code; a repeated call extends its lifetime."""
     await tx.execute(
         "INSERT INTO core_start_codes (digest, sealed, expires_at_ms)"
         " VALUES (:digest, :sealed, :expires_at_ms)"
@@ -113,7 +114,7 @@ async def save_code(tx: Tx, digest: str, sealed: str, expires_at_ms: int) -> Non
 
 
 async def find_code(tx: Tx, digests: list[str], now_ms: int) -> str | None:
-    """What a code stands for, encrypted; by its digest under any key."""
+    """The encrypted payload of a code, by its digest under any key."""
     for digest in digests:
         found: str | None = await tx.fetch_val(
             "SELECT sealed FROM core_start_codes WHERE digest = :digest AND expires_at_ms > :now_ms",

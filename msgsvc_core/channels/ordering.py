@@ -1,4 +1,4 @@
-"""Who is next in a chat, where several batches are under way at once, and jobs go back to wait."""
+"""The order of sends in a chat, with concurrent batches and rescheduled jobs."""
 
 import asyncio
 from collections import defaultdict
@@ -9,18 +9,18 @@ from msgsvc_core.jobs.contract import Job
 
 
 class FifoKeyLock:
-    """Lets who shares a key go one after another, in the order in which they came.
+    """FIFO mutual exclusion per key.
 
-    A lane of a channel is drained by one runner, so knowing of this process is enough.
+    A lane of a channel is drained by one runner, so a lock in this process is enough.
     """
 
     def __init__(self) -> None:
-        #: Who has come and not ended yet, by key.
+        #: The holders of each key, and those that wait.
         self._under_way: defaultdict[Hashable, set[asyncio.Future[None]]] = defaultdict(set)
 
     @asynccontextmanager
     async def acquire(self, keys: Iterable[Hashable]) -> AsyncIterator[None]:
-        """The block begins when all who came earlier with one of `keys` have left theirs."""
+        """Waits until all earlier holders of any of `keys` have finished, then runs the block."""
         own = set(keys)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         earlier = {future for key in own for future in self._under_way.get(key, ())}
@@ -39,33 +39,33 @@ class FifoKeyLock:
 
 
 class RetryOrder:
-    """Jobs that were put back, and which later ones for the same receiver must not overtake.
+    """Rescheduled jobs, which later jobs for the same recipient must not overtake.
 
-    Without these a message that is tried again in a minute would be shown after those that were
-    queued behind it. Known to the process that owns the lane, and read anew by the next.
+    Without this, a message that is retried in a minute would arrive after those that were queued behind it.
+    In the memory of the process that owns the lane; the next owner starts from the database.
     """
 
     def __init__(self) -> None:
-        #: Until when each job was put back, in Unix milliseconds, by its priority and receiver, and id.
-        #: What is more urgent may overtake.
+        #: The time until which each job was rescheduled, in Unix milliseconds, by priority and recipient, and
+        #: id. More urgent jobs may overtake.
         self._waiting: dict[Hashable, dict[str, int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def record(self, job: Job, until_ms: int) -> None:
-        """`job` was put back until then."""
+        """Records that `job` was rescheduled until then."""
         self._waiting.setdefault((job.priority, receiver_of(job)), {})[job.job_id] = until_ms
 
     def behind(self, job: Job) -> int | None:
-        """Until when `job`, which was claimed, must wait for an earlier one; None if for none."""
+        """The time until which a claimed `job` must wait for an earlier one; None if it need not."""
         key = job.priority, receiver_of(job)
         waiting = self._waiting.get(key)
         if waiting is None:
             return None
         waiting.pop(job.job_id, None)
-        # Ids sort by creation, and a lane is claimed in the order of its due times: what was due before
-        # this job and has not come is gone.
+        # Ids sort by creation, and a lane is claimed by due time: a job that was due before this one and was
+        # not claimed is gone.
         earlier = [job_id for job_id in waiting if job_id < job.job_id]
         for job_id in earlier:
             if waiting[job_id] <= job.run_at_ms:
@@ -80,12 +80,12 @@ class RetryOrder:
 
 
 def receiver_of(job: Job) -> Hashable:
-    """Jobs of a lane with the same receiver are done in the order in which they were enqueued.
+    """The recipient of a job: jobs of a lane with the same recipient run in the order of their creation.
 
-    Two bots may know a person by the same chat, and must not wait for each other.
+    Two bots may use the same chat id for a user, and do not wait for each other.
     """
     payload = job.payload
-    # A job that an earlier release wrote may name no receiver; a button's answer has none.
+    # A job of an earlier release may have no recipient; an answer to a button has none.
     receiver = (
         payload.get("subscriber_id")
         or payload.get("chat_id")

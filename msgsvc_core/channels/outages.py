@@ -1,7 +1,7 @@
-"""Outages of messengers' platforms: noted in the database, probed with growing waits, and ended.
+"""Outages of messengers' platforms: recorded in the database, probed with backoff, and ended.
 
-While a platform is away nothing is sent on its channel, and what waits there is not tried: see
-`channels.circuit` for how it is noticed, and docs/decisions/0055-outages.md.
+During an outage nothing is sent on the channel, and its queued jobs are not attempted. See `channels.circuit`
+for its detection, and docs/decisions/0055-outages.md.
 """
 
 import random
@@ -27,10 +27,10 @@ OnUnavailable = Callable[[Tx, Channel, str], Awaitable[None]]
 
 PROBE_JOB = "channel.probe"
 
-#: By how much a wait between probes may be longer or shorter: many processes see the same outage.
+#: Jitter of the wait between probes, as a fraction: many processes see the same outage.
 JITTER = 0.2
 
-#: Characters of the reason that are kept.
+#: Maximum characters of the stored reason.
 DETAIL_LENGTH = 300
 
 log = structlog.get_logger(__name__)
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 class ChannelOutages:
     """`service.channel_outages`: outages of the platforms of all channels.
 
-    `on_unavailable` is awaited in the transaction that says so; `wait_s` is how long to wait for the n-th
+    `on_unavailable` is awaited in the transaction that records one; `wait_s` is the wait before the n-th
     probe.
     """
 
@@ -66,13 +66,13 @@ class ChannelOutages:
 
     @property
     def spec(self) -> JobSpec:
-        """The job that probes. It is not given up however long the outage lasts."""
+        """The job that probes. It is retried for as long as the outage lasts."""
         return JobSpec(PROBE_JOB, self.probe, max_attempts=1_000_000)
 
     async def start(self, tx: Tx, channel: Channel, detail: str) -> bool:
-        """Notes that the platform does not answer, and has it probed; False if that is known already.
+        """Records an outage and starts probing; False if it is recorded already.
 
-        `detail` is for operators: what the last call failed with.
+        `detail` is for operators: the error of the last call.
         """
         now_ms = self._clock.now_ms()
         detail = detail[:DETAIL_LENGTH]
@@ -93,7 +93,7 @@ class ChannelOutages:
         if not began:
             return False
         job = _probe_job(channel.key, probe_at_ms)
-        # The one of an outage that has just ended may still wait for its time.
+        # The probe of an outage that has just ended may still be scheduled.
         await self._jobs.bring_forward(tx, job)
         await self._jobs.enqueue(tx, job)
         await self._emit_unavailable(tx, channel, detail)
@@ -103,7 +103,7 @@ class ChannelOutages:
         return True
 
     async def finish(self, tx: Tx, channel: Channel) -> bool:
-        """Notes that the platform answers; False if it was not away."""
+        """Records that the platform is available; False if there was no outage."""
         if not await self._states.clear_outage(tx, channel.key):
             return False
         await self._states.announce_recovery(tx, channel)
@@ -112,7 +112,7 @@ class ChannelOutages:
         return True
 
     async def trial_failed(self, tx: Tx, channel: Channel, trial: int, detail: str) -> bool:
-        """Notes that a probe succeeded and a real call after it did not; False if the outage is over."""
+        """Records that a real call failed after a successful probe; False if the outage is over."""
         return bool(
             await tx.execute(
                 "UPDATE core_channel_states SET outage_detail = :detail,"
@@ -125,7 +125,7 @@ class ChannelOutages:
     # ---- the probe ------------------------------------------------------------------------------
 
     async def probe(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """The job that asks an absent platform how the bot is, until it answers."""
+        """The probe job: checks the bot on an unavailable platform until it responds."""
         for job in jobs:
             await self._probe(ctx, job, job.payload["channel"])
 
@@ -140,7 +140,7 @@ class ChannelOutages:
         async with self._channels.keep_open(channel):
             health = await check_channel(channel)
         if health.revoked:
-            # It answers, and refuses the bot: that is another trouble, with a way of its own.
+            # The platform responds but refuses the bot: that is a stop, which is handled elsewhere.
             async with ctx.completing(job) as tx:
                 await self.finish(tx, channel)
             await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
@@ -153,7 +153,8 @@ class ChannelOutages:
     async def _probe_again(
         self, ctx: JobContext, job: Job, state: ChannelState, health: ChannelHealth
     ) -> None:
-        """Notes what a probe found: whether a few real calls may be tried, and when the next one is."""
+        """Records the result of a probe: whether a few real calls may be tried, and the time of the next
+        probe."""
         probes = state.outage_probes + 1
         wait_ms = self._wait_ms(probes + 1)
         async with ctx.rescheduling(job, after_s=wait_ms / 1000, counts=False) as tx:
@@ -173,18 +174,19 @@ class ChannelOutages:
             tx.on_commit(partial(self._states.outage_changed, state.channel))
 
     async def _has_work(self, ctx: JobContext, channel_key: str) -> bool:
-        """Whether a call waits on the channel: only what is to be sent anyway is tried."""
+        """Whether a call is queued on the channel: trials use only real calls."""
         soon_ms = self._clock.now_ms() + self._wait_ms(1)
         async with ctx.reading() as tx:
             return await self._jobs.has_due_by(tx, lane_of(channel_key), soon_ms)
 
     def _wait_ms(self, probe: int) -> int:
-        """How long to wait for the n-th probe."""
+        """The wait before the n-th probe."""
         jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret
         return round(self._wait_s(probe) * jitter * 1000)
 
     async def _emit_unavailable(self, tx: Tx, channel: Channel, detail: str) -> None:
-        """Tells the project whose own channel it is; a shared one's outage is the operator's to know."""
+        """Notifies the project that owns the channel; outages of shared channels are the operator's
+        concern."""
         project_id = channel.identity.project_id
         if project_id is not None:
             reason = str(Reason.PLATFORM_UNAVAILABLE)

@@ -42,44 +42,44 @@ from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 
 T = TypeVar("T")
 
-#: Seconds for which jobs of a paced bot are claimed ahead of their calls. What is urgent waits for no
-#: more; and reading and writing the batches is hidden behind it.
+#: Seconds ahead of their calls for which jobs of a rate-limited bot are claimed. It bounds the delay of
+#: urgent jobs, and hides the time for reading and writing batches.
 AHEAD_S = 0.4
 
-#: Batches of a lane at once, and jobs of each, while the platform is quick: while the calls of one batch
-#: are made, the other's are read or written.
+#: Concurrent batches of a lane, and jobs per batch, while the platform is quick: one batch is read or written
+#: during the calls of the other.
 BATCHES, BATCH = 2, 100
 
-#: Batches at once of a paced bot, or of a slow platform: their calls are few, and slow calls must not use
-#: them all up.
+#: Concurrent batches of a rate-limited bot or a slow platform: their batches are small, and slow calls must
+#: not occupy them all.
 PACED_BATCHES = 32
 
-#: Batches by which those are divided that may be in flight to a slow platform: a batch is written when the
+#: Number of batches into which the jobs in flight on a slow platform are divided: a batch is written when the
 #: last of its calls has ended.
 SLOW_BATCHES = 4
 
-#: The most that may be in flight on a channel: what mailings have, and a batch beside them. With half as
-#: many more a broadcast was no quicker.
+#: Maximum in flight on a channel: mailings, and one batch beside them. With half as many more a broadcast was
+#: no quicker.
 MAX_IN_FLIGHT = 300
 
-#: Milliseconds between looks of a lane whether something has left its place in flight: without a statement.
+#: Milliseconds between checks whether capacity in flight was freed; without a database statement.
 CHANGED_MS = 50
 
-#: Seconds between an owner's looks whether somebody stopped or resumed the channel.
+#: Seconds between an owner's checks whether the channel was stopped or resumed.
 REFRESH_S = 1.0
 
-#: Milliseconds for which what failed in our own hands is not overtaken, until the lane has put it back.
+#: Milliseconds for which a locally failed job is not overtaken, until the lane has rescheduled it.
 FAILED_MS = 1000
 
-#: Seconds to wait after the n-th 429 in a row that does not say for how long.
+#: Seconds to wait after the n-th consecutive 429 without a `retry_after`.
 REFUSED_BACKOFF = exponential(first_s=1, factor=2, max_s=60)
 
-#: By how much a wait that we choose may be longer or shorter, so that not all come back at once.
+#: Jitter of waits that we choose, as a fraction, so that retries are spread.
 SPREAD = 0.2
 
 UNPACED = Pace()
 
-#: What a platform says of one message or person: it answers, so it is not away.
+#: Errors that concern one message or user: the platform responded, so there is no outage.
 ANSWERS = frozenset({Reason.USER_BLOCKED_BOT, Reason.CHAT_NOT_FOUND, Reason.RATE_LIMITED})
 
 log = structlog.get_logger(__name__)
@@ -87,9 +87,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OutboundBatch:
-    """Jobs that call one channel, which is None where it is gone: see `OutboundGates.batch`.
+    """Jobs of one channel, which is None if it was removed: see `OutboundGates.batch`.
 
-    `repeatable` is whether what is in doubt may be sent again: see `Capabilities.repeatable`.
+    `repeatable` is whether a call with a lost response may be repeated: see `Capabilities.repeatable`.
     """
 
     ctx: JobContext
@@ -100,7 +100,7 @@ class OutboundBatch:
 
 
 class OutboundGate:
-    """One channel's calls. It is the gate of its lane (`jobs.contract.Gate`)."""
+    """The outgoing calls of one channel. Implements its lane's gate (`jobs.contract.Gate`)."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class OutboundGate:
         self._pacer: Pacer | None = None
         self._pace = UNPACED
         self._bot_turn = asyncio.Lock()
-        #: Jobs that were claimed and whose calls have not begun.
+        #: Claimed jobs whose calls have not started.
         self._ahead: set[str] = set()
         self._stopped = False
         self._circuit = CircuitBreaker(
@@ -138,16 +138,15 @@ class OutboundGate:
         self.concurrency = ConcurrencyLimit(
             least=settings.min_in_flight, most=MAX_IN_FLIGHT, now_s=time.monotonic
         )
-        #: Until when no call may be made, by `clock.monotonic_ms`; the same in Unix milliseconds, and
-        #: what the database knows of it.
+        #: End of the bot's pause, by `clock.monotonic_ms`; the same in Unix milliseconds, and as stored.
         self._pause_ends_ms = 0
         self._until_ms = self._noted_ms = 0
         self._noting = False
         self._refusals = 0
-        #: The same for single chats.
+        #: The pauses of single chats.
         self._chat_pauses: dict[str, int] = {}
         self._refreshed_at_s = -math.inf
-        #: Changes by us that are being written: what the database says is older than what we know.
+        #: Our changes that are being written: meanwhile the database's state is older than ours.
         self._writing = 0
 
     # ---- for handlers ---------------------------------------------------------------------------
@@ -155,7 +154,7 @@ class OutboundGate:
     @property
     def closed(self) -> bool:
         """Whether no call may be made now."""
-        # Asked for every call, and hardly ever so.
+        # Called for every call, and rarely True.
         return (
             self._stopped
             or self._circuit.blocks
@@ -163,21 +162,22 @@ class OutboundGate:
         )
 
     async def free_slots(self) -> Slots | None:
-        """Waits until one more may be in flight; None where no call may be made then."""
+        """Waits until one more call may be in flight; None if no call may be made then."""
         await self.concurrency.until_available()
         return None if self.closed else self.concurrency.slots()
 
     def chat_delays_s(self, chat_ids: Iterable[str], patience_s: float) -> dict[str, float]:
-        """The chats that may not wait here, with the seconds: see `chat_delay_s`."""
+        """The chats that may not wait here, with their delays in seconds: see `chat_delay_s`."""
         if self._paced() is None and not self._chat_pauses:
             return {}
         delays = {chat_id: self.chat_delay_s(chat_id, patience_s) for chat_id in chat_ids}
         return {chat_id: delay_s for chat_id, delay_s in delays.items() if delay_s is not None}
 
     def chat_delay_s(self, chat_id: str, patience_s: float) -> float | None:
-        """Seconds after which a call in the chat is to be tried again; None if it may wait here.
+        """Seconds after which a call in the chat must be retried; None if it may wait here.
 
-        For the chat's turn it may for `patience_s`; what the platform asked for is always too long.
+        It may wait up to `patience_s` for the chat's rate limit, but never for a pause that the platform
+        asked for.
         """
         pacer = self._paced()
         wait_s = 0.0 if pacer is None else pacer.chat_wait_s(chat_id)
@@ -187,10 +187,12 @@ class OutboundGate:
     async def call(
         self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
     ) -> T:
-        """Makes one call of `channel` when it may be in flight, and the bot's and the chat's turn has come.
+        """Makes one call of `channel`, after waiting for capacity in flight and for the rate limits of bot
+        and chat.
 
         `chat_id` is None for a call that shows nothing in a chat. Raises what the call raises, and
-        `ChannelPaused` when the bot may make none; what the platform says of the bot is kept to from then on.
+        `ChannelPaused` if the bot may not make calls. The gate applies what the platform's response says
+        about the bot.
         """
         await self.concurrency.until_available()
         with self.concurrency.slots() as slots:
@@ -200,7 +202,7 @@ class OutboundGate:
     async def call_in_flight(
         self, channel: Channel, job: Job, chat_id: str | None, make: Callable[[], Awaitable[T]]
     ) -> T:
-        """The same for what is counted as in flight already."""
+        """Like `call`, for a call that is counted as in flight already."""
         pacer = self._paced()
         if pacer is None:
             self._check_open(chat_id)
@@ -235,7 +237,7 @@ class OutboundGate:
         return made
 
     async def defer_overtaking(self, ctx: JobContext, jobs: Sequence[Job]) -> list[Job]:
-        """Puts back those of a batch's jobs that would overtake others; returns the rest."""
+        """Reschedules a batch's jobs that would overtake others; returns the rest."""
         if not self.order:
             return list(jobs)
         left: list[Job] = []
@@ -245,7 +247,7 @@ class OutboundGate:
             if until_ms is None:
                 left.append(job)
             else:
-                # Later than they are: due with them, it would be taken for the next after them.
+                # A little later: with the same due time it would run right after them.
                 back += self.reschedule([job], until_ms + max(1, self._chat_step_ms()))
         if back:
             async with ctx.putting_back(back):
@@ -255,9 +257,9 @@ class OutboundGate:
     def reschedule(
         self, jobs: Sequence[Job], at_ms: int, *, counts: bool = False
     ) -> list[Reschedule]:
-        """What puts jobs of one receiver back, the first until `at_ms`, the others after it.
+        """Reschedules jobs of one recipient, the first until `at_ms`, the others after it.
 
-        `counts` is whether the first was tried. Later ones of the receiver wait for them.
+        `counts` is whether that was an attempt of the first. Later jobs of the recipient wait for them.
         """
         step_ms = self._chat_step_ms()
         back: list[Reschedule] = []
@@ -268,22 +270,22 @@ class OutboundGate:
         return back
 
     def on_failed(self, jobs: Sequence[Job]) -> None:
-        """Says before the next of their receivers has its turn that jobs failed and come again: the lane
-        says so too, when it has written until when."""
+        """Records that jobs failed and will be retried, before the next jobs of their recipients run. The
+        lane reports the exact time once it is written."""
         until_ms = self._clock.now_ms() + FAILED_MS
         for job in jobs:
             self.order.record(job, until_ms)
 
     def release(self, jobs: Sequence[Job]) -> list[Reschedule]:
-        """What puts jobs back to their old places, to be claimed when the bot may work again."""
+        """Returns jobs to the queue unchanged, to be claimed when the bot may make calls again."""
         now_ms = self._clock.now_ms()
         for job in jobs:
-            # The bot may work again before the recipient's later jobs, already claimed, are paused.
+            # The bot may resume before the recipient's later jobs, already claimed, are paused.
             self.order.record(job, max(now_ms, job.run_at_ms))
         return [Reschedule(job, None) for job in jobs]
 
     def retry_at_ms(self, error: DeliveryError, backoff: Backoff, attempts: int) -> int:
-        """When to try again what failed: no earlier than the platform said, or by `backoff`."""
+        """When to retry: by the platform's `retry_after`, or by `backoff`."""
         if error.retry_after_s is None:
             wait_s = backoff(attempts) * random.uniform(1 - SPREAD, 1 + SPREAD)  # noqa: S311 - no secret
         else:
@@ -293,7 +295,7 @@ class OutboundGate:
     # ---- the lane's gate ------------------------------------------------------------------------
 
     async def _acquire(self, tx: Tx) -> None:
-        """Begins with empty buckets, the pause that was told to the owner before, and its order."""
+        """Takes over the lane: starts with empty buckets, the stored pause, and the stored order."""
         self._pacer, self._pace = None, UNPACED
         state = await self._states.find(tx, self.key)
         now_ms = self._clock.now_ms()
@@ -318,7 +320,7 @@ class OutboundGate:
             noted_ms = self._noted_ms
             state = await self._states.find(tx, self.key)
             if not self._writing:
-                # Of a channel that is gone nobody would ever say that it works again.
+                # Nobody would ever report that a removed channel works again.
                 is_here = self._channels.get(self.key) is not None
                 self._stopped = is_here and state is not None and state.stopped
                 is_out = is_here and state is not None and state.outage_since_ms is not None
@@ -336,7 +338,7 @@ class OutboundGate:
             return paced
         if free <= 0:
             return Capacity(0, PACED_BATCHES, now_ms + CHANGED_MS)
-        # What is known of a platform after a few answers is little: so it is slow until then.
+        # A few responses say little about the platform, so it is treated as slow at first.
         is_slow = limit.limit < BATCH
         batch = max(1, limit.limit // SLOW_BATCHES) if is_slow else None
         if paced is not None:
@@ -344,8 +346,7 @@ class OutboundGate:
         return Capacity(free, PACED_BATCHES if is_slow else BATCHES, now_ms, batch)
 
     def paced_capacity(self) -> Capacity | None:
-        """What the bot's pace, a pause, a stop or an outage leave room for; None where none of them does
-        anything."""
+        """Capacity within the rate limit, a pause, a stop or an outage; None if none of them applies."""
         now_ms = self._clock.now_ms()
         if self.closed:
             left_ms = max(0, self._pause_ends_ms - self._monotonic_ms())
@@ -354,7 +355,7 @@ class OutboundGate:
             wait_ms = most_ms if waits else min(left_ms, most_ms)
             return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
         if self._circuit.left is not None:
-            # A trial: a few calls.
+            # A trial: only a few calls.
             left = max(0, self._circuit.left - len(self._ahead))
             return Capacity(left, PACED_BATCHES, now_ms + round(REFRESH_S * 1000))
         pacer = self._paced()
@@ -362,7 +363,7 @@ class OutboundGate:
             return None
         step_s = pacer.bot.step_s
         room = pacer.bot.room(time.monotonic(), AHEAD_S) - len(self._ahead)
-        # By one at a time, each would cost transactions of its own.
+        # Claiming them one by one would cost a transaction each.
         least = max(1, int(AHEAD_S / step_s / 2))
         if room >= least:
             return Capacity(room, PACED_BATCHES, now_ms)
@@ -373,7 +374,7 @@ class OutboundGate:
         self.reserve_turns(jobs)
 
     def reserve_turns(self, jobs: Sequence[Job]) -> None:
-        """Their calls are to begin when the bot's turn comes."""
+        """Reserves the bot's next turns for the calls of these jobs."""
         if self._pacer is not None or self._circuit.left is not None:
             self._ahead.update(job.job_id for job in jobs)
 
@@ -385,21 +386,21 @@ class OutboundGate:
         if self._ahead:
             self._ahead.difference_update(job.job_id for job in jobs)
 
-    # ---- what the platform says -----------------------------------------------------------------
+    # ---- responses of the platform --------------------------------------------------------------
 
     def changed(self, *, stopped: bool) -> None:
-        """Somebody here stopped or resumed the channel, or made it another bot's."""
+        """The channel was stopped, resumed or changed to another bot in this process."""
         self._stopped = stopped
         self._refreshed_at_s = -math.inf
 
     def outage_changed(self) -> None:
-        """Somebody here noted that the platform's outage is over, or is on trial."""
+        """The outage was ended, or set to trial, in this process."""
         self._refreshed_at_s = -math.inf
 
     async def _learn(
         self, channel: Channel, chat_id: str | None, error: DeliveryError, permit: Permit
     ) -> None:
-        """Keeps to what a failure says of the platform, the bot, or the chat."""
+        """Applies what an error says about the platform, the bot or the chat."""
         await self._judge(channel, error, permit)
         if error.reason is Reason.RATE_LIMITED:
             self._metrics.refused(self.key, error.scope)
@@ -414,7 +415,7 @@ class OutboundGate:
             raise ChannelPaused from error
 
     def _count_answer(self, error: DeliveryError, began_s: float) -> None:
-        """A refusal is an answer as well; what failed on our side says nothing of the platform."""
+        """Counts a response; errors are responses too. Local failures say nothing about the platform."""
         if isinstance(error, LocalFailure):
             return
         if error.reason is Reason.PLATFORM_UNAVAILABLE:
@@ -423,7 +424,7 @@ class OutboundGate:
             self.concurrency.answered(began_s)
 
     async def _judge(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
-        """What a failure says of whether the platform is there at all."""
+        """Reports to the circuit breaker whether the platform responded."""
         is_away = error.reason is Reason.PLATFORM_UNAVAILABLE
         if error.reason in ANSWERS:
             if self._circuit.succeeded():
@@ -432,17 +433,17 @@ class OutboundGate:
             self._circuit.released(permit)
         else:
             opened = self._circuit.failed(permit)
-            # The first of them may be the message's own fault: it has been tried once more.
+            # The first failure may be due to the message itself: it has been retried once.
             error.outage = self._circuit.unanswered > 1
             if opened:
                 await self._note_outage(channel, error, permit)
 
     def _is_current(self, channel: Channel) -> bool:
-        """Whether the channel has not been changed since: of another bot, an old failure says nothing."""
+        """Whether the channel is unchanged: an old error of another bot says nothing about this one."""
         return self._channels.get(self.key) is channel
 
     async def _note_outage(self, channel: Channel, error: DeliveryError, permit: Permit) -> None:
-        """Writes that the platform is away, or, after a trial, that it still is."""
+        """Records an outage, or that a trial has failed."""
         outages = self._outages
         async with self._writing_state("outage_not_written") as tx:
             if permit.trial is None or not await outages.trial_failed(
@@ -456,8 +457,8 @@ class OutboundGate:
 
     @asynccontextmanager
     async def _writing_state(self, failure: str) -> AsyncIterator[Tx]:
-        """A transaction whose failure is logged as `failure`: the next look takes the database's word, and
-        the next call shows anew how the platform is."""
+        """A transaction whose failure is logged as `failure`: the next refresh reads the database's state,
+        and the next call reports the platform's state again."""
         self._writing += 1
         try:
             async with self._db.transaction() as tx:
@@ -477,7 +478,7 @@ class OutboundGate:
             return
         self._noting = True
         try:
-            # Of a hundred calls that are refused at once, the first writes for all.
+            # If 100 concurrent calls are refused, only the first one writes.
             while self._noted_ms < self._until_ms:
                 noted_ms = self._until_ms
                 async with self._db.transaction() as tx:
@@ -489,7 +490,7 @@ class OutboundGate:
             self._noting = False
 
     def _forget_pause_beyond(self, noted_ms: int) -> None:
-        """The database knows less than we noted there: that was said to another bot than this."""
+        """Corrects the stored pause if it is shorter than what we wrote: it belongs to another bot."""
         if noted_ms < self._noted_ms:
             self._until_ms = self._noted_ms = noted_ms
             self._pause_ends_ms = 0
@@ -499,34 +500,34 @@ class OutboundGate:
         self._pause_ends_ms = max(self._pause_ends_ms, self._monotonic_ms() + wait_ms)
 
     async def _stopped_by(self, channel: Channel, error: DeliveryError) -> bool:
-        """Whether this ban stops the bot: one message tells it, the others wait. One that meant the
-        bot before says nothing of the one that is there now, which makes the call anew."""
+        """Whether this error stops the bot. Only one message reports it; the others wait. An error of the
+        channel's previous bot does not stop the new one, which repeats the call."""
         current = self._channels.get(self.key)
         if current is None:
             return True
         return current is channel and not self._stopped and await self._stop(channel, error)
 
     async def _stop(self, channel: Channel, error: DeliveryError) -> bool:
-        """False if it was stopped already, or could not be."""
+        """False if it was stopped already, or the stop could not be recorded."""
         self._stopped = True
         self._writing += 1
         try:
             async with self._db.transaction() as tx:
                 return await self._states.stop(tx, channel, str(error.reason), error.text)
         except Exception:
-            # The edge, be it the database or a plugin's hook. The next look will find the bot working,
-            # and one call be refused again: if each cost a message, none would be left.
+            # The edge: the database or a plugin's hook failed. The next refresh will find the bot working,
+            # and one call will be refused again; if each failure cost a message, all would be lost.
             log.exception("stop_not_written", channel=self.key)
             return False
         finally:
             self._writing -= 1
 
-    # ---- pace -----------------------------------------------------------------------------------
+    # ---- rate limits ----------------------------------------------------------------------------
 
     async def _enter(self, pacer: Pacer, job: Job, chat_id: str | None) -> Entry:
         began_s = time.monotonic()
         while chat_id is not None and (wait_s := pacer.chat_wait_s(chat_id)) > 0:
-            # The bot's turns are for others meanwhile.
+            # Other calls use the bot's turns meanwhile.
             self._ahead.discard(job.job_id)
             await asyncio.sleep(wait_s)
             self._check_open(chat_id)
@@ -551,12 +552,12 @@ class OutboundGate:
             entry.join(bot, time.monotonic())
 
     def _check_open(self, chat_id: str | None) -> None:
-        """Raises `ChannelPaused`. What it allows is called with nothing awaited in between."""
+        """Raises `ChannelPaused`. There must be no await between this check and the call."""
         if self.closed or (chat_id is not None and self._chat_pause_s(chat_id) > 0):
             raise ChannelPaused
 
     def _chat_pause_s(self, chat_id: str) -> float:
-        """Seconds that are left of what the platform asked for in this chat."""
+        """Seconds that remain of the platform's pause in this chat."""
         if not self._chat_pauses:
             return 0.0
         left_ms = self._chat_pauses.get(chat_id, 0) - self._monotonic_ms()
@@ -565,7 +566,7 @@ class OutboundGate:
         return max(0, left_ms) / 1000
 
     def _paced(self) -> Pacer | None:
-        """The pacer for what the channel's pace is now; None if it has none."""
+        """The pacer for the channel's current rate limits; None if it has none."""
         channel = self._channels.get(self.key)
         pace = UNPACED if channel is None else channel.pace
         if self._pace is not pace:
@@ -625,10 +626,10 @@ class OutboundGates:
 
     @asynccontextmanager
     async def batch(self, ctx: JobContext, jobs: Sequence[Job]) -> AsyncIterator[OutboundBatch]:
-        """Jobs of one lane, with what they call: the channel stays open while the block runs.
+        """The jobs of one lane, with their channel, which is not closed while the block runs.
 
-        It begins when earlier batches with the same receivers have ended. Jobs that would overtake others
-        have been put back, and are not in the batch.
+        Starts when earlier batches with the same recipients have ended. Jobs that would overtake others have
+        been rescheduled, and are not in the batch.
         """
         key = channel_of(jobs[0].lane)
         gate = self[key]
@@ -645,19 +646,19 @@ class OutboundGates:
                 raise
 
     def changed(self, key: str, *, stopped: bool) -> None:
-        """Tells the gate, and the runner, of a change that was committed here."""
+        """Notifies the gate and the runner of a change that was committed in this process."""
         self[key].changed(stopped=stopped)
         self._jobs.wake(lane_of(key), self._clock.now_ms())
 
     def outage_changed(self, key: str) -> None:
-        """The same of an outage of the channel's platform."""
+        """Notifies them of a change of the outage of the channel's platform."""
         self[key].outage_changed()
         self._jobs.wake(lane_of(key), self._clock.now_ms())
 
     @property
     def lanes(self) -> LaneSpec:
-        """The lanes of all channels. A bot with a pace, and a slow platform, have more batches, of few jobs
-        each: see `OutboundGate.capacity`."""
+        """The lanes of all channels. A bot with rate limits or a slow platform has more, smaller batches:
+        see `OutboundGate.capacity`."""
         return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, exclusive=True, gate=self.gate_of)
 
     def gate_of(self, lane: str) -> OutboundGate:

@@ -1,4 +1,5 @@
-"""System messages: what bots send by themselves, queued with its cause and encrypted until then."""
+"""System messages, sent by bots on their own: queued in the transaction of their cause, and encrypted at
+rest."""
 
 import json
 from collections.abc import Mapping
@@ -13,20 +14,21 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security import SecretBox
 
-#: The job that makes one call.
+#: The job that makes one call of a bot.
 JOB = "channel.call"
 
-#: Outcomes of a call beside the reasons of a failure.
+#: Outcomes of a call besides the reasons of a failure.
 SENT, EXPIRED = "sent", "expired"
 
 
 @value_object
 class OnComplete:
-    """A job of the lane `default` that is told how a call ended, in the transaction that ends it.
+    """A job of the lane `default` that gets the result of a call, enqueued in the transaction that records
+    it.
 
-    Its payload is `payload` with `outcome` (`SENT`, `EXPIRED` for a call that came too late, or one of
-    the reasons of `DeliveryError`), `error` (what the platform said, else empty) and `message_ref`
-    (of what was sent, else null). It may run twice, as every job.
+    Its payload is `payload` with `outcome` (`SENT`, `EXPIRED` for a call that was too late, or a reason of
+    `DeliveryError`), `error` (the platform's message, or empty) and `message_ref` (of what was sent, or
+    null). Like every job, it may run twice.
     """
 
     job: str
@@ -34,9 +36,9 @@ class OnComplete:
 
 
 class BotOutbox:
-    """`service.outbox`: has a bot send, edit or answer, after the commit of what causes it.
+    """`service.outbox`: makes a bot send, edit or answer, after the commit of the caller's transaction.
 
-    What it holds is encrypted at rest: the bot's own messages hold sign-in codes and tokens.
+    The queued calls are encrypted at rest, since system messages contain sign-in codes and tokens.
     """
 
     def __init__(self, *, jobs: JobQueue, secrets: SecretBox) -> None:
@@ -55,11 +57,11 @@ class BotOutbox:
         priority: int = URGENT,
         lang: str | None = None,
     ) -> None:
-        """Has `message` sent after the commit, ahead of everything else.
+        """Sends `message` after the commit, before all other messages.
 
-        From `expires_at_ms` on it is not sent any more. With the priority of messages, `NORMAL`, it comes
-        after those that were queued before it. `lang` is what the person reads, where that is not known
-        of the chat. `channel` is the bot's key.
+        It is dropped if not sent by `expires_at_ms`. With the priority `NORMAL`, that of messages, it is sent
+        after those queued before it. `lang` is the user's language if none is stored for the chat. `channel`
+        is the bot's key.
         """
         payload: dict[str, Any] = {"chat_id": chat_id, "sealed": self.seal(message)}
         if expires_at_ms is not None:
@@ -81,8 +83,8 @@ class BotOutbox:
         *,
         lang: str | None = None,
     ) -> None:
-        """Has a message of the bot replaced after the commit; with `otherwise` where the platform does not
-        take `message`."""
+        """Edits a message of the bot after the commit; with `otherwise` if the platform can't show
+        `message`."""
         sealed: dict[str, Any] = {"sealed": self.seal(message)}
         if lang is not None:
             sealed["lang"] = lang
@@ -95,7 +97,7 @@ class BotOutbox:
         await self._enqueue(tx, channel, "answer_button", button_ref=button_ref, text=text)
 
     def seal(self, message: OutgoingMessage) -> str:
-        """A message at rest."""
+        """A message, encrypted for storage."""
         return self._secrets.encrypt(to_json(message.to_payload()))
 
     def unseal(self, sealed: str) -> OutgoingMessage:

@@ -1,6 +1,6 @@
-"""How often a bot calls its platform: never more often than the platform lets it.
+"""Rate limits of a bot's calls, as the platform counts them.
 
-Of the process that owns the channel's lane; times are seconds of a clock that only grows. See
+In the memory of the process that owns the channel's lane. Times are seconds of a monotonic clock. See
 docs/decisions/0014-pacing.md.
 """
 
@@ -11,24 +11,24 @@ from math import floor
 
 from msgsvc_core.channels.contract import Pace
 
-#: The part of a window that calls may catch up which came late, before they are spread evenly again.
+#: The fraction of a window in which late calls may catch up, before calls are spread evenly again.
 CATCH_UP = 0.1
 
-#: The part of a window by which it is kept longer: what two round trips differ in each direction.
+#: The fraction by which a window is extended, for differences between round trips.
 MARGIN = 0.002
 
-#: Seconds after which a call is taken to have reached the platform, though its answer has not come.
+#: Seconds after which a call without a response is assumed to have reached the platform.
 ARRIVAL_S = 0.5
 
-#: Round trips that are remembered, and how many there must be to say what every call takes.
+#: Round trips that are remembered, and the minimum number for an estimate.
 TRIPS, ENOUGH_TRIPS = 64, 16
 
-#: Seconds between looks for chats that nobody writes to any more.
+#: Seconds between removals of unused chats.
 PRUNE_S = 60.0
 
 
 class Road:
-    """What every call to the platform takes for its round trip, as far as that is known for sure."""
+    """Estimates the minimum time that every call to the platform takes for its round trip."""
 
     def __init__(self) -> None:
         self._trips: deque[float] = deque(maxlen=TRIPS)
@@ -44,13 +44,13 @@ class Road:
 
 
 class Window:
-    """At most `calls` in any `window_s`, as the platform sees them, and evenly spread.
+    """Sliding window: at most `calls` in any `window_s`, as the platform sees them, and evenly spread.
 
-    Spread by a bucket that holds a tenth of the window's calls. That alone would be exact only if
-    every call took as long to arrive as every other. So a call keeps its place until its answer has
-    been there for the length of the window, less what every call takes for its round trip.
+    They are spread by a bucket of a tenth of the window's calls. That would be exact only if all calls took
+    equally long to arrive. So a call occupies its place until its response is as old as the window is long,
+    less the minimum round trip.
 
-    It begins empty: another process may have made calls until `now_s`.
+    The bucket starts empty: another process may have made calls until `now_s`.
     """
 
     def __init__(self, calls: int, window_s: float, now_s: float, road: Road | None = None) -> None:
@@ -59,10 +59,10 @@ class Window:
         self._step_s = window_s / calls
         self._catch_up_s = window_s * CATCH_UP
         first_s = min(2 * self._step_s + self._catch_up_s, window_s)
-        #: When the next call would be if all were spread evenly.
+        #: The time of the next call if all were spread evenly.
         self._even_s = now_s + first_s + self._catch_up_s
-        #: When each call that still has a place gives it free, and the same as a heap, where a call
-        #: whose answer has come stands twice.
+        #: The time at which each call frees its place, and the same as a heap, which has a call twice after
+        #: its response.
         self._taken: dict[int, float] = {}
         self._ends: list[tuple[float, int]] = []
         self._last_id = 0
@@ -82,14 +82,14 @@ class Window:
         return max(0.0, wait_s)
 
     def begin(self, now_s: float) -> int:
-        """A call is made now; returns what `end` wants."""
+        """Records a call; returns the value that `end` needs."""
         self._even_s = max(self._even_s, now_s) + self._step_s
         self._last_id += 1
         self._take(self._last_id, now_s + ARRIVAL_S)
         return self._last_id
 
     def put_off(self, call: int, now_s: float) -> None:
-        """The call that had begun is made only now: it had to wait for another window."""
+        """The recorded call is made only now, since it had to wait for another window."""
         self._take(call, now_s + ARRIVAL_S)
 
     def cancel(self, call: int) -> None:
@@ -103,7 +103,7 @@ class Window:
             self._take(call, arrived_s)
 
     def room(self, now_s: float, within_s: float) -> int:
-        """How many calls may begin until `within_s` from now."""
+        """How many calls may start until `within_s` from now."""
         self._give_free(now_s)
         until_s = now_s + within_s
         even = (until_s - max(self._even_s, now_s) + self._catch_up_s) / self._step_s
@@ -111,7 +111,7 @@ class Window:
         return max(0, min(floor(even) + 1, self._calls - later))
 
     def is_idle(self, now_s: float) -> bool:
-        """Whether a new window would let as much through."""
+        """Whether a new window would allow as many calls."""
         self._give_free(now_s)
         return not self._taken and self._even_s <= now_s
 
@@ -132,7 +132,7 @@ class Window:
 
 
 class Entry:
-    """A call that has its place in its chat, and then in the bot's window."""
+    """A call that has a place in its chat's windows, and later in the bot's."""
 
     def __init__(self, windows: list[Window], road: Road, now_s: float) -> None:
         self._road = road
@@ -140,7 +140,7 @@ class Entry:
         self._began_s = now_s
 
     def join(self, window: Window, now_s: float) -> None:
-        """The call is made now, by the bot."""
+        """Records that the bot makes the call now."""
         for earlier, call in self._places:
             earlier.put_off(call, now_s)
         self._places.append((window, window.begin(now_s)))
@@ -152,7 +152,7 @@ class Entry:
             window.cancel(call)
 
     def end(self, now_s: float) -> None:
-        """The call was answered, or failed."""
+        """Records that the call has ended, with a response or a failure."""
         self._road.note(now_s - self._began_s)
         for window, call in self._places:
             window.end(call, self._began_s, now_s)
@@ -173,12 +173,12 @@ class Pacer:
         self._chats: dict[str, list[Window]] = {}
 
     def chat_wait_s(self, chat_id: str) -> float:
-        """Seconds until the chat's turn comes."""
+        """Seconds until the chat's rate limit allows a call."""
         now_s = self._now_s()
         return max((window.wait_s(now_s) for window in self._chat(chat_id)), default=0.0)
 
     def enter(self, chat_id: str | None) -> Entry:
-        """Takes the chat's turn, which has come; None for a call that shows nothing in a chat."""
+        """Takes a place in the chat's windows; None for a call that shows nothing in a chat."""
         self._prune()
         windows = [] if chat_id is None else self._chat(chat_id)
         return Entry(windows, self._road, self._now_s())
@@ -190,14 +190,14 @@ class Pacer:
         return windows
 
     def _new_chat(self, chat_id: str) -> list[Window]:
-        # Empty as of when the lane was taken: since then nobody else has written to the chat.
+        # Counted from when the lane was taken: since then nobody else has written to the chat.
         found = [self._window(self.pace.per_chat_s, 1.0)]
         if self.pace.per_group_min is not None and self._is_group(chat_id):
             found.append(self._window(self.pace.per_group_min, 60.0))
         return [window for window in found if window is not None]
 
     def _window(self, rate: float | None, per_s: float) -> Window | None:
-        """Keeps a rate strictly: 2.5 a second are two, 0.5 are one in two seconds."""
+        """A window for a rate, rounded down: 2.5 per second is two, 0.5 is one in two seconds."""
         if rate is None:
             return None
         calls, window_s = (floor(rate), per_s) if rate >= 1 else (1, per_s / rate)

@@ -1,4 +1,4 @@
-"""Addresses that messengers and people's phones use: platform webhooks, and links as QR codes."""
+"""Routes for messengers and phones: platform webhooks, and start links as QR codes."""
 
 import io
 from collections import OrderedDict
@@ -23,10 +23,10 @@ from msgsvc_core.security.networks import customer_network
 #: Side of a QR code's module, in the SVG's units, and the quiet zone around it in modules (ISO 18004).
 QR_SCALE, QR_BORDER = 8, 4
 
-#: Codes that are remembered, of some 10 KB each.
+#: Number of cached codes, of some 10 KB each.
 KNOWN_CODES = 200
 
-#: Seconds in which an address has `limits.qr_per_minute_per_address` codes drawn.
+#: Seconds of the window of `limits.qr_per_minute_per_address`.
 QR_WINDOW_S = 60
 
 log = structlog.get_logger(__name__)
@@ -40,7 +40,7 @@ def channel_routes(
     qr_per_minute: int,
     max_body_bytes: int,
 ) -> list[BaseRoute]:
-    """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with what is below it."""
+    """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with the paths below it."""
     known_codes = _KnownCodes()
 
     async def qr(request: Request) -> Response:
@@ -69,7 +69,7 @@ def channel_routes(
 
 
 class _KnownCodes:
-    """The codes that were asked for last: browsers request the same ones repeatedly."""
+    """Cache of the latest codes: browsers request the same ones repeatedly."""
 
     def __init__(self) -> None:
         self._codes: OrderedDict[str, bytes] = OrderedDict()
@@ -88,10 +88,10 @@ class _KnownCodes:
 
 
 async def _count_code(limiter: Limiter, limit: int, request: Request) -> None:
-    """Raises `RateLimitProject` for an address that has too many codes drawn: each takes the event loop
-    some 18 ms, and anybody may ask."""
+    """Raises `RateLimitProject` for an address that requests too many codes: each takes some 18 ms of the
+    event loop, and no key is needed."""
     network = customer_network(request.client.host if request.client else "")
-    # It bounds load, and guards no secret: without Redis each process counts alone.
+    # It bounds load and protects no secret: without Redis each process counts by itself.
     window = await limiter.hit(f"qr:{network}", limit, QR_WINDOW_S, when_away="count_locally")
     if not window.allowed:
         raise RateLimitProject(
@@ -103,7 +103,7 @@ async def _count_code(limiter: Limiter, limit: int, request: Request) -> None:
 
 
 def qr_svg(link: str) -> bytes:
-    """A QR code of `link` as an SVG with a white ground, so that it scans on a dark page too."""
+    """A QR code of `link` as an SVG with a white background, so that it scans on a dark page too."""
     out = io.BytesIO()
     segno.make(link, error="m", micro=False).save(
         out, kind="svg", scale=QR_SCALE, border=QR_BORDER, light="#fff", xmldecl=False
@@ -150,6 +150,6 @@ async def _receive_webhook(
     return Response(
         answer.body,
         answer.status,
-        # What it echoes came from whoever called.
+        # The response echoes data of an unauthenticated caller.
         headers={"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"},
     )

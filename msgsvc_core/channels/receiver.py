@@ -23,17 +23,18 @@ from msgsvc_core.kernel.ids import new_id
 #: Prefix of bot leases; no lane of jobs starts with it.
 PREFIX = "receive:"
 
-#: Looks for bots that nobody has, in the time of a lease; so one that is free is found soon.
+#: Checks for unassigned bots per duration of a lease.
 LOOKS_A_LEASE = 10
 
-#: Renewals of the leases in the time of one.
+#: Renewals of a lease within its duration.
 RENEWALS_A_LEASE = 3
 
 log = structlog.get_logger(__name__)
 
 
 class UpdateReceiver:
-    """`service.receiver`: one process's part in it. `new_reception` makes what is done for one bot."""
+    """`service.receiver`: receives for the bots that this process leases. `new_reception` makes the
+    receiver of one bot."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class UpdateReceiver:
         self._owner = new_id("rcv")
         self._lease_ms = round(lease_s * 1000)
         self._lease_clock = LeaseClock(clock, self._lease_ms)
-        #: Until when, of the loop's time, what we have is surely ours.
+        #: Time, by the loop's clock, until which our leases are certainly valid.
         self._ours_until = 0.0
         self._renewed_at = 0.0
         self._tasks: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
@@ -89,7 +90,7 @@ class UpdateReceiver:
                 log.warning("bots_not_kept", error=str(error))
                 await self._stop_doubtful()
             except Exception:
-                # The edge: whatever it is, the next look may fare better.
+                # The edge: after any failure, the next round may succeed.
                 log.exception("bots_not_kept")
                 await self._stop_doubtful()
             with suppress(TimeoutError):
@@ -97,7 +98,7 @@ class UpdateReceiver:
                     await self._woken.wait()
 
     async def _refresh(self) -> None:
-        """Keeps what is ours, ends what has changed or is another's, takes what is free."""
+        """Renews our leases, stops bots that have changed or were taken over, and leases free ones."""
         wanted = {
             PREFIX + channel.key: channel
             for channel in self._channels
@@ -160,7 +161,7 @@ class UpdateReceiver:
         return asyncio.get_running_loop().time() < self._ours_until
 
     async def _stop_doubtful(self) -> None:
-        """Ends everything when our leases may have run out while the database was away."""
+        """Stops all bots if our leases may have expired while the database was unavailable."""
         if self._tasks and not self._is_ours():
             await self._stop_tasks(list(self._tasks))
 

@@ -22,30 +22,29 @@ from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security import SecretBox
 
-#: Seconds to wait after the n-th failure in a row.
+#: Seconds to wait after the n-th consecutive failure.
 BACKOFF = exponential(first_s=1, max_s=60)
 
-#: Seconds after which it is asked again who a bot is: its owner may rename it.
+#: Seconds between refreshes of a bot's profile: its owner may rename it.
 PROFILE_S = 3600.0
 
-#: Seconds until a platform is asked again to show the bot's commands.
+#: Seconds until a failed registration of the bot's commands is retried.
 MENU_AGAIN_S = 60.0
 
-#: Milliseconds for which a webhook that was set is taken to be there, so that processes that start
-#: one after the other set it once.
+#: Milliseconds for which a registered webhook is not registered again, so that processes that start one after
+#: the other register it once.
 WEBHOOK_KNOWN_MS = 60_000
 
-#: Seconds until a process looks again that may not act for the bot just now, or whose platform says at
-#: once that nothing came, though it is to wait for something.
+#: Seconds between checks of a process that may not act for the bot now, or whose platform does not long-poll.
 PAUSE_S = 0.2
 
-#: What the log calls it when nothing of a bot's updates could be received.
+#: The log event when no updates of a bot can be received.
 UPDATES_INTERRUPTED = "updates_interrupted"
 
 #: Minimum seconds of a wait that counts as long polling.
 WAITED_S = 0.02
 
-#: One step of some work: seconds until the next, or None when nothing more is to be done.
+#: One step of a loop: seconds until the next, or None to stop.
 Step = Callable[[], Awaitable[float | None]]
 
 log = structlog.get_logger(__name__)
@@ -61,7 +60,8 @@ class Lease:
 
 
 class BotReceiver:
-    """`run` until it is cancelled; it outlives every failure of platform, handlers and database."""
+    """Receives for one bot: `run` until cancelled. Survives failures of the platform, handlers and
+    database."""
 
     def __init__(
         self,
@@ -89,8 +89,7 @@ class BotReceiver:
         self._cursor: str | None = None
         self._webhook_is_set = False
         self._webhook_at_ms = 0
-        #: When a webhook that the platform had given up was set again; until a call comes nothing says that
-        #: it has more success.
+        #: When a webhook that the platform had given up was registered again; no call has confirmed it yet.
         self._given_up_at_ms: int | None = None
         self._watch = health.watch(channel)
 
@@ -109,9 +108,9 @@ class BotReceiver:
     async def _repeat(
         self, step: Step, failed: str, interrupts: InterruptionReason | None = None
     ) -> None:
-        """Takes step after step; one that failed again after a wait that grows.
+        """Runs `step` repeatedly, with backoff after failures.
 
-        `failed` is what the log calls it. Where nothing is received meanwhile, `interrupts` says why.
+        `failed` is the log event of a failure. If nothing is received meanwhile, `interrupts` is the reason.
         """
         failures = 0
         while True:
@@ -127,7 +126,7 @@ class BotReceiver:
                     if interrupts is not None:
                         await self._watch.failed(interrupts, error.text)
             except Exception as error:
-                # The edge of a plugin: whatever it is, the bot goes on.
+                # The edge of a plugin: after any failure, the bot continues.
                 failures += 1
                 log.exception("channel_broke_contract", channel=self._channel.key)
                 wait_s = BACKOFF(failures)
@@ -138,10 +137,10 @@ class BotReceiver:
             await asyncio.sleep(wait_s)
 
     async def _refresh_profile(self) -> float:
-        """Reads the bot's profile, which links to it need, and shares it with all processes.
+        """Reads the bot's profile, which links need, and shares it with all processes.
 
-        An invalid token stops the bot before anything is sent; one that was fixed in the configuration
-        resumes it at start.
+        An invalid token stops the bot before anything is sent; a token fixed in the configuration resumes it
+        at start.
         """
         asked_at_ms = self._clock.now_ms()
         health = await check_channel(self._channel)
@@ -152,19 +151,19 @@ class BotReceiver:
         return PROFILE_S
 
     async def _show_commands(self) -> float | None:
-        """Fills the bot's menu. A platform that won't have it is not asked again: people can do without."""
+        """Registers the bot's commands. If the platform refuses, there is no retry: the menu is optional."""
         try:
             await self._channel.set_commands(self._channels.commands.menu(), self._default_lang)
         except DeliveryError as error:
             if error.reason.retryable:
-                # Not a word of updates: they may come all the same.
+                # This failure does not concern updates, which may be received anyway.
                 log.warning("commands_not_shown", channel=self._channel.key, error=str(error))
                 return max(MENU_AGAIN_S, error.retry_after_s or 0)
             log.warning("commands_refused", channel=self._channel.key, error=str(error))
         return None
 
     async def _check_webhook(self) -> float:
-        """Has the platform call us, and finds out from time to time whether it does."""
+        """Registers the webhook, and checks periodically whether the platform calls it successfully."""
         check_s = self._webhook_check_s
         if not self._webhook_is_set:
             await self._set_webhook()
@@ -172,7 +171,7 @@ class BotReceiver:
         try:
             found = await self._channel.check_webhook(self._channels.hook_url(self._channel))
         except DeliveryError as error:
-            # Not a word of updates: they may come all the same.
+            # This failure does not concern updates, which may be received anyway.
             log.warning("webhook_not_checked", channel=self._channel.key, error=str(error))
             return max(check_s, error.retry_after_s or 0)
         if not found.ok:
@@ -190,14 +189,14 @@ class BotReceiver:
         return check_s
 
     def _failing_ms(self, found: WebhookHealth) -> int:
-        """For how long no call has succeeded, where the platform has given the webhook up for that."""
+        """For how long no call has succeeded, if the platform has given up the webhook because of that."""
         given_up_ms = int((found.given_up_after_s or 0) * 1000) if found.missing else 0
-        # One that was set later was removed by somebody else.
+        # One that was registered later was removed by somebody else.
         age_ms = self._clock.now_ms() - self._webhook_at_ms
         return given_up_ms if age_ms >= given_up_ms else 0
 
     async def _is_called(self) -> bool:
-        """Whether a webhook that was set again after it was given up has been called since."""
+        """Whether a webhook that was registered again has been called since."""
         if self._given_up_at_ms is None:
             return True
         async with self._db.read() as tx:
@@ -222,9 +221,9 @@ class BotReceiver:
             await bots.save_webhook(tx, bot, digest, self._webhook_at_ms)
 
     async def _poll(self) -> float:
-        """Asks for updates, takes them in, and notes how far: in this order nothing is lost.
+        """Polls for updates, processes them, and then records the cursor: in this order none is lost.
 
-        What was taken in before the note was written comes again, and is known then.
+        Updates processed before a crash that lost the cursor are received again, and recognised.
         """
         if not self._lease.may_poll():
             return PAUSE_S
@@ -247,7 +246,7 @@ class BotReceiver:
 
     async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
         async with self._db.transaction() as tx:
-            # The lease first: who has lost it must not move the other's cursor.
+            # The lease first: a process without it must not change the other's cursor.
             saved = await lanes.lock_owned(
                 tx, self._lease.lane, self._lease.owner
             ) and await bots.save_cursor(tx, bot, cursor)
@@ -258,7 +257,7 @@ class BotReceiver:
             self._bot = None
 
     async def _load_bot(self) -> Bot:
-        """What other processes noted of the bot; asked once."""
+        """The state of the bot recorded by other processes; read once."""
         if self._bot is None:
             digests = self._channels.digests(self._channel)
             account = await self._account(digests)
@@ -270,7 +269,7 @@ class BotReceiver:
         return self._bot
 
     async def _account(self, digests: Sequence[str]) -> str | None:
-        """Whom the token belongs to, where that decides whether what is known is of the same bot."""
+        """The account of the token, if it is needed to decide whether the stored state is of the same bot."""
         async with self._db.read() as tx:
             if not await bots.is_of_another_token(tx, self._channel.key, digests):
                 return None

@@ -13,16 +13,16 @@ from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 
-#: Characters of the detail that are kept.
+#: Maximum characters of the stored detail.
 DETAIL_LENGTH = 300
 
 log = structlog.get_logger(__name__)
 
 
 class ReceptionHealth:
-    """`service.reception_health`: which bots receive nothing, in the database.
+    """`service.reception_health`: records in the database which bots receive nothing.
 
-    A failure lasts after `failing_s` seconds.
+    A failure counts as lasting after `failing_s` seconds.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ReceptionHealth:
         self._failing_s = failing_s
 
     def watch(self, channel: Channel) -> "ReceptionWatch":
-        """For the process that receives for the bot."""
+        """The watch of a bot, for the process that receives for it."""
         return ReceptionWatch(
             channel,
             clock=self._clock,
@@ -57,7 +57,7 @@ class ReceptionHealth:
     async def interrupt(
         self, tx: Tx, channel: Channel, reason: InterruptionReason, detail: str, since_ms: int
     ) -> bool:
-        """Records that the bot does not receive; False if that is known, in which case only the reason is
+        """Records that the bot does not receive; False if that is recorded already, and only the reason is
         updated."""
         fields = {"channel": channel.key, "reason": str(reason), "detail": detail[:DETAIL_LENGTH]}
         now_ms = self._clock.now_ms()
@@ -88,7 +88,7 @@ class ReceptionHealth:
         return {each.key: reception_of(each, states.get(each.key)) for each in channels}
 
     async def recover(self, tx: Tx, channel: Channel) -> bool:
-        """Notes that the bot receives; False if it was not interrupted."""
+        """Records that the bot receives; False if it was not interrupted."""
         ended = await tx.execute(
             "UPDATE core_channel_states SET interrupted_since_ms = NULL, interrupted_reason = NULL,"
             " interrupted_detail = NULL"
@@ -102,7 +102,7 @@ class ReceptionHealth:
         return True
 
     async def _emit(self, tx: Tx, channel: Channel, name: str, fields: dict[str, str]) -> None:
-        """Notifies the project whose own bot it is; a shared one is the operator's to know of."""
+        """Notifies the project that owns the bot; shared bots are the operator's concern."""
         project_id = channel.identity.project_id
         if project_id is not None:
             fields = {"channel": channel.name, **fields}
@@ -134,14 +134,14 @@ class ReceptionWatch:
         self._states = states
         self._health = health
         self._lasting_ms = lasting_ms
-        #: The first failure of those in a row: its time, and the same on a clock that nobody sets.
+        #: The first of the current consecutive failures: its time, and the same on the monotonic clock.
         self._first: tuple[int, int] | None = None
         self._noted: tuple[InterruptionReason, str] | None = None
-        #: At first by a process that had the bot before.
+        #: Whether an interruption may be recorded: initially by the bot's previous process.
         self._may_be_noted = True
 
     async def failed(self, reason: InterruptionReason, detail: str, *, failing_ms: int = 0) -> None:
-        """Notes the interruption once it has lasted, and whatever else is found to be its reason then.
+        """Records the interruption once it has lasted long enough, and later changes of its reason.
 
         `failing_ms` is for how long it is known to have lasted before it was noticed.
         """
@@ -176,7 +176,8 @@ class ReceptionWatch:
         return state is not None and state.interrupted_since_ms is not None
 
     async def _record(self, write: Callable[[Tx], Awaitable[bool]]) -> bool:
-        """Whether it was written. Not for a bot whose channel was changed meanwhile: that is another."""
+        """Whether it was written. Not for a bot whose channel was changed meanwhile, since that is another
+        bot."""
         if self._channels.get(self._channel.key) is not self._channel:
             return False
         try:
@@ -186,7 +187,7 @@ class ReceptionWatch:
             log.warning("reception_not_noted", channel=self._channel.key, error=str(error))
             return False
         except Exception:
-            # The edge: an event's observer, say. Updates come all the same.
+            # The edge: an event's observer may fail. Updates are received anyway.
             log.exception("reception_not_noted", channel=self._channel.key)
             return False
         return True

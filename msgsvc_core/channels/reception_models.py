@@ -9,8 +9,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 
 
 class InterruptionReason(StrEnum):
-    """Why a bot receives nothing: asking for updates fails, the platform takes no address to call, or does
-    not call it with success."""
+    """Why a bot receives nothing: polling fails, the platform refuses the webhook URL, or its calls fail."""
 
     POLLING_FAILED = "polling_failed"
     WEBHOOK_NOT_SET = "webhook_not_set"
@@ -25,7 +24,7 @@ class ReceptionRecovered(ResponseModel):
 
 class ReceptionInterrupted(ReceptionRecovered):
     """Fields of `channel.reception_interrupted`: `since` is the first failure, `reason` is for programs,
-    `detail` in the messenger's words."""
+    `detail` is the messenger's text."""
 
     since: str
     reason: InterruptionReason
@@ -33,8 +32,7 @@ class ReceptionInterrupted(ReceptionRecovered):
 
 
 class ReceptionAnswer(ResponseModel):
-    """How a bot receives. `since`, `reason` and `detail` say since when and why it does not; null while it
-    does."""
+    """How a bot receives. `since`, `reason` and `detail` describe an interruption; null if there is none."""
 
     state: Literal["receiving", "interrupted"]
     since: str | None
@@ -43,7 +41,7 @@ class ReceptionAnswer(ResponseModel):
 
 
 class NotedReception(Protocol):
-    """What is in the database of it."""
+    """The stored reception status."""
 
     @property
     def interrupted_since_ms(self) -> int | None: ...
@@ -54,7 +52,7 @@ class NotedReception(Protocol):
 
 
 def reception_of(channel: Channel, noted: NotedReception | None) -> ReceptionAnswer | None:
-    """As it is shown; None for a bot that is to receive nothing."""
+    """The reception status for the API; None for a bot that does not receive."""
     if channel.receiving == "nothing":
         return None
     if noted is None or noted.interrupted_since_ms is None:

@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 
 
 class ChannelRefCounts:
-    """Counts uses by channel object: a changed channel is another object than the one before."""
+    """Counts uses per channel object: a changed channel is a new object."""
 
     def __init__(self) -> None:
         self._counts: Counter[Channel] = Counter()
@@ -34,14 +34,14 @@ class ChannelRefCounts:
                     self._close(channel)
 
     def retire(self, channel: Channel) -> None:
-        """Closes a channel that nobody gets any more, now or after its last use."""
+        """Closes a replaced channel, now or after its last use."""
         if channel in self._counts:
             self._retired.add(channel)
         else:
             self._close(channel)
 
     async def close(self) -> None:
-        """Returns when what was retired is closed, in use or not."""
+        """Closes all retired channels, also those in use."""
         for channel in list(self._retired):
             self._close(channel)
         await asyncio.gather(*self._closing)

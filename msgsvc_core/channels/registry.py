@@ -1,4 +1,4 @@
-"""The channels of a service: those of the configuration, and those that projects brought."""
+"""The channels of a service: those of the configuration, and those added by projects."""
 
 import asyncio
 from collections import defaultdict
@@ -26,12 +26,12 @@ Refresh = Callable[[], Awaitable[None]]
 #: Handles an update of the bot with that key.
 Receive = Callable[[str, Update], Awaitable[None]]
 
-#: Stops or resumes a channel by what its `check` found, and when it was asked, in Unix milliseconds.
+#: Stops or resumes a channel by the result of its `check`, and when that started, in Unix milliseconds.
 NoteHealth = Callable[[Channel, ChannelHealth, int], Awaitable[bool]]
 
 
 class Channels:
-    """`service.channels`, by key; `resolve` finds what a project means by a name."""
+    """`service.channels`, by key; `resolve` finds a project's channel by name."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Channels:
         self._db = db
         self.kinds = kinds
         self._addresses = addresses
-        #: What bots' menus show.
+        #: The commands of bots' menus.
         self.commands = commands
         self._refresh = refresh
         self._receive = receive
@@ -58,23 +58,23 @@ class Channels:
         self._shared = {
             name: self._create_shared(name, each) for name, each in settings.channels.items()
         }
-        #: Whom the bots' tokens belong to, as far as this process noted it.
+        #: The accounts of the bots' tokens, as far as this process recorded them.
         self._accounts: dict[str, str] = {}
         self._own: dict[str, Channel] = {}
         self._own_of: defaultdict[str, dict[str, Channel]] = defaultdict(dict)
         self._ref_counts = ChannelRefCounts()
         self._watchers: list[Callable[[], None]] = []
 
-    # ---- which there are ------------------------------------------------------------------------
+    # ---- lookup ---------------------------------------------------------------------------------
 
     @property
     def shared(self) -> list[Channel]:
-        """Those of the configuration, which serve every project."""
+        """The channels of the configuration, which serve every project."""
         return list(self._shared.values())
 
     @property
     def own(self) -> list[Channel]:
-        """Those that projects brought, as far as this process knows of them."""
+        """The channels added by projects, as far as this process knows them."""
         return list(self._own.values())
 
     def __iter__(self) -> Iterator[Channel]:
@@ -90,7 +90,7 @@ class Channels:
         return channel
 
     def get(self, key: str) -> Channel | None:
-        """The channel of that key, if this process knows of it: see `find`."""
+        """The channel of that key, if this process knows it: see `find`."""
         return self._shared.get(key) or self._own.get(key)
 
     async def find(self, key: str) -> Channel | None:
@@ -105,7 +105,8 @@ class Channels:
         return channel
 
     async def get_bot(self, project_id: str, bot: str, name: str) -> Channel:
-        """The bot by which a subscriber came, which alone may write to them; `name` is that of their channel.
+        """The bot through which a subscriber subscribed, and which alone may write to them; `name` is that of
+        their channel.
 
         Raises `Conflict` if it was removed.
         """
@@ -124,7 +125,7 @@ class Channels:
 
     @asynccontextmanager
     async def borrow(self, key: str) -> AsyncIterator[Channel | None]:
-        """The channel of that key for some calls; if it changes meanwhile, it is closed after them."""
+        """The channel of that key, for the block: if it is replaced meanwhile, it is closed afterwards."""
         channel = await self.find(key)
         if channel is None:
             yield None
@@ -137,12 +138,13 @@ class Channels:
         return self._ref_counts.borrow(channel)
 
     def resolve(self, project_id: str, name: str) -> Channel | None:
-        """The channel that the project has under this name: its own before the shared one."""
+        """The project's channel of this name: its own before a shared one."""
         own = self._own_of.get(project_id, {})
         return own.get(name) or self._shared.get(name)
 
     def list_for_project(self, project_id: str) -> list[Channel]:
-        """The channels that the project can use, in the order of the configuration, then by name."""
+        """The channels that the project can use: those of the configuration in its order, then others by
+        name."""
         own = self._own_of.get(project_id, {})
         added = sorted(own.keys() - self._shared.keys())
         return [own.get(name) or self._shared[name] for name in self._shared] + [
@@ -150,13 +152,13 @@ class Channels:
         ]
 
     def check_name(self, project_id: str, name: str) -> None:
-        """Raises `ValidationFailed` for a channel that the project does not have."""
+        """Raises `ValidationFailed` if the project does not have a channel of this name."""
         if self.resolve(project_id, name) is None:
             known = ", ".join(channel.name for channel in self.list_for_project(project_id))
             raise ValidationFailed("must be one of {choices}", field="channel", choices=known)
 
     def name_for(self, project_id: str, key: str) -> str:
-        """Under which name the project knows a bot. Raises `ForeignBot` for one that is not its own."""
+        """The name of a bot's channel in the project. Raises `ForeignBot` for another project's bot."""
         identity = self[key].identity
         if identity.project_id not in {None, project_id}:
             raise ForeignBot(f"the bot {key} serves another project")
@@ -186,9 +188,9 @@ class Channels:
         *,
         asks: bool = False,
     ) -> dict[str, str]:
-        """The link per channel that starts its bot with `payload`.
+        """The link that starts the bot with `payload`, per channel.
 
-        Omits bots whose profile is not known yet, and, if it `asks` something, bots that cannot receive
+        Omits bots whose profile is not known yet and, if it `asks` something, bots that can't receive
         answers. Raises `Unavailable` if none is left.
         """
         links: dict[str, str] = {}
@@ -204,9 +206,9 @@ class Channels:
         return links
 
     def start_messages(self, project_id: str, payload: str, links: Iterable[str]) -> dict[str, str]:
-        """What a person writes to the bot, for each channel of `links` whose link can't carry a payload.
+        """The text that starts the bot, for each channel of `links` whose link can't carry a payload.
 
-        A long payload has a short code there: see `remember_start`.
+        A long payload is replaced by a short code: see `remember_start`.
         """
         text = self._addresses.start_message(payload)
         return {
@@ -218,15 +220,15 @@ class Channels:
     async def remember_start(
         self, tx: Tx, project_id: str, payload: str, expires_at_ms: int
     ) -> None:
-        """Has the short code of `payload` work until then, if the project has a channel that needs it."""
+        """Makes the short code of `payload` valid until then, if the project has a channel that needs it."""
         if any(
             not channel.capabilities.start_links for channel in self.list_for_project(project_id)
         ):
             await self._addresses.remember_start(tx, payload, expires_at_ms)
 
     def check_answers(self, project_id: str, name: str | None) -> None:
-        """Raises `ValidationFailed` where a question could not be answered: on the channel `name`, or,
-        with None, on any of the project's."""
+        """Raises `ValidationFailed` if a question could not be answered on the channel `name` or, for
+        None, on any of the project's."""
         if name is not None:
             channel = self.resolve(project_id, name)
             if channel is not None and not channel.capabilities.answers:
@@ -241,16 +243,16 @@ class Channels:
             )
 
     def qr_links(self, links: Mapping[str, str], project_id: str, payload: str) -> dict[str, str]:
-        """The address per channel of `links` of an SVG that shows it as a QR code; no key needed."""
+        """The URL of an SVG with the QR code of each of `links`; no API key needed."""
         found = {channel.name: channel.key for channel in self.list_for_project(project_id)}
         return {name: self._addresses.qr_code(found[name], payload) for name in links}
 
     def hook_url(self, channel: Channel) -> str:
-        """Where the platform calls us with a bot's updates."""
+        """The webhook URL of the channel's bot."""
         return self._addresses.hook_url(channel.key)
 
     def hook_secrets(self, channel: Channel) -> tuple[str, ...]:
-        """Webhook secrets: the current one, which the platform is given, then those of older keys.
+        """Webhook secrets: the current one, which is registered with the platform, then those of older keys.
 
         64 hex digits, which every platform accepts.
         """
@@ -259,19 +261,19 @@ class Channels:
     # ---- inbound -----------------------------------------------------------------------------------
 
     async def receive(self, key: str, update: Update) -> None:
-        """Handles an update of a bot, once, however often it comes.
+        """Processes an update of a bot once, however often it is received.
 
-        Raises `DatabaseUnavailable` when it could not be taken, and is to come again.
+        Raises `DatabaseUnavailable` if it could not be processed and must be received again.
         """
         await self._receive(key, update)
 
     async def apply_health(
         self, channel: Channel, health: ChannelHealth, *, asked_at_ms: int
     ) -> bool:
-        """Stops or resumes the channel by what its `check` found; True if that changed anything."""
+        """Stops or resumes the channel by the result of its `check`; True if that changed anything."""
         return await self._apply_health(channel, health, asked_at_ms)
 
-    # ---- projects' own, as the follower finds them ----------------------------------------------
+    # ---- projects' channels, called by ChannelSync ----------------------------------------------
 
     def register(
         self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
@@ -281,11 +283,11 @@ class Channels:
         self._place(self.kinds.create(identity, kind_name, options), digests)
 
     def register_broken(self, identity: ChannelIdentity, why: str) -> None:
-        """Has an own channel stood in for, as its settings can't be read."""
+        """Adds a stand-in for a project's channel whose settings can't be read."""
         self._place(BrokenChannel(identity, why), ())
 
     def unregister(self, key: str) -> None:
-        """Takes an own channel away; it is closed after the calls that are under way."""
+        """Removes a project's channel; it is closed after the calls in progress."""
         channel = self._own.pop(key, None)
         if channel is None:
             return
@@ -298,7 +300,7 @@ class Channels:
         self._notify_watchers()
 
     def set_profile(self, key: str, settings_digest: str, profile: BotProfile) -> None:
-        """Takes over who a bot is, if that was found out of the one that is here."""
+        """Sets a bot's profile, if it belongs to the channel's current settings."""
         channel = self.get(key)
         if channel is not None and settings_digest in self.digests(channel):
             channel.profile = profile
@@ -324,14 +326,14 @@ class Channels:
             self._accounts[channel.key] = health.account
 
     def digests(self, channel: Channel) -> tuple[str, ...]:
-        """By which a bot of today is known on another day, or in another process."""
+        """Identifies a channel's bot across restarts and processes."""
         return self._digests.get(channel.key, ())
 
     def watch(self, on_change: Callable[[], None]) -> None:
-        """Has `on_change` called when an own channel comes, changes or goes."""
+        """Calls `on_change` when a project's channel is added, changed or removed."""
         self._watchers.append(on_change)
 
-    # ---- life -----------------------------------------------------------------------------------
+    # ---- shutdown -------------------------------------------------------------------------------
 
     async def close(self) -> None:
         """Closes all channels."""
@@ -366,7 +368,7 @@ class Channels:
             changed()
 
 
-#: Letters of a word up to which it is taken for an abbreviation.
+#: Maximum length of a word that is treated as an abbreviation.
 ABBREVIATION = 3
 
 

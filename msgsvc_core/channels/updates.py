@@ -10,7 +10,7 @@ from msgsvc_core.content.outgoing import MediaType
 
 @dataclass(frozen=True, slots=True)
 class ChannelUser:
-    """The person as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`."""
+    """The user as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`."""
 
     user_id: str
     first_name: str
@@ -29,17 +29,17 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started(Update):
-    """The person pressed Start; `payload` is what the link carried, or an empty string."""
+    """The user pressed Start; `payload` is that of the link, or empty."""
 
     payload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFile:
-    """A file that a person sent.
+    """A file that a user sent.
 
-    `file_ref` is what `Channel.fetch_file` finds it by. Name, type and size are what the platform says,
-    where it does: what the content is shows when it is fetched.
+    `file_ref` is the argument of `Channel.fetch_file`. Name, type and size are the platform's claims, if it
+    makes any; the actual content is known once it is fetched.
     """
 
     type: MediaType
@@ -51,9 +51,9 @@ class ReceivedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived(Update):
-    """A person's message, with text or files; `text` is empty for files alone.
+    """A user's message, with text or files; `text` is empty for files alone.
 
-    `reply_to` is the message it replies to, as `send` returned it, where the platform reports it.
+    `reply_to` is the message it replies to, as `send` returned it, if the platform reports it.
     """
 
     text: str
@@ -64,7 +64,7 @@ class MessageReceived(Update):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageEdited(Update):
-    """The person changed what they wrote; `message_ref` is that of its `MessageReceived`."""
+    """The user edited their message; `message_ref` is that of its `MessageReceived`."""
 
     message_ref: str
     text: str
@@ -73,10 +73,10 @@ class MessageEdited(Update):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ButtonPressed(Update):
-    """The person pressed a button that carries `data`.
+    """The user pressed a button with `data`.
 
-    `message_ref` is the message with the button, as `send` returned it; `button_ref` is what
-    `answer_button` needs.
+    `message_ref` is the message with the button, as `send` returned it; `button_ref` is the argument of
+    `answer_button`.
     """
 
     data: str
@@ -87,27 +87,27 @@ class ButtonPressed(Update):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Update):
-    """The person stopped or blocked the bot."""
+    """The user stopped or blocked the bot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unblocked(Update):
-    """The person lets the bot write again, without having pressed Start."""
+    """The user unblocked the bot, without pressing Start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMoved(Update):
-    """The chat goes on under another id, e.g. a group that was made larger: nobody has left."""
+    """The chat has a new id, e.g. because a group became a supergroup: nobody has left."""
 
     new_chat_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What `poll_updates` found. `cursor` goes into its next call, and acknowledges these updates.
+    """The result of `poll_updates`. `cursor` is passed to its next call, and acknowledges these updates.
 
-    A channel that asks in several places puts how far it is in each into one cursor. Where one of them
-    failed, it returns what the others brought, their place in the cursor, and the failure as `error`.
+    A channel that polls several sources combines their positions in one cursor. If one source fails, it
+    returns the others' updates, their positions in the cursor, and the failure as `error`.
     """
 
     updates: tuple[Update, ...]
@@ -141,7 +141,7 @@ class WebhookCall:
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """What a platform is answered that wants more than to hear that all is well, e.g. a challenge."""
+    """The response to a platform that expects more than a success, e.g. a challenge."""
 
     body: bytes
     content_type: str = "text/plain; charset=utf-8"

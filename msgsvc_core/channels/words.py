@@ -1,8 +1,8 @@
-"""Buttons on platforms that have none: numbered replies, and addresses as lines of the text.
+"""Buttons on platforms without them: numbered replies, and URLs as lines of the text.
 
-A channel says by `Capabilities.buttons` what its platform has. Where that is `words`, a message's buttons
-are numbered below its text, what they stand for is kept for the chat, and a text that is a number or a
-button's own word is the press of it (docs/decisions/0059-buttons-by-words.md).
+A channel's `Capabilities.buttons` says what its platform has. If that is `words`, the buttons are numbered
+below the text and stored for the chat, and a reply with a number or a button's label counts as a press
+(docs/decisions/0059-buttons-by-words.md).
 """
 
 import json
@@ -27,13 +27,13 @@ from msgsvc_core.security import DecryptionError, SecretBox
 #: Called when a channel's chat continues under another id.
 OnChatMoved = Callable[[Tx, str, str, str], Awaitable[None]]
 
-#: In which language a channel's bot writes to a person who chose none in the chat.
+#: The language of a channel's bot for a user who chose none in the chat.
 LanguageOf = Callable[[Tx, str, str], Awaitable[str | None]]
 
-#: What a backslash makes harmless in Markdown: see `markup`.
+#: Characters that a backslash escapes in Markdown: see `markup`.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()#+.!>-]")
 
-#: Prefixes of the ids of questions: those of the bot itself (a sign-in, a rating), and those of projects.
+#: Prefixes of the ids of questions: of the system (a sign-in, a rating), and of projects.
 OWN_QUESTION, PROJECTS_QUESTION = "own", "off"
 
 #: Prefix of system buttons' data: see `inbound.OWN_BUTTON`.
@@ -48,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A button as it is offered in words: `number` is None where its label is a number itself."""
+    """A button as a numbered reply: `number` is None if its label is a number."""
 
     number: int | None
     label: str
@@ -56,7 +56,7 @@ class Choice:
 
 
 def choices_of(message: OutgoingMessage) -> list[Choice]:
-    """What a person may answer. Numbers that are labels stand for themselves, and for nothing else."""
+    """The replies to a message's buttons. A label that is a number stands only for itself."""
     pressed = [button for row in message.buttons for button in row if button.data is not None]
     taken = {button.text.strip() for button in pressed if _is_number(button.text)}
     free = (number for number in range(1, 1000) if str(number) not in taken)
@@ -82,7 +82,7 @@ def in_words(message: OutgoingMessage, _: Translate, *, answered: bool) -> Outgo
 
 
 def pressed(text: str, choices: Sequence[Choice]) -> Choice | None:
-    """The one that a person's words name: by its own word, or by its number."""
+    """The choice that a reply names: by its label, or by its number."""
     said = _folded(text)
     named = [choice for choice in choices if _folded(choice.label) == said]
     if len(named) == 1:
@@ -91,10 +91,10 @@ def pressed(text: str, choices: Sequence[Choice]) -> Choice | None:
 
 
 class ChannelSender:
-    """Sends and edits messages with their buttons as the platform of the channel has them.
+    """Sends and edits messages with their buttons in the form that the channel's platform supports.
 
-    `on_moved` is awaited where the platform says that a chat goes on under another id; `language_of` is
-    asked for people who chose no language in the chat.
+    `on_moved` is awaited if the platform reports a new id of the chat; `language_of` is called for users who
+    chose no language in the chat.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class ChannelSender:
         *,
         lang: str | None = None,
     ) -> str:
-        """`channel.send`, with buttons as the platform has them.
+        """`channel.send`, with buttons in the form that the platform supports.
 
-        What is offered is kept before the call, as a person can be quick, and is what counts in the chat
-        from now on. Where the platform says that the chat goes on elsewhere, it is sent there, and the
-        people in it are moved. Raises what `channel.send` does.
+        The choices are stored before the call, since a user may reply at once, and replace the chat's earlier
+        ones. If the platform reports a new chat id, the message is sent there, and the subscribers in the
+        chat are moved. Raises what `channel.send` does.
         """
         try:
             return await self._send(channel, chat_id, message, lang)
@@ -170,7 +170,7 @@ class ChannelSender:
                         now_ms=self._clock.now_ms(),
                     )
         except DatabaseUnavailable as error:
-            # Nothing was asked of the platform.
+            # The platform was not called.
             raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
         shown = in_words(message, self._texts.into(lang or ""), answered=kind == "words")
         ref = await channel.send(chat_id, shown)
@@ -179,12 +179,12 @@ class ChannelSender:
                 async with self._db.transaction() as tx:
                     await offers.set_ref(tx, channel.key, chat_id, offer_id, ref)
             except DatabaseUnavailable as error:
-                # It was sent, and may not be sent again; an answer to it is found by what it says.
+                # It was sent and must not be sent again; a reply to it is matched by its text.
                 log.warning("offer_without_message", channel=channel.key, error=str(error))
         return ref
 
     async def _language(self, tx: Tx, channel_key: str, chat_id: str) -> str | None:
-        """What the person of a chat chose, else what they subscribed in; None if neither is known."""
+        """The language that the chat's user chose, or subscribed in; None if neither is known."""
         known = await chats.find_language(tx, channel_key, chat_id)
         if known is None:
             return None
@@ -192,7 +192,7 @@ class ChannelSender:
         return chosen or await self._language_of(tx, channel_key, user_id)
 
     async def _follow_question(self, channel: Channel, chat_id: str) -> None:
-        """What is answered by a number is what the bot said last: see
+        """Updates the open question after a message: a number refers to the bot's latest message, see
         docs/decisions/0059-buttons-by-words.md."""
         own_since_ms = self._clock.now_ms() - OWN_QUESTION_MS
         try:
@@ -203,13 +203,13 @@ class ChannelSender:
             async with self._db.transaction() as tx:
                 await offers.follow(tx, channel.key, chat_id, OWN_QUESTION, own_since_ms)
         except DatabaseUnavailable as error:
-            # Nothing was asked of the platform.
+            # The platform was not called.
             raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
 
     async def edit(
         self, channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
     ) -> None:
-        """`channel.edit`, with buttons as the platform has them."""
+        """`channel.edit`, with buttons in the form that the platform supports."""
         kind = channel.capabilities.buttons
         if kind == "native":
             await channel.edit(chat_id, message_ref, message)
@@ -232,9 +232,9 @@ class ChannelSender:
 
 
 class TypedAnswers:
-    """Reads what people write for the press of a button, where the platform has none.
+    """Interprets users' texts as presses of buttons, on platforms without buttons.
 
-    What a chat was asked is open for `answer_hours`.
+    A question in a chat stays open for `answer_hours`.
     """
 
     def __init__(self, *, clock: Clock, secrets: SecretBox, answer_hours: int) -> None:
@@ -245,9 +245,9 @@ class TypedAnswers:
     async def press_in(
         self, tx: Tx, channel: Channel, chat_id: str, text: str
     ) -> tuple[Choice, str] | None:
-        """The choice that a text makes of what is on offer in its chat, and the message that offers it.
+        """The choice that a text makes among those open in its chat, and their message.
 
-        None for ordinary words, and where nothing is on offer, or was too long ago.
+        None for other texts, and if no question is open or it has expired.
         """
         if not text.strip() or channel.capabilities.buttons != "words":
             return None
@@ -265,12 +265,13 @@ class TypedAnswers:
 
 
 async def close_question(tx: Tx, channel_key: str, chat_id: str) -> None:
-    """Whatever the bot asked in the chat, a number is no answer to it any more: a person answers a person."""
+    """Closes the chat's question, so that a number is no longer an answer: the conversation is with a
+    human."""
     await offers.delete(tx, channel_key, chat_id)
 
 
 def _sealed(secrets: SecretBox, choices: Sequence[Choice]) -> str:
-    """Encrypted: the bot's own hold tokens of sign-ins."""
+    """Encrypted: the system's choices contain tokens of sign-ins."""
     return secrets.encrypt(to_json([[each.number, each.label, each.data] for each in choices]))
 
 

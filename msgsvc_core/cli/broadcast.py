@@ -15,10 +15,10 @@ from msgsvc_core.cli.tables import show_table
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.service import Service
 
-#: Seconds between two looks.
+#: Seconds between two refreshes of `watch`.
 LOOK_S = 0.5
 
-#: Mass sends that a list shows unless told otherwise.
+#: Default maximum of rows of `list`.
 LIST_LIMIT = 50
 
 app = typer.Typer(
@@ -151,7 +151,7 @@ def _left(service: Service, mailing: Mailing) -> str:
 
 
 def _line(mailing: Mailing) -> str:
-    doubt = f" ({mailing.unknown} of them perhaps received)" if mailing.unknown else ""
+    doubt = f" ({mailing.unknown} of them with an unknown outcome)" if mailing.unknown else ""
     line = (
         f"{mailing.status}: {mailing.sent} sent, {mailing.failed} failed{doubt},"
         f" {mailing.skipped} skipped of {mailing.total}"

@@ -1,4 +1,4 @@
-"""The page of the reference on what a channel is made of, from the code that says it."""
+"""Generates `docs/reference/channels.md` from the code of the channel contract."""
 
 import inspect
 import re
@@ -11,10 +11,10 @@ from msgsvc_core.channels.asking import CHECK_TIMEOUT_S
 from msgsvc_core.channels.calls import MAX_AGE_S
 from msgsvc_core.content import markup
 
-#: What is on the page, part by part.
+#: The sections of the page: title to classes and functions.
 PARTS: dict[str, tuple[Any, ...]] = {
     "What a channel implements": (channels.Channel,),
-    "What it says of itself": (
+    "How it describes itself": (
         channels.ChannelKind,
         channels.Capabilities,
         channels.Pace,
@@ -69,11 +69,11 @@ def channel_page() -> Iterator[str]:
     """The lines of `channels.md`."""
     yield from ("", "# Channels", "")
     yield (
-        "All of it is imported from `msgsvc_core.channels`, `PlatformHttp` from `msgsvc_core.channels.http`"
-        " and markup from `msgsvc_core.content.markup`. The guide is"
+        "Import everything from `msgsvc_core.channels`, except `PlatformHttp`, which is in"
+        " `msgsvc_core.channels.http`, and markup, in `msgsvc_core.content.markup`. Guide:"
         " [write a channel](../guides/write-a-channel.md)."
     )
-    yield from ("", "## Time, and what counts", "")
+    yield from ("", "## Timeouts and rate limits", "")
     yield from _of_time()
     for title, members in PARTS.items():
         yield from ("", f"## {title}")
@@ -84,24 +84,23 @@ def channel_page() -> Iterator[str]:
 def _of_time() -> Iterator[str]:
     default_s = inspect.signature(http.PlatformHttp).parameters["timeout_s"].default
     yield (
-        f"- A call may take as long as its platform does: `PlatformHttp` ends it after {default_s:.0f} s"
-        " unless told otherwise, and the core ends none. While it lasts, nothing else is sent to its chat."
+        f"- The core sets no timeout on calls to the platform. `PlatformHttp` has one: {default_s:.0f} s by"
+        " default. During a call, nothing else is sent to its chat."
     )
-    yield "- `poll_updates` waits for half a minute at most."
-    yield f"- `check` gets {CHECK_TIMEOUT_S:.0f} s."
+    yield "- `poll_updates` returns within 30 s."
+    yield f"- `check` has a timeout of {CHECK_TIMEOUT_S:.0f} s."
     yield (
-        f"- What a bot says by itself is not sent any more after {MAX_AGE_S} s; a message waits up to"
-        " `limits.delivery_hours`."
-    )
-    yield (
-        "- `Pace` counts calls of `send`, `edit`, `delete` and `answer_button`, one each, whatever they make"
-        " of it: for the bot all of them, for a chat and a group all but `answer_button`. `check`,"
-        " `poll_updates`, `set_webhook`, `set_commands` and `fetch_file` are not counted. A message that is"
-        " sent again to where its chat moved is one call."
+        f"- A system message expires after {MAX_AGE_S} s; any other message after `limits.delivery_hours`."
     )
     yield (
-        "- Pages of a channel's own, e.g. for a mini app or a platform's redirects, are routes of the hook"
-        " [`register_pages`](hooks.md); calls of the platform come to `/hooks/<key>` without one."
+        "- `Pace` counts each call of `send`, `edit`, `delete` and `answer_button` as one, however many"
+        " HTTP requests it makes. All count towards the bot's rate; all but `answer_button` count towards"
+        " the rate of the chat or group. `check`, `poll_updates`, `set_webhook`, `set_commands` and"
+        " `fetch_file` do not count. A message resent to a chat's new id counts once."
+    )
+    yield (
+        "- Pages of a channel, for example a mini app or a platform's redirects, are routes of the hook"
+        " [`register_pages`](hooks.md). Webhook calls of the platform go to `/hooks/<key>` without a route."
     )
 
 
@@ -128,13 +127,13 @@ def _member(member: Any) -> Iterator[str]:
 
 
 def _own_doc(member: type) -> str:
-    """Its docstring; not that which dataclasses make up."""
+    """The docstring of the class, unless a dataclass generated it."""
     said = inspect.cleandoc(member.__doc__ or "")
     return "" if said.startswith(f"{member.__name__}(") else said
 
 
 def _fields(member: type) -> Iterator[str]:
-    """Its fields and members as the source has them, each with the comment above it."""
+    """The fields of the class in the order of the source, with their comments."""
     remark: list[str] = []
     for line in inspect.getsource(member).splitlines():
         if line.startswith(("    def ", "    @", "    async ")):

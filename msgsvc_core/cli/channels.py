@@ -27,7 +27,7 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
         typer.echo(json.dumps({"data": channels}, ensure_ascii=False))
         return
     if not channels:
-        typer.echo("there are none; projects add theirs by POST /v1/channels")
+        typer.echo("there are none; projects add them with POST /v1/channels")
         return
     rows = [["" if cell is None else cell for cell in each.values()] for each in channels]
     head = ["id", "project", "name", "plugin", "status", "detail", "reception"]
@@ -46,7 +46,7 @@ def check(
     typer.echo(health.detail or ("works" if health.ok else "does not work"))
     interrupted = reception is not None and reception.state == "interrupted"
     if reception is not None and interrupted:
-        typer.echo(f"receives nothing since {reception.since}: {reception.detail}")
+        typer.echo(f"has received nothing since {reception.since}: {reception.detail}")
     if not health.ok or interrupted:
         raise typer.Exit(1)
 

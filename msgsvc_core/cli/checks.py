@@ -1,4 +1,4 @@
-"""What `msgsvc doctor` looks at in the configuration itself, before anything is started."""
+"""Checks of `msgsvc doctor` that need only the configuration."""
 
 import socket
 from collections.abc import Iterator
@@ -13,30 +13,30 @@ from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.plugins.loading import load_plugins
 
-#: Different characters that a random key of 32 hex digits has with near certainty.
+#: Minimum of distinct characters: a random key of 32 hex digits almost always has more.
 MIN_DIFFERENT_CHARACTERS = 8
 
-#: Seconds for a connection on this machine.
+#: Seconds to wait for a connection to a local port.
 CONNECT_S = 1.0
 
-#: Parts of keys that were copied from some example.
+#: Substrings of keys copied from examples.
 EXAMPLE_WORDS = ("change", "example", "secret", "password", "1234567", "abcdefg")
 
 
 def check_file(path: Path | None) -> Iterator[Finding]:
-    """Who else can read the file: it holds the secret keys."""
+    """Whether other users can read the file, which contains the secret keys."""
     if path is None:
         yield ok("settings", "read from the environment")
     elif path.stat().st_mode & 0o077:
-        text = f"{path} can be read by other users of this machine, and holds the secret keys"
+        text = f"{path} contains the secret keys and can be read by other users of this machine"
         yield warning("settings", text, f"chmod 600 {path}")
     else:
         yield ok("settings", f"read from {path}")
 
 
 def check_secret_keys(settings: Settings) -> Iterator[Finding]:
-    """Whether the keys look random. Their length has been checked with the settings."""
-    fix = "let `msgsvc init` make a file with a random one, elsewhere, and copy its `secret_keys`"
+    """Whether the keys look random. Loading the settings has checked their length."""
+    fix = "write a new file with `msgsvc init --config`, and copy its random `secret_keys`"
     for number, key in enumerate(settings.secret_keys, start=1):
         text = key.get_secret_value().lower()
         if any(word in text for word in EXAMPLE_WORDS):
@@ -48,20 +48,20 @@ def check_secret_keys(settings: Settings) -> Iterator[Finding]:
 
 
 def check_addresses(settings: Settings) -> Iterator[Finding]:
-    """Whether the links that people get lead to where the service listens."""
+    """Whether `base_url` leads to the address that the service listens on."""
     url, server = urlsplit(settings.base_url), settings.server
     host = url.hostname or ""
     port = url.port or (443 if url.scheme == "https" else 80)
     if _is_local(host) and server.port not in {0, port}:
-        # Somebody before us may listen there, who hands on to several processes.
+        # A proxy may listen on that port and forward to several processes.
         if server.trusted_proxies:
-            yield ok("base_url", f"{settings.base_url}, which a proxy hands on to {server.port}")
+            yield ok("base_url", f"{settings.base_url}, which a proxy forwards to {server.port}")
         elif _listens(host, port):
             yield warning(
                 "base_url",
-                f"links lead to port {port} of this machine, where something listens; this service does on"
-                f" {server.port}",
-                "if that is a proxy, name it in trusted_proxies of [server]; else correct base_url",
+                f"links lead to port {port} of this machine, where another process listens; this service"
+                f" listens on {server.port}",
+                "if that is a proxy, name it in trusted_proxies of [server]; otherwise correct base_url",
             )
         else:
             yield problem(
@@ -72,43 +72,43 @@ def check_addresses(settings: Settings) -> Iterator[Finding]:
     elif _is_local(host) and not _is_local(server.host):
         yield warning(
             "base_url",
-            f"the service listens on {server.host}, but its links lead to {host}, which other "
-            "devices take for themselves",
-            "set base_url to the address under which phones and sites reach this machine",
+            f"the service listens on {server.host}, but its links lead to {host}, which on other "
+            "devices means the device itself",
+            "set base_url to the address at which phones and sites reach this machine",
         )
     elif not _is_local(host) and url.scheme == "http":
         yield warning(
             "base_url",
-            "sign-in codes and API keys travel unencrypted",
-            "put a proxy with TLS before the service, and set base_url to its https address",
+            "sign-in codes and API keys are sent unencrypted",
+            "run a TLS proxy in front of the service, and set base_url to its https address",
         )
     else:
         yield ok("base_url", settings.base_url)
 
 
 def check_proxies(settings: Settings) -> Iterator[Finding]:
-    """Whether the proxy that must be there is one that says who its callers are."""
+    """Whether the TLS proxy is trusted to report client addresses."""
     if settings.base_url.startswith("https:") and not settings.server.trusted_proxies:
-        # We speak no TLS, so somebody stands before us who does.
+        # The service does not terminate TLS, so an https address implies a proxy.
         yield warning(
             "trusted_proxies",
-            "the service is known by an https address, so a proxy stands before it, and every"
-            " caller seems to have the proxy's address",
-            'name it, e.g. trusted_proxies = ["127.0.0.1"] in [server]',
+            "base_url is https, so there is a proxy in front of the service; without trusted_proxies all"
+            " clients appear to have the proxy's address",
+            'add it, e.g. trusted_proxies = ["127.0.0.1"] in [server]',
         )
 
 
 def check_limits(settings: Settings) -> Iterator[Finding]:
-    """Whether limits hold over all processes that share a database."""
+    """Whether processes that share a database share their rate limits too."""
     if settings.database_url.startswith("postgresql:") and settings.redis_url is None:
         yield ok(
             "limits",
-            "of requests: counted by each process alone; with several on this database set redis_url",
+            "each process counts requests by itself; with several processes, set redis_url",
         )
 
 
 def check_with_plugins(settings: Settings) -> Iterator[Finding]:
-    """What the plugins themselves say. One that can't be loaded is a finding of `check_plugins`."""
+    """The findings of the plugins themselves. `check_plugins` reports those that can't be loaded."""
     for name in settings.plugins:
         with suppress(PluginError):
             hook = load_plugins([name]).hook
@@ -116,7 +116,7 @@ def check_with_plugins(settings: Settings) -> Iterator[Finding]:
 
 
 def check_jobs(settings: Settings) -> Iterator[Finding]:
-    """Whether the process that takes requests also does the work that follows from them."""
+    """Whether the process that serves the API runs jobs too."""
     if settings.jobs.runner == "none":
         yield warning(
             "jobs",
@@ -126,18 +126,20 @@ def check_jobs(settings: Settings) -> Iterator[Finding]:
 
 
 def check_plugins(settings: Settings) -> Iterator[Finding]:
-    """Each plugin by itself, so that every broken one is named at once."""
+    """Loads each plugin on its own, so that all broken ones are reported together."""
     for name in settings.plugins:
         try:
             load_plugins([name])
         except PluginError as error:
-            yield problem("plugins", str(error), f"or take {name!r} out of `plugins`")
+            yield problem("plugins", str(error), f"or remove {name!r} from `plugins`")
         else:
             yield ok("plugins", f"{name} can be loaded")
     if not settings.plugins:
         names = ", ".join(f'"{name}"' for name in default_plugins()[:2])
-        fix = f"name some: plugins = [{names}]" if names else "install some, and name them"
-        yield warning("plugins", "none is loaded", fix)
+        fix = (
+            f"add some: plugins = [{names}]" if names else "install some, and add them to `plugins`"
+        )
+        yield warning("plugins", "no plugin is loaded", fix)
 
 
 def _listens(host: str, port: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a first configuration is to hold: by options, by answers on a terminal, or as by default."""
+"""Choices of `msgsvc init`: from options, from prompts in a terminal, or from defaults."""
 
 import difflib
 import sys
@@ -17,23 +17,23 @@ from msgsvc_core.kernel.hooks import PluginError, flatten
 from msgsvc_core.plugins.accounts import FirstAccount
 from msgsvc_core.plugins.loading import available_plugins, load_plugins
 
-#: What is answered where there is to be no messenger yet.
+#: The value of `--messenger` that configures no messenger.
 NO_MESSENGER = "none"
 
-#: In the place of a token: it comes there.
+#: The value of `--token` that reads it from standard input.
 STANDARD_INPUT = "-"
 
-#: Stands for a secret key while an address is checked.
+#: Placeholder for the required secret key while a URL is validated.
 _ANY_KEY = "-" * 32
 
 
 class WrongChoice(Exception):
-    """An option can't be followed. The text says which and why."""
+    """An option is invalid. The text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says; `None` is not said. `token` is `-` for standard input."""
+    """The options of the command line; `None` if not given. `token` is `-` for standard input."""
 
     messenger: str | None = None
     token: str | None = None
@@ -45,7 +45,7 @@ class Options:
 
 @dataclass(slots=True)
 class Installed:
-    """The installed plugins: areas, and messengers by their kind, with the plugin that brings each."""
+    """The installed plugins: areas, and messengers by their kind, with the plugin of each kind."""
 
     areas: list[str] = field(default_factory=list)
     kinds: dict[str, ChannelKind] = field(default_factory=dict)
@@ -58,8 +58,8 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the file is to say. `channels` are tables by name, `owner` an email address, and `first_account`
-    is how a plugin among them makes their account."""
+    """Values for the new file. `channels` are tables by name, `owner` is an email address, and
+    `first_account` creates the owner's account, if a plugin provides it."""
 
     base_url: str
     plugins: list[str]
@@ -69,7 +69,7 @@ class Choice:
 
 
 def installed_plugins() -> Installed:
-    """What is there: in the order of the defaults, then others by name."""
+    """The installed plugins: the default ones in their order, then others by name."""
     found, there, first = Installed(), available_plugins(), default_plugins()
     for name in [*first, *sorted(there.keys() - set(first))]:
         if name not in there:
@@ -77,7 +77,7 @@ def installed_plugins() -> Installed:
         try:
             kinds = flatten(load_plugins([name]).hook.register_channel_kinds())
         except PluginError as error:
-            typer.echo(f"left out: {error}", err=True)
+            typer.echo(f"skipped: {error}", err=True)
             continue
         for kind in kinds:
             found.kinds[kind.name] = kind
@@ -88,7 +88,7 @@ def installed_plugins() -> Installed:
 
 
 def choose(installed: Installed, options: Options, *, asking: bool) -> Choice:
-    """Asks for what no option says, if `asking`. Raises `WrongChoice`."""
+    """Prompts for what no option sets, if `asking`. Raises `WrongChoice`."""
     wanted = _wanted_plugins(installed, options)
     messenger = _messenger(installed, options, wanted, asking=asking)
     channels = _channels(installed, messenger, options, asking=asking)
@@ -103,14 +103,14 @@ def choose(installed: Installed, options: Options, *, asking: bool) -> Choice:
 
 
 def _wanted_plugins(installed: Installed, options: Options) -> list[str] | None:
-    """What `--all` or `--with` name; None where neither is given."""
+    """The plugins of `--all` or `--with`; None if neither is given."""
     if options.all_plugins:
         return installed.plugins
     return None if options.areas is None else _named(options.areas, installed.plugins)
 
 
 def _named(text: str, known: list[str]) -> list[str]:
-    """Plugins by their names, with commas. Raises `WrongChoice` for one that is not installed."""
+    """Splits a comma-separated list of plugins. Raises `WrongChoice` for one that is not installed."""
     names = [name for part in text.split(",") if (name := part.strip())]
     for name in names:
         if name not in known:
@@ -138,7 +138,7 @@ def _messenger(
 
 
 def _default_messenger(installed: Installed, wanted: list[str] | None) -> str:
-    """The one of the channels that are there by default, unless its plugin is left out."""
+    """The messenger of the default channels, unless its plugin is not wanted."""
     for kind in default_channels().values():
         if kind in installed.kinds and (wanted is None or installed.brought_by[kind] in wanted):
             return kind
@@ -146,11 +146,11 @@ def _default_messenger(installed: Installed, wanted: list[str] | None) -> str:
 
 
 def _ask_messenger(kinds: Mapping[str, ChannelKind], default: str) -> str:
-    typer.echo("Messengers that are installed:")
+    typer.echo("Installed messengers:")
     for name, kind in kinds.items():
         typer.echo(f"  {name:12} {kind.about or kind.title}".rstrip())
     while True:
-        answer: str = typer.prompt(f"Which one, or {NO_MESSENGER}", default=default).strip()
+        answer: str = typer.prompt(f"Messenger, or {NO_MESSENGER}", default=default).strip()
         if answer in kinds or answer == NO_MESSENGER:
             return answer
         typer.echo(f"there is no {answer!r}")
@@ -159,7 +159,7 @@ def _ask_messenger(kinds: Mapping[str, ChannelKind], default: str) -> str:
 def _channels(
     installed: Installed, messenger: str | None, options: Options, *, asking: bool
 ) -> dict[str, dict[str, Any]]:
-    """The messenger's table, with what its kind requires: `{"telegram": {"plugin": ..., "token": ...}}`."""
+    """The messenger's table with its required settings: `{"telegram": {"plugin": ..., "token": ...}}`."""
     needs = _required(installed.kinds[messenger]) if messenger else {}
     if options.token is not None and True not in needs.values():
         raise WrongChoice(f"--token: {messenger or 'no messenger'} takes none")
@@ -186,13 +186,13 @@ def _channels(
 
 
 def _required(kind: ChannelKind) -> dict[str, bool]:
-    """The settings that a messenger can't do without, and whether each is a secret."""
+    """The required settings of a messenger, and whether each is a secret."""
     fields = kind.settings.model_fields.items()
     return {name: field.annotation is SecretStr for name, field in fields if field.is_required()}
 
 
 def _given(kind: ChannelKind, token: str) -> dict[str, str]:
-    """The secrets of `--token`; from standard input a line for each."""
+    """The secrets given by `--token`; from standard input, one line each."""
     secrets = [name for name, is_secret in _required(kind).items() if is_secret]
     if token == STANDARD_INPUT:
         return {name: sys.stdin.readline().strip() for name in secrets}
@@ -204,7 +204,7 @@ def _ask_required(kind: ChannelKind, given: Mapping[str, str]) -> dict[str, str]
     for name, is_secret in _required(kind).items():
         if name not in given:
             about = kind.settings.model_fields[name].description or ""
-            shown = " (it is not shown)" if is_secret else ""
+            shown = " (not echoed)" if is_secret else ""
             typer.echo(f"{name}: {about}{shown}")
             answers_[name] = typer.prompt(name, hide_input=is_secret).strip()
     return answers_
@@ -213,7 +213,7 @@ def _ask_required(kind: ChannelKind, given: Mapping[str, str]) -> dict[str, str]
 def _how(kind: ChannelKind, given: Mapping[str, str]) -> str:
     if given or not any(_required(kind).values()):
         return ""
-    return "; give it by `--token -` and standard input, or in MSGSVC_INIT_TOKEN"
+    return "; pass it with `--token -` on standard input, or in MSGSVC_INIT_TOKEN"
 
 
 def _base_url(options: Options, *, asking: bool) -> str:
@@ -221,7 +221,7 @@ def _base_url(options: Options, *, asking: bool) -> str:
         return _checked_url(options.base_url)
     default: str = Settings.model_fields["base_url"].default
     while asking:
-        answer = typer.prompt("Address under which people and sites reach it", default=default)
+        answer = typer.prompt("Public URL of the service", default=default)
         try:
             return _checked_url(answer.strip())
         except WrongChoice as error:
@@ -237,9 +237,9 @@ def _checked_url(url: str) -> str:
 
 
 def _ask_areas(installed: Installed) -> list[str]:
-    typer.echo(f"Areas that are installed: {_list(installed.areas)}")
+    typer.echo(f"Installed areas: {_list(installed.areas)}")
     while True:
-        answer = typer.prompt("Which ones, with commas, or all", default="all").strip()
+        answer = typer.prompt("Areas, separated by commas, or all", default="all").strip()
         if answer == "all":
             return installed.areas
         try:
@@ -249,10 +249,12 @@ def _ask_areas(installed: Installed) -> list[str]:
 
 
 def _owner(options: Options, first_account: FirstAccount | None, *, asking: bool) -> str | None:
-    """Whose account is the first; None where no plugin keeps accounts."""
+    """The email of the first account; None if no plugin provides accounts."""
     if first_account is None:
         if options.owner:
-            raise WrongChoice("--owner: accounts need a plugin that keeps them, which is left out")
+            raise WrongChoice(
+                "--owner: accounts need a plugin that provides them, which is left out"
+            )
         return None
     if options.owner is not None:
         return _checked_email(options.owner)

@@ -1,4 +1,4 @@
-"""Which configuration a command works with, and a service opened for a short errand."""
+"""The configuration of a command, and a service opened for one command."""
 
 import os
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
 
-#: The file that is read, and written by `msgsvc init`, when none is named.
+#: The default file that commands read and `msgsvc init` writes.
 DEFAULT_CONFIG = Path("msgsvc.toml")
 
 ConfigOption = Annotated[
@@ -28,7 +28,7 @@ ConfigOption = Annotated[
 
 
 def find_config(named: Path | None) -> Path | None:
-    """The file to read. None where the environment alone says everything, as in a container."""
+    """The file to read. None if the environment has all settings, as in a container."""
     if named is None and not DEFAULT_CONFIG.exists() and "MSGSVC_SECRET_KEYS" in os.environ:
         return None
     return named or DEFAULT_CONFIG
@@ -44,8 +44,8 @@ def read_settings(named: Path | None, **overrides: Any) -> Settings:
 
 
 def _check_folder(config: Path, database_url: str) -> None:
-    """Refuses to make a new, empty database where one is while the old one lies beside `config`: it would
-    look like the loss of that. Raises `SettingsError`."""
+    """Refuses to create an empty database in the current folder if one exists in the folder of `config`:
+    that would look like a loss of data. Raises `SettingsError`."""
     if not database_url.startswith("sqlite:"):
         return
     path = sqlite_path(database_url)
@@ -56,16 +56,16 @@ def _check_folder(config: Path, database_url: str) -> None:
         raise SettingsError(f"database_url: {error.filename}: {error.strerror}") from None
     if is_elsewhere:
         raise SettingsError(
-            f"database_url: {database_url} is a file of the folder that one is in, where there is none;"
+            f"database_url: {database_url} is relative to the current folder, which has no such file;"
             f" there is {beside}: run this in its folder, or write sqlite:///{beside}"
         )
 
 
 @asynccontextmanager
 async def opened(named: Path | None) -> AsyncIterator[Service]:
-    """A service with its database and nothing else: no requests, no jobs, no channels.
+    """A service with only its database open: no requests, no jobs, no channels.
 
-    It may run beside a server. Raises what `Service.start` raises.
+    It can run while a server uses the same database. Raises what `Service.start` raises.
     """
     settings = read_settings(named)
     configure_logs(settings.log)

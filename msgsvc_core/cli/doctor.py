@@ -1,4 +1,4 @@
-"""`msgsvc doctor`: says what is wrong with a configuration, and how to fix it."""
+"""`msgsvc doctor`: reports problems of a configuration, and how to fix them."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ def doctor(config: ConfigOption = None) -> None:
 
 
 async def _report(path: Path | None) -> Counter[str]:
-    """Shows findings as they come, since a messenger may take seconds to answer."""
+    """Prints findings one by one, since a messenger may take seconds to respond."""
     levels: Counter[str] = Counter()
     async for finding in examine(path):
         levels[finding.level] += 1
@@ -44,7 +44,7 @@ async def _report(path: Path | None) -> Counter[str]:
 
 
 async def examine(path: Path | None) -> AsyncIterator[Finding]:
-    """Everything that can be said of a configuration; what needs a broken part is left out."""
+    """All findings about a configuration. Checks that depend on a broken part are skipped."""
     try:
         settings = load_settings(path)
     except SettingsError as error:
@@ -79,7 +79,7 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         return
     except ValueError as error:
         # Two plugins declare the same path, error code or button; each works without the other.
-        yield problem("plugins", f"they don't go together: {error}", "take one out of `plugins`")
+        yield problem("plugins", f"two plugins conflict: {error}", "remove one from `plugins`")
         return
     try:
         at_rest = [
@@ -93,7 +93,7 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         usable = True
         async for finding in live_checks.check_database(service):
             yield finding
-            # Lost keys and late jobs keep nobody from asking the messengers.
+            # Messengers can be checked in spite of lost keys and overdue jobs.
             usable = usable and (
                 finding.level == "ok" or finding.subject in {"secret keys", "jobs"}
             )
@@ -110,7 +110,7 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _examine_messengers(service: Service, *, usable: bool) -> AsyncIterator[Finding]:
-    # A channel may keep its state in the database, and would wait for it.
+    # A channel may keep state in the database, and would wait for it.
     if usable and live_checks.database_exists(service):
         async for finding in live_checks.check_sharing(service):
             yield finding

@@ -1,4 +1,4 @@
-"""`msgsvc init`: the first configuration."""
+"""`msgsvc init`: writes a first configuration."""
 
 import asyncio
 import itertools
@@ -45,8 +45,8 @@ def init(
         typer.Option(
             "--token",
             envvar="MSGSVC_INIT_TOKEN",
-            help="The messenger's token; `-` reads it from standard input. Others of this machine can"
-            " read what stands on a command line.",
+            help="The messenger's token; `-` reads it from standard input. Other users of this machine"
+            " can read a command line.",
         ),
     ] = None,
     base_url: Annotated[
@@ -73,7 +73,7 @@ def init(
 ) -> None:
     """Write a commented configuration with a fresh secret key.
 
-    On a terminal it asks for what no option says; otherwise the messenger in the browser and all
+    In a terminal it prompts for what no option sets; otherwise the sandbox messenger and all
     installed areas are loaded.
     """
     options = Options(messenger, token, base_url, areas, all_plugins, owner)
@@ -97,10 +97,10 @@ def _init(config: Path, options: Options, *, force: bool, asking: bool) -> None:
     installed = installed_plugins()
     choice = choose(installed, options, asking=asking)
     if config.exists():
-        # Its secret keys open what the database holds: to lose them is to lose that.
+        # Without its secret keys, encrypted values in the database are lost.
         backup = _free_name(config)
         config.replace(backup)
-        typer.echo(f"kept the old one as {backup}, with the keys that its database needs")
+        typer.echo(f"kept the old file as {backup}: its database needs the secret keys in it")
     _write_private(config, _text(choice))
     typer.echo(f"wrote {config}")
     _tell_plugins(installed, choice)
@@ -126,7 +126,7 @@ def _tell_plugins(installed: Installed, choice: Choice) -> None:
 
 
 def _free_name(config: Path) -> Path:
-    """Beside it: `.bak`, or the first `.bak2`, `.bak3` that no older one has."""
+    """A path beside `config` that does not exist: `.bak`, `.bak2`, `.bak3` and so on."""
     names = (f"{config.name}.bak{number if number > 1 else ''}" for number in itertools.count(1))
     return next(path for path in map(config.with_name, names) if not path.exists())
 
@@ -136,7 +136,7 @@ def _plugin_sections(plugins: Sequence[str]) -> list[SettingsSection]:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Writes a new file that only its owner can read: it holds the secret key."""
+    """Writes a new file that only its owner can read, since it contains the secret key."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

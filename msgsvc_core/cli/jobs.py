@@ -19,10 +19,10 @@ from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.service import Service
 
-#: Jobs that a list shows unless told otherwise.
+#: Default maximum of rows of `list`.
 LIST_LIMIT = 100
 
-#: Jobs of one transaction where many are retried or discarded.
+#: Jobs per transaction when many are retried or discarded.
 CHUNK = 500
 
 app = typer.Typer(no_args_is_help=True, help="List, show, retry and discard jobs and dead letters.")
@@ -66,7 +66,7 @@ def list_(
         columns = ["id", "name", "lane", "state", "attempts", "due", "last error"]
         show_table(columns, [*map(_row, found)])
         if len(found) == limit:
-            typer.echo(f"these are the first {limit}; --limit shows more", err=True)
+            typer.echo(f"only the first {limit} are shown; --limit shows more", err=True)
 
 
 @app.command()
@@ -114,7 +114,7 @@ def discard(
     _change(config, job_ids, dead, _discard, "discarded", as_json=as_json)
 
 
-#: What is done to one job; raises `ApiError`, which says why it was not.
+#: Changes one job. Raises `ApiError` with the reason if it can't.
 Act = Callable[[Service, Tx, str], Awaitable[None]]
 
 
@@ -145,7 +145,7 @@ def _change(
         others = f", {len(refused)} refused" if refused else ""
         typer.echo(f"{len(changed)} {done}{others}")
     if not job_ids:
-        # There may be thousands, and few reasons.
+        # There may be thousands of jobs with the same few reasons.
         counts = Counter(refused.values())
         refused = {f"{count} refused": why for why, count in counts.items()}
     for which, why in refused.items():
@@ -175,14 +175,14 @@ async def _apply(
 
 async def _chunks(service: Service, job_ids: Sequence[str] | None, dead: Filter) -> Any:
     if job_ids:
-        # One by one: what waits for two jobs, such as a batch, may be told once in a transaction.
+        # One per transaction: a batch that waits for several jobs can be notified only once in each.
         for job_id in dict.fromkeys(job_ids):
             yield [job_id]
         return
     seen: set[str] = set()
     while True:
         async with service.db.read() as tx:
-            # What was refused stays dead, and must not be offered again.
+            # Refused jobs stay dead and must not be tried again.
             found = await inspection.list_jobs(tx, dead, CHUNK + len(seen))
         chunk = [letter.job_id for letter in found if letter.job_id not in seen]
         if not chunk:

@@ -1,4 +1,4 @@
-"""`msgsvc key`: API keys, whose secret is seen once."""
+"""`msgsvc key`: API keys, whose secret is shown once."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def create(
         typer.echo(json.dumps(answer, ensure_ascii=False))
         return
     typer.echo(f"created {key.key_id}, {key.name!r}, for {', '.join(key.scopes)}")
-    typer.echo("its secret is shown this once:")
+    typer.echo("the secret, shown only once:")
     typer.echo(secret)
 
 
@@ -57,7 +57,7 @@ def list_(project_id: ProjectId, config: ConfigOption = None, as_json: Json = Fa
         typer.echo(json.dumps({"data": keys}, ensure_ascii=False))
         return
     if not keys:
-        typer.echo(f"there are no keys; `msgsvc key create {project_id}` makes one")
+        typer.echo(f"there are no keys; `msgsvc key create {project_id}` creates one")
         return
     show_table(
         ["id", "name", "prefix", "scopes", "created", "last used", "revoked"], [*map(_row, keys)]
@@ -80,7 +80,7 @@ async def _create(
 ) -> tuple[ApiKey, str]:
     async with opened(config) as service:
         areas = {endpoint.area for endpoint in service.endpoints}
-        # A misspelt scope would make a key that opens nothing, and say so only with a 403.
+        # Otherwise a misspelt scope would show only as a 403 when the key is used.
         if unknown := [
             scope for scope in scopes if scope not in {EVERYTHING, ALL_BUT_OWNERS, *areas}
         ]:

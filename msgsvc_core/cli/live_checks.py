@@ -1,4 +1,4 @@
-"""What `msgsvc doctor` looks at around a service: its database, Redis, its work, its messengers."""
+"""Checks of `msgsvc doctor` that connect: the database, Redis, jobs and messengers."""
 
 import asyncio
 from collections import Counter
@@ -21,26 +21,26 @@ from msgsvc_core.security.networks import is_private
 from msgsvc_core.security.sealed import count_sealed
 from msgsvc_core.service import Service
 
-#: Seconds after which due work that nobody has begun is remarkable.
+#: Seconds after which a due job that no process has started is reported.
 OVERDUE_S = 60
 
 RUN_MIGRATE = "run `msgsvc migrate`"
 
 
 def database_exists(service: Service) -> bool:
-    """False before the first start on SQLite; a look at it must not make the file."""
+    """False before the first start on SQLite: checking must not create the file."""
     return service.db.dialect != "sqlite" or sqlite_path(service.settings.database_url).exists()
 
 
 async def check_database(service: Service) -> AsyncIterator[Finding]:
-    """Whether it can be reached, written, and is up to date; then what its jobs are doing."""
+    """Whether the database can be reached and written and is migrated; then its keys and jobs."""
     if not database_exists(service):
         yield _check_absent_file(sqlite_path(service.settings.database_url))
         return
     try:
         await service.db.connect()
         await _try_writing(service.db)
-    except Exception as error:  # noqa: BLE001 - the edge: whatever a driver says is the finding
+    except Exception as error:  # noqa: BLE001 - the edge: any error of a driver is the finding
         yield problem("database", str(error) or type(error).__name__, _fix_for(error, service))
         return
     yield ok("database", f"{service.db.dialect} can be reached and written")
@@ -55,7 +55,7 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
 
 
 def check_database_file(service: Service) -> Iterator[Finding]:
-    """Who else can read SQLite's file: it holds names, messages and chats."""
+    """Whether other users can read the SQLite file, which contains names, messages and chats."""
     if service.db.dialect != "sqlite" or not database_exists(service):
         return
     path = sqlite_path(service.settings.database_url)
@@ -67,13 +67,13 @@ def check_database_file(service: Service) -> Iterator[Finding]:
 def _check_absent_file(path: Path) -> Finding:
     if not path.parent.is_dir():
         text = f"there is no folder {path.parent.absolute()} for {path.name}"
-        return problem("database", text, "make the folder, or correct database_url")
-    text = f"{path} will be made at the first start, or by `msgsvc migrate`; the messengers are asked then"
+        return problem("database", text, "create the folder, or correct database_url")
+    text = f"{path} is created by the first start or `msgsvc migrate`; messengers can be checked after that"
     return ok("database", text)
 
 
 def check_lanes(service: Service) -> Iterator[Finding]:
-    """Whether two plugins claim the same lanes: the last one's concurrency would win unseen."""
+    """Whether two plugins declare the same lanes: the last one's concurrency would silently apply."""
     counts = Counter(lane.prefix for lane in service.lane_specs)
     for prefix, count in counts.items():
         if count > 1:
@@ -84,7 +84,7 @@ def check_lanes(service: Service) -> Iterator[Finding]:
 
 
 async def check_redis(service: Service) -> AsyncIterator[Finding]:
-    """Whether processes can share their limits, if they are told to."""
+    """Whether Redis, through which processes share rate limits, can be reached, if configured."""
     if service.settings.redis_url is None:
         return
     wrong = await service.limiter.check()
@@ -96,7 +96,7 @@ async def check_redis(service: Service) -> AsyncIterator[Finding]:
 
 
 async def check_sharing(service: Service) -> AsyncIterator[Finding]:
-    """Whether several processes that answer requests share the limits of requests."""
+    """Whether several API processes share the rate limits of requests."""
     settings = service.settings
     if settings.redis_url is not None or settings.jobs.runner != "embedded":
         return
@@ -105,17 +105,17 @@ async def check_sharing(service: Service) -> AsyncIterator[Finding]:
     if processes > 1:
         yield warning(
             "limits",
-            f"{processes} processes work on this database, and each counts a project's requests alone:"
-            f" {processes} times limits.requests_per_minute may pass",
-            "set redis_url, the same for all",
+            f"{processes} processes work on this database, and each counts a project's requests by itself:"
+            f" up to {processes} times limits.requests_per_minute are accepted",
+            "set redis_url, to the same value for all processes",
         )
 
 
 async def check_broker(service: Service) -> AsyncIterator[Finding]:
-    """Whether workers can be woken, if there are to be any."""
+    """Whether the broker that wakes workers can be reached, if configured."""
     if service.settings.jobs.runner != "dramatiq":
         return
-    from msgsvc_core.jobs.broker import find_fault  # noqa: PLC0415 - only who uses dramatiq loads it
+    from msgsvc_core.jobs.broker import find_fault  # noqa: PLC0415 - loads dramatiq
 
     try:
         wrong = await asyncio.to_thread(find_fault, service.settings)
@@ -130,7 +130,7 @@ async def check_broker(service: Service) -> AsyncIterator[Finding]:
 
 
 def check_webhooks(service: Service) -> Iterator[Finding]:
-    """Whether platforms can call us: to a bot that waits for calls nothing comes otherwise."""
+    """Whether platforms can deliver webhooks to this service, if a channel receives by webhook."""
     called = [each.name for each in service.channels.shared if each.receiving == "webhook"]
     if called and not service.settings.base_url.startswith("https:"):
         yield warning(
@@ -142,7 +142,7 @@ def check_webhooks(service: Service) -> Iterator[Finding]:
 
 
 async def check_channels(service: Service) -> AsyncIterator[Finding]:
-    """Asks every messenger's platform, all at once."""
+    """Checks all channels concurrently with their platforms."""
     channels = service.channels.shared
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
     for channel, health in zip(channels, healths, strict=True):
@@ -153,7 +153,7 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
             fix = f"look at [channels.{channel.name}] in the configuration"
             yield problem(subject, health.detail or "does not work", fix)
         if not channel.capabilities.answers:
-            text = "people can't answer a bot there, so nobody can sign in by it"
+            text = "users can't reply to a bot there, so it can't be used for sign-in"
             yield warning(
                 subject, text, "use another messenger for sign-in, and this one for messages"
             )
@@ -165,7 +165,7 @@ async def check_channels(service: Service) -> AsyncIterator[Finding]:
 
 
 def check_messengers(service: Service) -> Iterator[Finding]:
-    """Whether anybody's own messenger is among those that all projects share."""
+    """Whether the configuration has a messenger other than those for development."""
     declared = flatten(service.plugins.hook.register_channel_kinds())
     for_development = {kind.name for kind in declared if kind.for_development}
     kinds = {channel.plugin for channel in service.settings.channels.values()}
@@ -179,7 +179,7 @@ def check_messengers(service: Service) -> Iterator[Finding]:
 
 
 def check_tenant_limits(service: Service) -> Iterator[Finding]:
-    """Whether a public service has the limits of one for strangers without anybody having said so."""
+    """Whether a public service uses the strict default limits, for untrusted tenants, unintentionally."""
     if is_private(urlsplit(service.settings.base_url).hostname or ""):
         return
     sections: dict[str, Section] = {"limits": service.settings.limits}
@@ -201,7 +201,7 @@ def check_tenant_limits(service: Service) -> Iterator[Finding]:
 
 
 async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
-    """Those of projects: a token that a platform refuses is theirs to fix, lost settings are ours."""
+    """Channels of projects. The project fixes a rejected token, the operator fixes lost settings."""
     await service.channel_sync.refresh()
     channels = service.channels.own
     healths = await asyncio.gather(*(check_channel(channel) for channel in channels))
@@ -218,11 +218,11 @@ async def _check_own_channels(service: Service) -> AsyncIterator[Finding]:
 
 
 class _Undo(Exception):
-    """Ends the transaction of a trial."""
+    """Rolls back the transaction of a trial."""
 
 
 async def _try_writing(db: Database) -> None:
-    """Makes a table, which needs every right that migrations need, and takes it back."""
+    """Creates a table, which needs the same rights as migrations, and rolls back."""
     with suppress(_Undo):
         async with db.transaction() as tx:
             await tx.execute("CREATE TABLE core_doctor_trial (id INTEGER)")
@@ -231,7 +231,7 @@ async def _try_writing(db: Database) -> None:
 
 def _fix_for(error: Exception, service: Service) -> str:
     if service.db.dialect == "sqlite":
-        return "see that the file and its folder can be written by this user, and the disk has room"
+        return "check that the file and its folder can be written by this user, and free disk space"
     if isinstance(error, DatabaseUnavailable):
         return "start the database, or correct its host, port, name, user or password"
     return "grant the user of database_url the right to create tables in its database"
@@ -252,7 +252,7 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
         yield warning(
             "migrations",
             f"{len(pending)} are pending ({by_owner}); the next start applies them",
-            f"if you may want to go back, stop the service and copy the file first; or {RUN_MIGRATE} now",
+            f"to be able to go back, stop the service and copy the file first; or {RUN_MIGRATE} now",
         )
     else:
         yield problem("migrations", f"{len(pending)} are pending ({by_owner})", RUN_MIGRATE)
@@ -275,7 +275,7 @@ async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
 
 
 async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
-    """Whether older keys can be taken off the list, and what a lost one took along."""
+    """Whether older keys can be removed, and how many values a lost key has made unreadable."""
     columns = [*CORE_SEALED, *flatten(service.plugins.hook.register_sealed())]
     async with service.db.read() as tx:
         count = await count_sealed(tx, service.secrets, columns)
@@ -301,18 +301,18 @@ async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
         with_work = await lanes.with_work(tx)
         runners = await lanes.count_runners(tx, service.clock.now_ms())
     if service.settings.jobs.runner == "dramatiq" and not runners:
-        text = "no worker is there to do the work behind the API"
+        text = "no worker is running, so no jobs are run"
         yield warning("jobs", text, "start one: msgsvc worker")
     overdue_ms = service.clock.now_ms() - OVERDUE_S * 1000
     overdue = [lane for lane, due_ms in with_work.items() if due_ms < overdue_ms]
     if overdue:
         yield warning(
             "jobs",
-            f"nobody has taken up due work for over {OVERDUE_S} s in: {', '.join(overdue)}",
-            "is a server or, with dramatiq, a worker running, with the plugins of that work?",
+            f"due jobs have not been started for over {OVERDUE_S} s in: {', '.join(overdue)}",
+            "check that a server or, with dramatiq, a worker is running and loads the plugins of these lanes",
         )
     if dead := counts.get("dead", 0):
-        fix = "see them with `msgsvc jobs list --state dead`"
-        yield warning("jobs", f"{dead} failed for good and are kept as dead letters", fix)
+        fix = "list them with `msgsvc jobs list --state dead`"
+        yield warning("jobs", f"{dead} failed permanently and are kept as dead letters", fix)
     if not overdue and not dead:
         yield ok("jobs", f"{sum(counts.values())} are waiting or running, none is overdue")

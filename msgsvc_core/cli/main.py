@@ -1,4 +1,4 @@
-"""`msgsvc`: what there is to run, and what a person reads when it can't."""
+"""`msgsvc`: the root command, with its subcommands and error messages."""
 
 from importlib.metadata import entry_points, version
 from typing import Annotated, Any
@@ -25,21 +25,21 @@ from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.service import MigrationsPending
 
-#: Exit codes: the command was refused, or the configuration or its surroundings don't work.
+#: Exit codes: the command was refused; the configuration or its environment does not work.
 REFUSED, UNUSABLE = 1, 2
 
 
-#: Entry points of distributions that have commands: a `typer.Typer`, by the name of the command.
+#: Entry point group of commands: a `typer.Typer`, by the name of the command.
 COMMANDS_GROUP = "msgsvc.commands"
 
-#: Commands that people look for, by the distribution that brings them: it is named where it is missing.
+#: Commands of optional distributions: the error names the distribution to install.
 BROUGHT_BY = {"demo": "msgsvc-devkit", "plugin": "msgsvc-devkit"}
 
 
 class Commands(TyperGroup):
-    """Errors that the user can fix are printed in a line or two; a traceback is for bugs of ours.
+    """Prints errors that the user can fix without a traceback, which is for bugs.
 
-    Commands of other distributions are loaded when they are called, or listed.
+    Commands of other distributions are loaded when they are called or listed.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -65,7 +65,7 @@ class Commands(TyperGroup):
         except ApiError as error:
             raise _exit(error.message, REFUSED) from error
         except DatabaseUnavailable as error:
-            text = f"the database can't be used: {error}\n`msgsvc doctor` looks closer"
+            text = f"the database can't be used: {error}\nrun `msgsvc doctor` for details"
             raise _exit(text, UNUSABLE) from error
         except (SettingsError, PluginError, MigrationsPending, DatabaseTooNew) as error:
             raise _exit(str(error), UNUSABLE) from error
@@ -80,7 +80,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
-    # Typer's own tracebacks show local variables, and with them secrets.
+    # Typer's own tracebacks show local variables, including secrets.
     pretty_exceptions_enable=False,
 )
 app.command()(init)

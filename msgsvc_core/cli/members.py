@@ -1,4 +1,4 @@
-"""`msgsvc member`: the people of a project who work with it."""
+"""`msgsvc member`: the members of a project."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from msgsvc_core.cli.projects import Json, ProjectId
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.members.models import AddMemberBody, Member, MemberAnswer, MemberQuery, Role
 
-#: Members that are read at once.
+#: Members read per query.
 PAGE = 100
 
 app = typer.Typer(no_args_is_help=True, help="Add, list and remove members of a project.")

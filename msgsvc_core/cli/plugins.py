@@ -1,4 +1,4 @@
-"""`msgsvc plugins`: what is installed, what is loaded, and what each takes part in."""
+"""`msgsvc plugins`: installed and loaded plugins, and the hooks they implement."""
 
 import inspect
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from msgsvc_core.plugins.loading import available_plugins, load_plugins
 
 @dataclass(frozen=True, slots=True)
 class PluginState:
-    """A plugin as the table shows it. `fault` says why it can't be loaded."""
+    """A row of the table. `fault` is the reason why the plugin can't be loaded."""
 
     name: str
     installed: bool
@@ -38,7 +38,7 @@ def plugins(config: ConfigOption = None) -> None:
 
 
 def plugin_states(wanted: Sequence[str]) -> list[PluginState]:
-    """Every plugin that is installed or wanted, those that are wanted first and in their order."""
+    """Every installed or wanted plugin: the wanted ones first, in their order, then others by name."""
     installed = available_plugins()
     names = [*wanted, *sorted(set(installed) - set(wanted))]
     return [_state(name, installed.get(name), loaded=name in wanted) for name in names]
@@ -70,9 +70,9 @@ def _state(name: str, point: EntryPoint | None, *, loaded: bool) -> PluginState:
 
 
 def _wanted(config: ConfigOption) -> Sequence[str]:
-    """What the configuration loads. A broken one must not hide which plugins there are."""
+    """The plugins of the configuration; the defaults if it is missing or invalid."""
     try:
         return read_settings(config).plugins
     except SettingsError:
-        typer.echo("no usable configuration: shown as by default; see `msgsvc doctor`", err=True)
+        typer.echo("no valid configuration: showing the defaults; see `msgsvc doctor`", err=True)
         return default_plugins()

@@ -1,4 +1,4 @@
-"""`msgsvc project`: tenants, of which a small deployment has one."""
+"""`msgsvc project`: projects, the tenants of the service."""
 
 import asyncio
 import json
@@ -15,13 +15,13 @@ from msgsvc_core.projects.models import Project
 app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable projects.")
 
 ProjectId = Annotated[str, typer.Argument(metavar="PROJECT_ID", help="For example prj_02Yz...")]
-Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object, for scripts.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]
 
 
 @app.command()
 def create(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Shown to people, as in “Sign in to Shop?”.")
+        str, typer.Argument(metavar="NAME", help="Shown to users, as in “Sign in to Shop?”.")
     ],
     account: Annotated[
         str | None,
@@ -38,7 +38,7 @@ def create(
         typer.echo(json.dumps(_plain(project), ensure_ascii=False))
         return
     typer.echo(f"created {project.project_id}, {project.name!r}")
-    typer.echo(f"an API key for it: msgsvc key create {project.project_id}")
+    typer.echo(f"next: msgsvc key create {project.project_id}")
 
 
 @app.command("list")
@@ -50,7 +50,7 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
         typer.echo(json.dumps({"data": data}, ensure_ascii=False))
         return
     if not projects:
-        typer.echo("there are no projects; `msgsvc project create NAME` makes one")
+        typer.echo("there are no projects; `msgsvc project create NAME` creates one")
         return
     rows = [list(_plain(project).values()) for project in projects]
     show_table(["id", "name", "status", "created"], rows)
@@ -69,12 +69,12 @@ def give(
 
 @app.command()
 def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
-    """Refuse a project's requests and changes in the dashboard, and pause its mass sends.
+    """Reject a project's requests and dashboard changes, and pause its mass sends.
 
-    What it was told to send before still goes out; nothing of it is removed.
+    Messages accepted before are still sent; no data is deleted.
     """
     asyncio.run(_set_active(config, project_id, active=False))
-    typer.echo(f"{project_id} is disabled: its requests are answered with 403")
+    typer.echo(f"{project_id} is disabled: its requests are rejected with 403")
 
 
 @app.command()

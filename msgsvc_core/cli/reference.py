@@ -1,4 +1,4 @@
-"""`msgsvc reference`: the reference as Markdown, generated from what this deployment is made of."""
+"""`msgsvc reference`: generates the reference as Markdown from the code and the loaded plugins."""
 
 import ast
 import inspect
@@ -46,13 +46,13 @@ def reference(
 
 def of_everything() -> Settings:
     """Settings that load every installed plugin."""
-    # A key is needed to put a service together, and nothing of it is written.
+    # A service needs a secret key; nothing is encrypted with it here.
     return load_settings(env={}, secret_keys=["-" * 32], plugins=sorted(available_plugins()))
 
 
 def reference_pages(service: Service) -> dict[str, str]:
     """The pages by file name."""
-    # Megabytes of an HTTP client, which no other command of the line needs at once.
+    # Imports an HTTP client of several megabytes, which no other command needs at start.
     from msgsvc_core.cli.channel_reference import channel_page  # noqa: PLC0415 - see above
 
     pages = {
@@ -69,16 +69,16 @@ def reference_pages(service: Service) -> dict[str, str]:
 
 def _modules() -> Iterator[str]:
     yield from ("", "# Modules for plugins", "")
-    yield "A plugin may import these modules of the core; all others change without notice. Where it reads or"
-    yield "writes the core's data, it asks the objects of `PluginContext`: tables belong to their packages."
-    yield from ("", "| module | what it holds |", "| --- | --- |")
+    yield "A plugin may import these modules of the core; all others change without notice. To read or write"
+    yield "the core's data, use the objects of `PluginContext`: each table is accessed only by its package."
+    yield from ("", "| module | contents |", "| --- | --- |")
     for name in sorted([*PUBLIC_MODULES, *(f"{each}.*" for each in PUBLIC_PACKAGES)]):
         about, *_ = _docstring(name.removesuffix(".*")).split("\n\n")
         yield f"| `{name}` | {_one_line(about)} |"
 
 
 def _docstring(module: str) -> str:
-    """Read, as importing all of them would load what most commands do without."""
+    """The module's docstring, read from its source: importing every module would be slow."""
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None, "a module of the core is a file"
@@ -87,9 +87,9 @@ def _docstring(module: str) -> str:
 
 def _endpoints(service: Service) -> Iterator[str]:
     yield from ("", "# Endpoints", "")
-    yield "The running service describes their bodies and answers at `/docs` and `/openapi.json`."
+    yield "The running service documents request and response bodies at `/docs` and `/openapi.json`."
     yield ""
-    yield f"Beside its own errors, every endpoint that needs a key can answer {_codes(EVERYWHERE)}."
+    yield f"Besides its own errors, every endpoint that needs a key can return {_codes(EVERYWHERE)}."
     area = ""
     for endpoint in sorted(service.endpoints, key=lambda e: (e.area, e.path, e.method)):
         if endpoint.area != area:
@@ -101,10 +101,10 @@ def _endpoints(service: Service) -> Iterator[str]:
         if endpoint.query:
             yield from _fields("Query", endpoint.query)
         if endpoint.answer:
-            yield f"Answer {endpoint.status}: {_names(endpoint.answer)}"
+            yield f"Response {endpoint.status}: {_names(endpoint.answer)}"
             yield ""
         elif endpoint.media_type:
-            yield f"Answer {endpoint.status}: `{endpoint.media_type}`"
+            yield f"Response {endpoint.status}: `{endpoint.media_type}`"
             yield ""
         own = [error for error in errors_of(endpoint) if error not in EVERYWHERE]
         if own:
@@ -113,8 +113,8 @@ def _endpoints(service: Service) -> Iterator[str]:
 
 
 def _pages(service: Service) -> Iterator[str]:
-    """What plugins serve beside the API, as far as it says what it is."""
-    yield from ("", "## Pages", "", "For people, beside the API and without a key.", "")
+    """The pages of plugins that have a docstring."""
+    yield from ("", "## Pages", "", "Web pages, served without an API key.", "")
     for route in sorted(flatten(service.plugins.hook.register_pages()), key=_path):
         about = inspect.getdoc(getattr(route, "endpoint", None))
         if about and about != inspect.getdoc(partial):
@@ -137,8 +137,8 @@ def _errors(service: Service) -> Iterator[str]:
 def _events(service: Service) -> Iterator[str]:
     yield from ("", "# Events", "")
     yield (
-        "Every payload has `occurred_at`, and in webhooks `event_id`; those of a subscriber have"
-        " `subscriber_id`, `channel`, `first_name`, `username`, `lang`, `tags` and `external_id` as well."
+        "Every payload has `occurred_at` and, in webhooks, `event_id`. Events of a subscriber also have"
+        " `subscriber_id`, `channel`, `first_name`, `username`, `lang`, `tags` and `external_id`."
     )
     for name, spec in sorted(service.events.catalogue.items()):
         whose = "of a subscriber" if spec.of_subscriber else "of the project"
@@ -148,7 +148,7 @@ def _events(service: Service) -> Iterator[str]:
 
 def _hooks() -> Iterator[str]:
     yield from ("", "# Hooks", "")
-    yield "What a plugin may implement; see `msgsvc_core/plugins/hookspecs.py`."
+    yield "The hooks that a plugin may implement, from `msgsvc_core/plugins/hookspecs.py`."
     for name, hook in vars(HookSpecs).items():
         if inspect.isfunction(hook):
             arguments = ", ".join(p for p in inspect.signature(hook).parameters if p != "self")

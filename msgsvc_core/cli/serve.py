@@ -1,4 +1,4 @@
-"""`msgsvc serve`: the service behind uvicorn, until a signal ends it."""
+"""`msgsvc serve`: runs the service on uvicorn until a signal."""
 
 import socket
 from typing import Annotated, Any
@@ -37,12 +37,12 @@ def serve(
     try:
         uvloop.run(_serve(settings))
     except KeyboardInterrupt:
-        # A second Ctrl-C, while the first was still being obeyed.
+        # A second Ctrl-C during the shutdown.
         raise typer.Exit(130) from None
 
 
 def _warn(settings: Settings) -> None:
-    """Says what `msgsvc doctor` would say of where and how this process serves."""
+    """Prints the warnings of `msgsvc doctor` about how this process serves."""
     findings = [
         *check_addresses(settings),
         *check_proxies(settings),

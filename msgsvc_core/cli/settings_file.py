@@ -1,4 +1,4 @@
-"""The commented `msgsvc.toml`, written from the settings' own types, so that it is never stale."""
+"""Generates a commented `msgsvc.toml` from the classes of the settings."""
 
 import json
 import textwrap
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.settings import Section, Settings, SettingsSection, own_users_value
 
-#: What is written out rather than commented: a person looks for these first.
+#: Settings that are written out rather than commented: users look for these first.
 SHOWN = ("base_url", "database_url", "secret_keys", "plugins")
 
 #: Columns of a comment.
@@ -28,8 +28,8 @@ def settings_file(
     channels: Mapping[str, Mapping[str, Any]],
     sections: Iterable[SettingsSection],
 ) -> str:
-    """The text of a configuration with those values of top-level settings, those messengers, each with its
-    `plugin` and what that asks for, and the plugins' sections."""
+    """The text of a configuration: top-level settings with those values, a table for each of `channels`
+    with its `plugin` and settings, and the sections of plugins."""
     top = {
         name: field
         for name, field in Settings.model_fields.items()
@@ -85,7 +85,7 @@ def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
     elif shown:
         lines.append(f"{name} = {to_toml(value)}")
     elif value is None or field.is_required():
-        # TOML has no null. What follows `=` is left for a person to fill in.
+        # TOML has no null: the value is left for the user to fill in.
         lines.append(f"# {name} =")
     else:
         lines.append(f"# {name} = {to_toml(value)}")
@@ -93,14 +93,14 @@ def _setting(name: str, field: FieldInfo, value: Any, *, shown: bool) -> str:
 
 
 def _channels(channels: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A table for each messenger; without one, a place for those to come."""
+    """A table for each messenger, or a commented example if there is none."""
     tables = [
         "\n".join(
             [f"[channels.{name}]", *(f"{key} = {to_toml(value)}" for key, value in options.items())]
         )
         for name, options in channels.items()
     ]
-    # An empty table says "none"; without it the defaults would come in, and fail for want of theirs.
+    # An empty table means "none"; without it the default channels would apply, whose plugin may be missing.
     tables = tables or ["[channels]\n# [channels.messenger_a]\n# plugin ="]
     tables[0] = f"{_comment(Settings.model_fields['channels'].description or '')}\n{tables[0]}"
     return tables

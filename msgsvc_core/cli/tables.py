@@ -1,4 +1,4 @@
-"""Tables of commands: folded for people in a terminal, and whole for everything else."""
+"""Output tables of commands: wrapped to a terminal's width, and unwrapped elsewhere."""
 
 import sys
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from rich.text import Text
 #: Characters between two columns.
 GAP = 2
 
-#: Characters that the last column needs so that folding it leaves something to read.
+#: Minimum width of the last column, in characters, for it to be wrapped.
 MIN_LAST = 24
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Writes rows under their columns. Nothing is ever cut: ids are there to be copied.
+    """Prints rows under their columns. No cell is truncated, so that ids can be copied.
 
-    The last column is folded where a terminal is too narrow; one that is narrower than the others
-    together breaks the lines itself.
+    If the terminal is too narrow, the last column is wrapped; if even the other columns don't fit,
+    lines are printed whole.
     """
     widths = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
     console = Console()

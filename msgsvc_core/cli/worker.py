@@ -1,4 +1,4 @@
-"""`msgsvc worker`: the work behind the API, in as many processes as it takes."""
+"""`msgsvc worker`: runs background jobs in one or more processes."""
 
 import asyncio
 import os
@@ -20,18 +20,18 @@ from msgsvc_core.telemetry.logs import configure_logs
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-#: Seconds before a process that died is replaced: one that dies at once must not keep a core busy.
+#: Seconds before a dead process is replaced: one that dies at once must not keep a core busy.
 RESTART_S = 1.0
 
-#: Seconds that a process gets beyond `jobs.grace_s`, to close what it has open.
+#: Seconds beyond `jobs.grace_s` for a process to close its connections.
 CLOSE_S = 10.0
 
-#: Seconds between looks at the processes.
+#: Seconds between checks of the processes.
 LOOK_S = 0.1
 
-#: Exit code of a process that can't work as configured or without its database. In the first minute,
-#: for a busy machine may take that long to start one, another would end the same way; later the database
-#: may be away for a while.
+#: Exit code of a process with an unusable configuration or database. Within the first `FIRST_S` seconds
+#: (a busy machine starts processes slowly) it ends the worker, since another process would fail too; later
+#: the process is replaced, since the database may be unavailable for a while.
 UNUSABLE, FIRST_S = 2, 60.0
 
 
@@ -60,16 +60,16 @@ def worker(
 
 
 async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
-    """Works until a signal. The processes of a worker show metrics on ports that follow each other."""
+    """Runs jobs until a signal. The processes of a worker serve metrics on consecutive ports."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, ended.set)
     if one_of_many:
-        # Ctrl-C reaches everybody in the terminal; the parent passes it on in its own way.
+        # Ctrl-C reaches every process of the terminal; the parent stops its children itself.
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # The end of a pipe from the parent: it is there for as long as the parent is.
+        # A pipe from the parent, which is closed when the parent ends.
         loop.add_reader(sys.stdin.fileno(), ended.set)
     service = Service(settings)
     await service.start("work")
@@ -91,7 +91,7 @@ def _metrics_port(settings: Settings, place: int) -> int | None:
 
 
 class _Processes:
-    """Several workers as children; one that dies is replaced."""
+    """Worker processes as children; one that dies is replaced."""
 
     def __init__(self, config: Path | None, count: int, grace_s: float) -> None:
         self._command = [sys.executable, "-m", "msgsvc_core", "worker", "--one-of-many"]
@@ -104,7 +104,7 @@ class _Processes:
         self._began = time.monotonic()
 
     def run(self) -> int:
-        """Works until a signal; returns the exit code."""
+        """Runs until a signal; returns the exit code."""
         for number in SIGNALS:
             signal.signal(number, self._end)
         code = 0
@@ -120,7 +120,7 @@ class _Processes:
         self._ending = True
 
     def _look(self) -> int:
-        """Replaces who has died; returns the exit code when that makes no sense."""
+        """Replaces dead processes; returns an exit code if the worker must end instead, or 0."""
         now = time.monotonic()
         for place, child in enumerate(self._children):
             if child is None:
@@ -134,12 +134,12 @@ class _Processes:
             self._forget(place)
             if code == UNUSABLE and now - self._began < FIRST_S:
                 return code
-            typer.echo(f"msgsvc: process {child.pid} ended with {code}; another follows", err=True)
+            typer.echo(f"msgsvc: process {child.pid} ended with {code}; starting another", err=True)
             self._start_at[place] = now + RESTART_S
         return 0
 
     def _stop(self) -> int:
-        """Ends all, by force who doesn't in time; returns 1 if one did not."""
+        """Stops all processes, and kills those that exceed the deadline; returns 1 if any failed."""
         for started in filter(None, self._children):
             started.terminate()
         deadline = time.monotonic() + self._grace_s + CLOSE_S

@@ -1,8 +1,7 @@
-"""Accounts, as the core and other plugins know them; the plugin that keeps them implements the hook
-`register_accounts`.
+"""Accounts, as the core and other plugins see them. A plugin provides them by the hook `register_accounts`.
 
-The core keeps ids of accounts where they own a project or are a member of one. Without a plugin that keeps
-accounts there are none: projects belong to the operator alone.
+The core stores ids of accounts that own a project or are a member of one. Without such a plugin there are no
+accounts, and all projects belong to the operator.
 """
 
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
@@ -17,7 +16,7 @@ from msgsvc_core.projects.models import Project
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSummary:
-    """Somebody who signs in; an operator runs the installation."""
+    """An account. `operator` accounts manage the installation."""
 
     account_id: str
     email: str
@@ -27,30 +26,31 @@ class AccountSummary:
 
 
 class AccountSource(Protocol):
-    """What the plugin that keeps accounts answers."""
+    """The interface of a plugin that provides accounts."""
 
     async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
-        """Those that there are, by their id."""
+        """The accounts that exist, by their id."""
         ...
 
     async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
-        """Raises `NotFound`, and `ValidationFailed` for what is no email."""
+        """Raises `NotFound`, and `ValidationFailed` for an invalid email."""
         ...
 
     async def page(
         self, tx: Tx, email_prefix: str, after: str | None, limit: int
     ) -> Sequence[AccountSummary]:
-        """Up to `limit` accounts whose email begins so, newest first, from before the account `after`."""
+        """Up to `limit` accounts, newest first, whose email starts with `email_prefix`, from before the
+        account `after`."""
         ...
 
     async def create_project(self, tx: Tx, account_id: str, name: str) -> Project:
-        """A new project that the account owns. Raises `NotFound`, `Conflict` beyond the plan's number, and
-        `ValidationFailed` for the name."""
+        """Creates a project that the account owns. Raises `NotFound`, `Conflict` if the plan allows no
+        more projects, and `ValidationFailed` for an invalid name."""
         ...
 
 
 class AccountDirectory:
-    """`service.accounts`: asks the plugin that keeps accounts, whichever that is."""
+    """`service.accounts`: the accounts of the plugin that provides them."""
 
     def __init__(self, *, source: Callable[[], AccountSource | None]) -> None:
         self._find_source = source
@@ -63,24 +63,25 @@ class AccountDirectory:
         return found
 
     async def find_many(self, tx: Tx, account_ids: Collection[str]) -> Mapping[str, AccountSummary]:
-        """Those that there are, by their id."""
+        """The accounts that exist, by their id."""
         source = self._find_source()
         return {} if source is None else await source.find_many(tx, account_ids)
 
     async def find_by_email(self, tx: Tx, email: str) -> AccountSummary:
-        """Raises `NotFound`, and `ValidationFailed` for what is no email."""
+        """Raises `NotFound`, and `ValidationFailed` for an invalid email."""
         return await self._source.find_by_email(tx, email)
 
     async def page(
         self, tx: Tx, email_prefix: str, after: str | None, limit: int
     ) -> Sequence[AccountSummary]:
-        """Up to `limit` accounts whose email begins so, newest first, from before the account `after`."""
+        """Up to `limit` accounts, newest first, whose email starts with `email_prefix`, from before the
+        account `after`."""
         source = self._find_source()
         return () if source is None else await source.page(tx, email_prefix, after, limit)
 
     async def create_project(self, tx: Tx, account_id: str, name: str) -> Project:
-        """A new project that the account owns. Raises `NotFound`, `Conflict` beyond the plan's number, and
-        `ValidationFailed` for the name."""
+        """Creates a project that the account owns. Raises `NotFound`, `Conflict` if the plan allows no
+        more projects, and `ValidationFailed` for an invalid name."""
         return await self._source.create_project(tx, account_id, name)
 
     @property
@@ -93,10 +94,10 @@ class AccountDirectory:
 
 @dataclass(frozen=True, slots=True)
 class FirstAccount:
-    """How `msgsvc init` makes the account of whoever runs the installation (hook `register_first_account`).
+    """How `msgsvc init` creates the operator's account (hook `register_first_account`).
 
-    `question` asks for their email on a terminal. `create` takes the path of the configuration and that
-    email, and returns what to tell them.
+    `question` is the prompt for the email in a terminal. `create` takes the path of the configuration and the
+    email, and returns the text to print.
     """
 
     question: str

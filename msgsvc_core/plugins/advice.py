@@ -1,4 +1,4 @@
-"""What `msgsvc doctor` found: a finding of its own checks, or of a plugin (hook `review_settings`)."""
+"""Findings of `msgsvc doctor`: of its own checks, or of a plugin (hook `review_settings`)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Level = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `fix` says what to do where it isn't well."""
+    """The result of one check. `fix` says what to do about a warning or a problem."""
 
     level: Level
     subject: str
@@ -17,15 +17,15 @@ class Finding:
 
 
 def ok(subject: str, text: str) -> Finding:
-    """All is well."""
+    """The check passed."""
     return Finding("ok", subject, text)
 
 
 def warning(subject: str, text: str, fix: str) -> Finding:
-    """It works, and somebody will wish that it were otherwise."""
+    """The service works, but something should be changed."""
     return Finding("warning", subject, text, fix)
 
 
 def problem(subject: str, text: str, fix: str) -> Finding:
-    """It doesn't work."""
+    """The service does not work."""
     return Finding("problem", subject, text, fix)

@@ -1,6 +1,6 @@
-"""The audit log: the core reports changes; the plugin that keeps the log records them (hook `on_audited`).
+"""The audit log: the core reports changes, and a plugin stores them (hook `on_audited`).
 
-Without such a plugin nothing is kept.
+Without such a plugin nothing is stored.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,10 +13,10 @@ from msgsvc_core.db import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRecord:
-    """A change that belongs in the audit log. `detail` holds ids and names, never secrets or texts of people.
+    """A change that belongs in the audit log. `detail` has ids and names, never secrets or texts of users.
 
-    `project_id` is None for what concerns an account or the installation, `account_id` where nobody was
-    signed in: an API key and the command line need no account.
+    `project_id` is None for changes of an account or the installation. `account_id` is None if nobody was
+    signed in: API keys and the command line have no account.
     """
 
     action: str
@@ -28,7 +28,7 @@ class AuditRecord:
 
 
 class AuditLog:
-    """`service.audit`: hands records to the plugin that keeps the log, in the transaction of the change."""
+    """`service.audit`: passes records to the plugin that stores the log, in the transaction of the change."""
 
     def __init__(self, *, record: Callable[[Tx, AuditRecord], Awaitable[None]]) -> None:
         self._record = record
@@ -58,7 +58,7 @@ class AuditLog:
     async def write_call(
         self, tx: Tx, action: str, key: CallerKey, *, target: str | None, ip: str
     ) -> None:
-        """Records what a request to the API changed, in the name of its key."""
+        """Records a change by an API request, with its key as the author."""
         await self.write(
             tx,
             action,
@@ -71,7 +71,7 @@ class AuditLog:
     async def write_command(
         self, tx: Tx, action: str, project_id: str, target: str | None = None, **detail: object
     ) -> None:
-        """Records what the command line changed in a project."""
+        """Records a change of a project by the command line."""
         await self.write(
             tx, action, project_id=project_id, target=target, detail={"by": "cli", **detail}
         )

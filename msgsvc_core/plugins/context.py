@@ -38,21 +38,20 @@ S = TypeVar("S", bound=Section)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peers:
-    """What plugins may ask of each other: they do not import one another."""
+    """How plugins use each other's declarations: they do not import one another."""
 
     tickets: TicketDesk
     accounts: AccountDirectory
-    #: Asks all plugins for their pages of the dashboard (hook `register_dashboard`); they come bound.
+    #: Calls all plugins' hook `register_dashboard`; returns their dashboard pages, bound to their services.
     areas: Callable[[], Sequence[Pages]]
-    #: All endpoints of the API, once every plugin has given its own.
+    #: All endpoints of the API, available once every plugin has registered its own.
     endpoints: Callable[[], Sequence[Endpoint]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginContext:
-    """Passed to a plugin's `create_plugin`, which gives each of its objects what that object uses. Only
-    `plugin.py` imports this: a class that takes the whole context could only be tested with the core.
-    """
+    """Passed to a plugin's `create_plugin`, which gives each of its objects the parts that it uses. Only
+    `plugin.py` imports this: a class that takes the whole context could only be tested with the core."""
 
     clock: Clock
     db: Database
@@ -76,7 +75,7 @@ class PluginContext:
     messages: Messages
     templates: Templates
     mailings: Mailings
-    #: Makes what fetches files by address when it is first needed: its HTTP client takes megabytes.
+    #: Creates the client that fetches files by URL on first use, since importing it takes megabytes.
     media: "Callable[[], MediaFiles]"
     sections: Mapping[str, Section]
     peers: Peers

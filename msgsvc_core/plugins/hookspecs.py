@@ -1,9 +1,9 @@
 """Every extension point of the system, in one file.
 
-`register_*` hooks are called once for each `Service`, before it starts, and return declarations. `on_*`
-hooks observe. A hook is plain (called and done) or async (its coroutine is awaited, plugin by plugin, in
-the order of the setting `plugins`); the docstring says which. An implementation may omit arguments that it
-does not need, and an empty result means "nothing to add".
+`register_*` hooks are called once for each `Service`, before it starts, and return declarations. `on_*` hooks
+observe. A hook is plain (a synchronous function) or async (its coroutine is awaited, plugin by plugin, in the
+order of the setting `plugins`); the docstring says which. An implementation may omit arguments that it does
+not need. An empty result means "nothing to add".
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,11 +43,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 class HookSpecs:
     """The hooks: first declarations, then observers.
 
-    Specifications are never called, only their implementations; so none has a body, and mypy is configured
+    Only implementations are called, never these specifications, so none has a body; mypy is configured
     accordingly (`empty-body`).
     """
 
-    # ---- what a plugin declares -----------------------------------------------------------------
+    # ---- declarations ---------------------------------------------------------------------------
 
     @hookspec
     def register_settings(self) -> "SettingsSection":
@@ -55,7 +55,7 @@ class HookSpecs:
 
     @hookspec
     def register_errors(self) -> "Sequence[type[ApiError]]":
-        """Error codes that the plugin's endpoints answer with, beside the core's. Plain."""
+        """Error codes of the plugin's endpoints, in addition to the core's. Plain."""
 
     @hookspec
     def register_events(self) -> "Sequence[EventSpec]":
@@ -77,23 +77,24 @@ class HookSpecs:
     def register_locale(self) -> Path:
         """The folder with `<language>/LC_MESSAGES/messages.po` of the plugin's texts. Plain.
 
-        They are a domain of their own: `service.texts.into(lang, __name__)`, `page._`, `ctx._` and templates
-        look up the texts of the package that speaks, then the core's, and no other plugin's.
+        Each package has its own translation domain: `service.texts.into(lang, __name__)`, `page._`, `ctx._`
+        and templates look a text up in their own package, then in the core, and in no other plugin.
         """
 
     @hookspec(firstresult=True)
     def register_first_account(self) -> "FirstAccount":
-        """How `msgsvc init` makes the account of whoever runs the installation. Plain.
+        """How `msgsvc init` creates the operator's account. Plain.
 
-        For the plugin that keeps accounts, and of its module: it is asked before there is a `Service`.
+        For the plugin that provides accounts. Implement it as a function of the plugin's module: it is called
+        before there is a `Service`.
         """
 
     @hookspec
     def review_settings(self, settings: "Settings") -> "Sequence[Finding]":
-        """What an operator should know of the settings: `msgsvc doctor` and `msgsvc serve` say it. Plain.
+        """Findings about the settings, which `msgsvc doctor` and `msgsvc serve` report. Plain.
 
-        A function of the plugin's module: it is asked before there is a `Service`. The plugin's section is
-        in `settings.model_extra` as it is written, and may be invalid.
+        Implement it as a function of the plugin's module: it is called before there is a `Service`. The
+        plugin's section is in `settings.model_extra` as written in the file, and may be invalid.
         """
 
     @hookspec
@@ -102,15 +103,15 @@ class HookSpecs:
 
     @hookspec
     def create_plugin(self, context: "PluginContext") -> object:
-        """The plugin's one object, built from parts of the core. Plain.
+        """The plugin's object, built from parts of the core. Plain.
 
-        Called when the core's parts exist but are not started. The object's own methods that are marked
-        `@hookimpl` implement the hooks below: they need no `service`, as they have what they use.
+        Called when the core's parts exist but are not started. The object's methods that are marked
+        `@hookimpl` implement the hooks below. They take no `service`: the object has the parts it uses.
         """
 
     @hookspec
     def register_services(self) -> Mapping[type, Any]:
-        """Objects by their type, which handlers of endpoints and pages ask for by it. Plain.
+        """Objects that handlers of endpoints and pages receive by their type. Plain.
 
         Called when the core's parts exist but are not started.
         """
@@ -119,7 +120,7 @@ class HookSpecs:
     def register_accounts(self) -> "AccountSource":
         """The accounts that own projects, for the core and other plugins (`service.accounts`). Plain.
 
-        One plugin that has this hook is asked, and no other; without one there are no accounts.
+        Only one plugin with this hook is used. Without one there are no accounts.
         """
 
     @hookspec
@@ -136,50 +137,50 @@ class HookSpecs:
 
     @hookspec
     def register_pages(self) -> Sequence[Any]:
-        """Starlette routes outside the JSON API: pages, pictures, static files. Plain.
+        """Starlette routes outside the JSON API: pages, images, static files. Plain.
 
-        `/` leads to the first route whose `name` is `home`, and to `/docs` where there is none.
+        `/` redirects to the first route whose `name` is `home`, or to `/docs` if there is none.
         """
 
     @hookspec
     def register_dashboard(self) -> "Sequence[Pages]":
         """Pages of the dashboard, and parts of its overview. Plain; after `register_services`.
 
-        Asked for when the dashboard is there to show them.
+        Called only if a dashboard plugin is loaded.
         """
 
     @hookspec
     def register_inbound(self) -> "Sequence[InboundRule]":
-        """What the plugin does with updates: start payloads, buttons, commands, texts. Plain."""
+        """Handlers of inbound updates: start payloads, buttons, commands, texts. Plain."""
 
-    # ---- what a plugin observes -----------------------------------------------------------------
+    # ---- observers ------------------------------------------------------------------------------
 
     @hookspec
     async def on_start(self) -> None:
-        """The service is about to take requests; the database is migrated. Async."""
+        """The service is about to accept requests; the database is migrated. Async."""
 
     @hookspec
     def on_stopping(self) -> None:
-        """The server is shutting down and waits for open requests: end those that wait for something to
-        happen, with the current state as the response. Plain; may be called twice."""
+        """The server is shutting down and waits for open requests. End long polls now, with the current
+        state as the response. Plain; may be called twice."""
 
     @hookspec
     async def on_stop(self) -> None:
-        """The service takes no more requests and runs no more jobs. Async."""
+        """The service no longer accepts requests or runs jobs. Async."""
 
     @hookspec
     async def on_events(self, tx: "Tx", events: "Sequence[Event]") -> None:
         """Events were emitted, in the transaction of their cause. Async.
 
-        A batch of deliveries brings hundreds of events, of several projects: query and write for all of
-        them together. Write rows and enqueue jobs in `tx`; an exception undoes the cause, so avoid raising.
+        A batch of deliveries emits hundreds of events, of several projects: query and write for all of them
+        together. Write rows and enqueue jobs in `tx`. An exception rolls back the cause, so avoid raising.
         """
 
     @hookspec
     async def on_mailing_ended(self, tx: "Tx", mailing: "Mailing") -> None:
-        """A mailing was completed or cancelled, in the transaction that says so, once. Async.
+        """A mailing was completed or cancelled. Async; called once, in the transaction that records it.
 
-        `mailing.source` says whose it is; its counts are final.
+        `mailing.source` identifies the plugin that started it. Its counts are final.
         """
 
     @hookspec
@@ -190,15 +191,15 @@ class HookSpecs:
         subscriber_id: str,
         tags: Sequence[str],
     ) -> None:
-        """A subscriber got new tags, in that transaction. Async.
+        """A subscriber got new tags. Async; in the same transaction.
 
-        By the API or by a link; renaming a tag is not an addition. It is not an event, because events do
-        not report a project's own actions.
+        Added by the API or by a link; renaming a tag is not an addition. There is no event for it, because
+        events do not report a project's own actions.
         """
 
     @hookspec
     async def on_member_changed(self, tx: "Tx", before: "Member", after: "Member | None") -> None:
-        """A member of a project was changed, in that transaction. Async.
+        """A member of a project was changed. Async; in the same transaction.
 
         Name, email, role, messenger accounts, or removal: then `after.status` says so, and `after` is None
         for an erased member. The member is locked until the transaction ends.
@@ -210,7 +211,7 @@ class HookSpecs:
     ) -> None:
         """An API key is about to give a member a role, or to remove them (None). Async.
 
-        Raise `Conflict` to refuse it: admins make keys, and could make themselves owners by one.
+        Raise `Conflict` to refuse it: admins create keys, and could use one to make themselves owners.
         """
 
     @hookspec
@@ -222,95 +223,98 @@ class HookSpecs:
 
     @hookspec
     async def on_audited(self, tx: "Tx", record: "AuditRecord") -> None:
-        """Something was changed by the API or the command line that belongs in an audit log. Async.
+        """A change that belongs in an audit log was made by the API or the command line. Async.
 
-        In the transaction of the change. Requests are recorded whose endpoint is declared `audited`.
+        Called in the transaction of the change. Requests are recorded if their endpoint is declared
+        `audited`.
         """
 
     @hookspec
     async def charge(self, tx: "Tx", charge: "Charge") -> None:
-        """A paid operation takes place, in its transaction. Async.
+        """A paid operation takes place. Async; in its transaction.
 
-        Keep one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked` to
-        refuse it; not where `charge.refusable` is False, e.g. for a person's Yes in a bot.
+        Store one row per (operation, resource), so that nothing is charged twice. Raise `BillingBlocked` to
+        refuse it, unless `charge.refusable` is False, e.g. when a user presses Yes in a bot.
 
-        A broadcast is `broadcast.message` with all its recipients as `quantity` when it is accepted, and
-        when it has ended `broadcast.settlement` with the difference to the delivered number, if any.
+        A broadcast is charged as `broadcast.message`, with all its recipients as `quantity`, when it is
+        accepted. When it has ended, `broadcast.settlement` has the difference to the delivered number, if
+        any.
         """
 
     @hookspec
     async def check_operation(self, project_id: str, operation: str, tx: "Tx | None") -> None:
-        """A paid operation is about to be taken that is charged later, or not at all. Async.
+        """Whether a project may use a paid operation that is charged later, or not at all. Async.
 
-        `message.sent` comes many thousand times a second and without a `tx`: answer from what you
-        remember. With `tx`, ask there: a transaction must not wait for another connection. Raise
-        `BillingBlocked` to refuse it.
+        `message.sent` is checked many thousand times a second, without a `tx`: respond from memory. With a
+        `tx`, query in it: a transaction must not wait for another connection. Raise `BillingBlocked` to
+        refuse the operation.
         """
 
     @hookspec(firstresult=True)
     async def quote(self, tx: "Tx", project_id: str, operation: str) -> int:
-        """What one of a paid operation costs a project now, in credits. Async.
+        """The current price of one unit of a paid operation for a project, in credits. Async.
 
-        One plugin that has this hook is asked, and no other; without one nothing costs anything.
+        Only one plugin with this hook is used. Without one, all operations are free.
         """
 
     @hookspec(firstresult=True)
     async def decide_plan(self, tx: "Tx", account_id: str) -> "Plan":
-        """What an account may do by what it pays for. Async.
+        """The limits of an account's plan. Async.
 
-        One plugin that has this hook is asked, and no other; without one everybody may do everything.
+        Only one plugin with this hook is used. Without one, accounts have no limits.
         """
 
     @hookspec(firstresult=True)
     async def open_ticket(self, tx: "Tx", request: "TicketRequest") -> str:
-        """Opens a ticket in the transaction of what asks for it, and returns its id. Async.
+        """Opens a ticket in the caller's transaction, and returns its id. Async.
 
-        One plugin that has this hook is asked, and no other. Raises `ApiError` where the project
-        can't have one now, e.g. because it is not paid for.
+        Only one plugin with this hook is used. Raises `ApiError` if the project can't have a ticket now, e.g.
+        because its plan does not include it.
         """
 
     @hookspec
     async def forget_source(self, tx: "Tx", project_id: str, source: str, source_id: str) -> None:
-        """What a ticket was opened for was deleted: take out what you copied of it. Async.
+        """The source of a ticket was deleted: delete the data that the ticket copied from it. Async.
 
-        `source` and `source_id` are those of `TicketRequest`, e.g. `form` and the id of a submission.
-        In a transaction; it may be asked for again.
+        `source` and `source_id` are those of `TicketRequest`, e.g. `form` and the id of a submission. Called
+        in a transaction, possibly more than once.
         """
 
     @hookspec
     async def on_file_fetched(self, tx: "Tx", file: "StoredFile") -> None:
-        """A file that a person sent is here, or will not come, in the transaction that says so. Async.
+        """A file that a user sent was fetched, or can't be. Async; in the transaction that records it.
 
-        `file.status` is `ready`, or `failed` with `file.reason`; called once for each file that
-        `service.files.receive` noted as pending. Keep it (`service.files.retain`) if you refer to it.
+        `file.status` is `ready`, or `failed` with `file.reason`. Called once for each file that
+        `service.files.receive` recorded as pending. Keep the file (`service.files.retain`) if you refer to
+        it.
         """
 
     @hookspec
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
-        """Erase what you keep of a person, including answers and copies of events. Async.
+        """Erase all data of a subscriber, including answers and copies of events. Async.
 
-        Called by a job, outside a transaction, after the person was deleted from the core's tables; called
-        again if any plugin fails, so it must be idempotent.
+        Called by a job, outside a transaction, after the subscriber was deleted from the core's tables.
+        Called again if any plugin fails, so it must be idempotent.
         """
 
     @hookspec
     async def on_channel_stopped(
         self, tx: "Tx", channel: "Channel", reason: str, detail: str
     ) -> None:
-        """A bot was banned or revoked, and makes no more calls. Async; in that transaction.
+        """A bot was banned or its token revoked; it makes no more calls. Async; in the same transaction.
 
-        `reason` is for programs, e.g. `bot_banned`, `detail` is the platform's text. Notify the person in
-        charge by a job: for a shared channel that is the operator, and there is no event.
+        `reason` is for programs, e.g. `bot_banned`; `detail` is the platform's text. Notify the person in
+        charge from a job: for a shared channel that is the operator, and there is no event.
         """
 
     @hookspec
     async def on_channel_recovered(self, tx: "Tx", channel: "Channel") -> None:
-        """A bot that was stopped works again, or its platform answers again. Async; in the transaction that
-        says so."""
+        """A stopped bot works again, or its platform is available again. Async; in the transaction that
+        records it."""
 
     @hookspec
     async def on_channel_unavailable(self, tx: "Tx", channel: "Channel", detail: str) -> None:
-        """The platform of a channel is down. Async; in that transaction.
+        """The platform of a channel is unavailable. Async; in the same transaction.
 
         Queued messages wait, the platform is probed, and `on_channel_recovered` reports the recovery.
         `detail` is the error of the last call.

@@ -1,4 +1,4 @@
-"""Finds plugins by entry point, loads those that are named, and refuses what they get wrong."""
+"""Finds plugins by entry point, loads those of the configuration, and validates their hooks."""
 
 import difflib
 import inspect
@@ -54,9 +54,10 @@ def load_plugins(
 
 
 def create_plugins(manager: pluggy.PluginManager, context: Any) -> None:
-    """Has every plugin with `create_plugin` make its object, whose hooks are called as the plugin's own.
+    """Calls `create_plugin` of every plugin that has it, and registers the object's hooks under the plugin's
+    name.
 
-    Raises `PluginError` for a hook that this core does not have, or that must be sync or async.
+    Raises `PluginError` for an unknown hook, or one that is sync and must be async or the reverse.
     """
     made = [
         (implementation.plugin_name, implementation.function(context))
@@ -75,9 +76,9 @@ def create_plugins(manager: pluggy.PluginManager, context: Any) -> None:
 
 
 def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
-    """Events of plugins that are installed and not loaded: the plugin's name by the event's.
+    """Events of plugins that are installed but not loaded: the name of the event to that of the plugin.
 
-    It imports them, which takes a moment. One that can't be imported has no events here.
+    Imports these plugins, which takes a moment. Those that can't be imported are omitted.
     """
     found: dict[str, str] = {}
     for name in available_plugins():
@@ -90,7 +91,7 @@ def unloaded_events(loaded: Collection[str]) -> dict[str, str]:
 
 
 def package(plugin: Any) -> str:
-    """The package that a plugin, a module or an object, is of."""
+    """The package of a plugin, which is a module or an object."""
     module = plugin if inspect.ismodule(plugin) else type(plugin)
     name = module.__name__ if inspect.ismodule(plugin) else module.__module__
     return str(name).partition(".")[0]
@@ -100,7 +101,7 @@ def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:
     point = installed.get(name)
     if point is None:
         known = ", ".join(sorted(installed)) or "none"
-        # No package is proposed by this name: of a mistyped one anybody could be the author.
+        # No package on PyPI is suggested for an unknown name: anybody could publish one under a typo.
         close = difflib.get_close_matches(name, list(installed), n=1)
         hint = f"did you mean {close[0]!r}? Otherwise " if close else ""
         raise PluginError(
@@ -115,7 +116,7 @@ def _load(name: str, installed: dict[str, EntryPoint]) -> ModuleType:
 
 
 def _check_sync_or_async(manager: pluggy.PluginManager) -> None:
-    """pluggy itself is sync: a coroutine that nobody awaits would be lost without a word."""
+    """pluggy is synchronous: it would silently drop a coroutine that nobody awaits."""
     for name, wanted in _IS_ASYNC.items():
         for implementation in getattr(manager.hook, name).get_hookimpls():
             if inspect.iscoroutinefunction(implementation.function) is not wanted:

@@ -1,9 +1,9 @@
 """The modules of the core that plugins may import. All others change without notice.
 
-A module with SQL is never among them: a plugin asks the objects of `PluginContext`.
+Modules with SQL are never public: plugins use the objects of `PluginContext`.
 """
 
-#: Packages of which everything is public.
+#: Packages whose modules are all public.
 PUBLIC_PACKAGES = (
     "msgsvc_core.api",
     "msgsvc_core.content",

@@ -1,6 +1,6 @@
-"""Tickets opened by other plugins; a helpdesk plugin implements the hook `open_ticket`.
+"""Tickets opened by other plugins. A helpdesk plugin implements the hook `open_ticket`.
 
-Without such a plugin the request is not accepted, and the caller is told so.
+Without such a plugin no ticket is opened, and the caller gets None.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,9 +16,9 @@ Priority = Literal["low", "normal", "high", "urgent"]
 class TicketRequest:
     """A customer's question that arrived by another way than a message to the bot.
 
-    `subscriber_id` is None for a customer without messenger, identified by `customer_name` and
-    `customer_email`, if given. The same (`source`, `source_id`), e.g. `form` and the id of a submission,
-    opens one ticket, however often it is requested. `file_ids` are files of the core.
+    `subscriber_id` is None for a customer without a messenger, who is identified by `customer_name` and
+    `customer_email`, if given. (`source`, `source_id`), e.g. `form` and the id of a submission, is an
+    idempotency key: repeated requests open one ticket. `file_ids` are files of the core.
     """
 
     project_id: str
@@ -35,7 +35,7 @@ class TicketRequest:
 
 
 class TicketDesk:
-    """Has tickets opened by the plugin that keeps them, whichever that is."""
+    """Opens tickets through the plugin that provides them."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class TicketDesk:
 
     @property
     def is_open(self) -> bool:
-        """Whether a loaded plugin keeps tickets."""
+        """Whether a loaded plugin provides tickets."""
         return self._is_open()
 
     async def open(self, tx: Tx, request: TicketRequest) -> str | None:
-        """Has a ticket opened; returns its id, or None where no loaded plugin keeps tickets."""
+        """Opens a ticket and returns its id, or None if no loaded plugin provides tickets."""
         return await self._open_ticket(tx, request)
 
     async def forget_source(self, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-        """Has what tickets copied of their source taken out of them."""
+        """Deletes what tickets copied from their source."""
         await self._forget_source(tx, project_id, source, source_id)

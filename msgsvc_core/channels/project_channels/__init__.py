@@ -1,1 +1,1 @@
-"""Channels that projects bring themselves: their own bots."""
+"""Project channels: bots added by projects."""

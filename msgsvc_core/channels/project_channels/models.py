@@ -1,4 +1,4 @@
-"""Projects' own channels, inside and on the wire."""
+"""Models of project channels: internal, and of the API."""
 
 import json
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 #: Bytes of a channel's settings as JSON.
 SETTINGS_BYTES = 8192
 
-#: `working`; `stopped` while its platform refuses the bot; `unavailable` while the platform answers nobody;
+#: `working`; `stopped` while its platform refuses the bot; `unavailable` during an outage of the platform;
 #: `broken` if its settings can't be read.
 OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
 
 
 def row_of(channel_id: str) -> tuple[str, str]:
-    """What a channel's encrypted settings are bound to."""
+    """The row that a channel's encrypted settings are bound to."""
     return "core_channels.sealed", channel_id
 
 
@@ -38,9 +38,9 @@ SettingsObject = Annotated[dict[str, Any], AfterValidator(_check_size)]
 
 @dataclass(frozen=True, slots=True)
 class OwnChannel:
-    """A row. `sealed` are the encrypted settings; `revision` grows with each of its changes.
+    """A row. `sealed` are the encrypted settings; `revision` increases with each change.
 
-    One that is removed stays while people came by it: nobody else's bot may take their place.
+    The row of a removed channel is kept while it has subscribers: no other account's bot may replace it.
     """
 
     project_id: str

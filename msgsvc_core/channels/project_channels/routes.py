@@ -16,7 +16,7 @@ from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, PlatformBu
 
 router = Router(area="channels")
 
-#: Seconds after which a platform that gave no answer may be asked again.
+#: Seconds for `retry_after` when the platform did not respond.
 BUSY_S = 5
 
 

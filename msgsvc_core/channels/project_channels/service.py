@@ -1,4 +1,4 @@
-"""The rules of projects' own channels: what they may set, and what becomes of it."""
+"""Project channels: validation of settings, and their life cycle."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,11 +38,11 @@ from msgsvc_core.security.sealed import SealedColumn
 #: Prefix of the ids; the key of the channel everywhere else.
 ID_PREFIX = "chn"
 
-#: Settings hold the bots' tokens.
+#: The settings contain the bots' tokens.
 SEALED = SealedColumn("core_channels", "settings")
 
 
-#: Whether a project has a subscriber whom a channel reaches, by the channel's key.
+#: Whether a project has subscribers on a channel, by the channel's key.
 HasSubscribers = Callable[[Tx, str, str], Awaitable[bool]]
 
 
@@ -72,10 +72,9 @@ class ProjectChannels:
         self._per_project = settings.own_channels.per_project
 
     async def create(self, tx: Tx, project_id: str, body: CreateChannelBody) -> OwnChannel:
-        """A new channel, working in this process from the commit on, in others a moment later.
+        """Creates a channel, which works in this process after the commit, and in others a moment later.
 
-        Raises `ValidationFailed` for settings that the kind does not take, `Conflict` for a name that
-        is taken, and at the limit.
+        Raises `ValidationFailed` for invalid settings, and `Conflict` for a name in use and at the limit.
         """
         self._check(body.plugin, body.settings)
         await tx.lock(f"channels of {project_id}")
@@ -85,7 +84,7 @@ class ProjectChannels:
         before = await store.find(tx, project_id, body.name)
         self._check_name(body, before)
         now_ms = self._clock.now_ms()
-        # Who came by the bot that had this name is reached by the one that has it now.
+        # Subscribers of the earlier bot of this name are reached through the new one.
         channel_id = before.channel_id if before else new_id(ID_PREFIX)
         channel = OwnChannel(
             project_id=project_id,
@@ -102,7 +101,7 @@ class ProjectChannels:
         return channel
 
     async def get(self, tx: Tx, project_id: str, name: str) -> OwnChannel:
-        """Raises `NotFound`, for another project's channel as well."""
+        """Raises `NotFound`, also for another project's channel."""
         channel = await store.find(tx, project_id, name)
         if channel is None or channel.removed_at_ms is not None:
             raise NotFound("there is no channel {name!r} of your own", name=name)
@@ -111,11 +110,11 @@ class ProjectChannels:
     async def page(
         self, tx: Tx, project_id: str, after: str | None, limit: int
     ) -> list[OwnChannel]:
-        """Up to `limit`, newest first, from `after` on."""
+        """Up to `limit` channels, newest first, from before `after`."""
         return await store.list_page(tx, project_id, after, limit)
 
     async def list_all(self, tx: Tx) -> list[OwnChannel]:
-        """Those of all projects, for an operator; the oldest first."""
+        """The channels of all projects, for an operator; oldest first."""
         return await store.list_all(tx)
 
     async def update(
@@ -130,7 +129,7 @@ class ProjectChannels:
         try:
             before = self._options(channel)
         except DecryptionError:
-            # Then all of them must be entered again.
+            # Then all settings must be given again.
             before = {}
         merged = {**before, **body.settings}
         options = {key: value for key, value in merged.items() if value is not None}
@@ -150,7 +149,7 @@ class ProjectChannels:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
-        """Removes a channel and its settings; what waits to be sent by it is skipped.
+        """Removes a channel and its settings; its queued messages are skipped.
 
         Raises `NotFound`.
         """
@@ -166,9 +165,9 @@ class ProjectChannels:
     async def check(
         self, project_id: str, name: str
     ) -> tuple[ChannelHealth, ReceptionAnswer | None]:
-        """Asks the platform how the bot is; no connection to the database is held meanwhile.
+        """Checks the bot with its platform, without holding a database connection meanwhile.
 
-        With it comes how the bot receives, as it is known here. Raises `NotFound`.
+        The result includes the last known reception status. Raises `NotFound`.
         """
         async with self._db.read() as tx:
             row = await self.get(tx, project_id, name)
@@ -184,12 +183,12 @@ class ProjectChannels:
             return health, reception_of(channel, state)
 
     async def answers(self, tx: Tx, channels: Sequence[OwnChannel]) -> list[OwnChannelAnswer]:
-        """Channels as the API shows them."""
+        """Channels in the form of the API."""
         states = await store.states(tx, [channel.channel_id for channel in channels])
         return [self._answer(channel, states.get(channel.channel_id)) for channel in channels]
 
     async def reseal(self, tx: Tx) -> None:
-        """Has settings that an older secret key encrypted encrypted by the current one."""
+        """Re-encrypts settings that are encrypted under an older secret key."""
         for channel in await store.list_all(tx):
             try:
                 sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
@@ -237,7 +236,7 @@ class ProjectChannels:
         )
 
     def _channel(self, row: OwnChannel, options: dict[str, Any]) -> Channel:
-        """The channel that works here; before the commit of a change, what it will be."""
+        """The channel as it works in this process; before the commit of a change, as it will."""
         channels = self._channels
         here = channels.get(row.channel_id)
         if here is not None and self._sync.has(row):
@@ -254,7 +253,7 @@ class ProjectChannels:
         return kinds.digests(plugin, options)[0] in known
 
     def _options(self, row: OwnChannel) -> dict[str, Any]:
-        """The settings as they were given. Raises `DecryptionError`."""
+        """The decrypted settings. Raises `DecryptionError`."""
         options: dict[str, Any] = json.loads(
             self._secrets.decrypt(row.sealed, row_of(row.channel_id))
         )
@@ -272,10 +271,8 @@ class ProjectChannels:
             raise ValidationFailed.because(error, field="settings", joined=True) from None
 
     def _check_name(self, body: CreateChannelBody, before: OwnChannel | None) -> None:
-        """Subscribers stay when a channel gets another bot, so it must be of the same kind.
-
-        Ids of people on one platform mean other people on another.
-        """
+        """Subscribers are kept when a channel gets another bot, so it must be of the same kind: user ids
+        of one platform mean other users on another."""
         if before is not None and before.removed_at_ms is None:
             raise Conflict(
                 "you have a channel {name!r} of your own already", field="name", name=body.name

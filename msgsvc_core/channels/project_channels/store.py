@@ -1,4 +1,4 @@
-"""The SQL of projects' own channels."""
+"""The SQL of project channels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _COLUMNS = (
 
 
 async def find(tx: Tx, project_id: str, name: str) -> OwnChannel | None:
-    """The project's channel of this name, a removed one too."""
+    """The project's channel of this name, also a removed one."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_channels WHERE project_id = :project_id AND name = :name",
         {"project_id": project_id, "name": name},
@@ -35,7 +35,7 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
 
 
 async def list_all(tx: Tx) -> list[OwnChannel]:
-    """Those of all projects, for an operator."""
+    """The channels of all projects, for an operator."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_channels WHERE removed_at_ms IS NULL ORDER BY channel_id"
     )
@@ -43,7 +43,7 @@ async def list_all(tx: Tx) -> list[OwnChannel]:
 
 
 async def changed_after(tx: Tx, revision: int) -> list[OwnChannel]:
-    """Channels of all projects that were made or changed since, the removed ones left out."""
+    """Channels of all projects that were created or changed since, without removed ones."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_channels WHERE revision > :revision"
         " AND removed_at_ms IS NULL",
@@ -59,7 +59,7 @@ async def ids(tx: Tx) -> set[str]:
 
 
 async def states(tx: Tx, channel_ids: Sequence[str]) -> dict[str, State]:
-    """What there is to say of channels, by id."""
+    """The states of channels, by id."""
     rows = await tx.fetch_all(
         "SELECT channel, status, detail, outage_since_ms, outage_detail, interrupted_since_ms,"
         " interrupted_reason, interrupted_detail FROM core_channel_states"
@@ -90,7 +90,7 @@ async def count(tx: Tx, project_id: str) -> int:
 
 
 async def upsert(tx: Tx, channel: OwnChannel) -> None:
-    """Writes a new channel, or one that takes a removed one's place."""
+    """Writes a new channel, or one that replaces a removed one."""
     await tx.execute(
         f"INSERT INTO core_channels ({_COLUMNS}) VALUES (:project_id, :name, :channel_id, :plugin,"
         " :sealed, :revision, :created_at_ms, :updated_at_ms, NULL)"
@@ -115,7 +115,7 @@ async def update(tx: Tx, channel: OwnChannel) -> bool:
 async def remove(tx: Tx, channel: OwnChannel, now_ms: int, *, keep: bool) -> bool:
     """Removes a channel with its settings; False if it was removed before.
 
-    With `keep` the row stays: it has subscribers.
+    With `keep` the row is kept, because it has subscribers.
     """
     key = {"project_id": channel.project_id, "name": channel.name}
     this = "project_id = :project_id AND name = :name AND removed_at_ms IS NULL"

@@ -1,4 +1,4 @@
-"""Keeps the channels of a process as the table says, whichever process changed it."""
+"""Keeps a process's channels in sync with the table, whichever process changes it."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class Registry(Protocol):
-    """Receives changes of projects' own channels."""
+    """Receives changes of project channels."""
 
     def register(
         self, identity: ChannelIdentity, kind_name: str, options: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Registry(Protocol):
 
 
 class ChannelSync:
-    """Polls a version number, and reads the channels only when it has grown."""
+    """Polls a revision number, and reads the channels only when it has increased."""
 
     def __init__(
         self, *, db: Database, secrets: SecretBox, channels: Registry, follow_s: float
@@ -40,16 +40,16 @@ class ChannelSync:
         self._secrets = secrets
         self._channels = channels
         self._follow_s = follow_s
-        #: All changes up to this revision are known.
+        #: All changes up to this revision are applied.
         self._seen = 0
-        #: The revisions of the channels that are here, and of removals that were seen early.
+        #: The revisions of this process's channels, and of removals that arrived early.
         self._revisions: dict[str, int] = {}
         self._removals: dict[str, int] = {}
         self._refreshing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Loads what there is, and follows it from now on. Raises `DatabaseUnavailable`."""
+        """Loads all channels, and starts to follow changes. Raises `DatabaseUnavailable`."""
         await self.refresh()
         self._task = asyncio.create_task(self._run(), name="follow channels")
 
@@ -59,10 +59,10 @@ class ChannelSync:
             self._task = None
 
     async def refresh(self) -> None:
-        """Takes over what has been committed until now. Raises `DatabaseUnavailable`."""
+        """Applies all changes committed until now. Raises `DatabaseUnavailable`."""
         async with self._refreshing:
             async with self._db.read() as tx:
-                # First: what is committed while we read the rest will be found again.
+                # First: changes committed while we read the rest will be found again.
                 revision = await bots.revision(tx)
                 if revision == self._seen:
                     return
@@ -74,7 +74,7 @@ class ChannelSync:
             for channel in changed:
                 self.apply(channel)
             for key in self._revisions.keys() - present:
-                # One that was made here a moment ago may not have been there yet.
+                # A channel created here a moment ago may not have been in it yet.
                 if self._revisions[key] <= revision:
                     self.remove(key, revision)
             for bot in known:
@@ -86,7 +86,7 @@ class ChannelSync:
             }
 
     def apply(self, channel: OwnChannel) -> None:
-        """Makes a channel as its row says, unless that is older than what is here."""
+        """Applies a channel's row, unless it is older than the current state."""
         key = channel.channel_id
         newest = max(self._revisions.get(key, 0), self._removals.get(key, 0))
         if channel.revision <= newest:
@@ -100,16 +100,16 @@ class ChannelSync:
             log.error("own_channel_broken", channel=key, error=str(error))
             self._channels.register_broken(identity, str(error))
         except Exception as error:
-            # The edge of a plugin: one project's channel must not keep the others' from working.
+            # The edge of a plugin: one project's channel must not stop the others.
             log.exception("own_channel_broken", channel=key)
             self._channels.register_broken(identity, f"it can't be made: {type(error).__name__}")
 
     def has(self, channel: OwnChannel) -> bool:
-        """Whether what works here was made of this row."""
+        """Whether this row is applied in this process."""
         return self._revisions.get(channel.channel_id) == channel.revision
 
     def remove(self, key: str, revision: int) -> None:
-        """Takes a channel away that was removed in `revision`."""
+        """Removes a channel that was removed in `revision`."""
         self._revisions.pop(key, None)
         self._removals[key] = max(revision, self._removals.get(key, 0))
         self._channels.unregister(key)
@@ -122,5 +122,5 @@ class ChannelSync:
             except DatabaseUnavailable as error:
                 log.warning("channels_not_followed", error=str(error))
             except Exception:
-                # The edge: whatever it is, the next look may fare better.
+                # The edge: after any failure, the next round may succeed.
                 log.exception("channels_not_followed")
