@@ -1,6 +1,6 @@
-"""Paid operations: the core says that one takes place; a plugin that keeps accounts charges it.
+"""Paid operations: the core reports them, and a billing plugin charges them.
 
-Without such a plugin nothing is charged and nothing refused.
+Without such a plugin nothing is charged or refused.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,17 +33,17 @@ class Charge:
 
 @value_object
 class Plan:
-    """What an account may do. None is as many as they like."""
+    """The limits of an account's plan. None means unlimited."""
 
     name: str
     max_projects: int | None = None
-    #: Active members of each project.
+    #: Maximum active members of each project.
     max_members: int | None = None
     csv_export: bool = True
 
 
 class CheckOperation(Protocol):
-    """Raises `BillingBlocked` where a paid operation would be refused."""
+    """Raises `BillingBlocked` if a paid operation would be refused."""
 
     async def __call__(self, project_id: str, operation: str, tx: Tx | None) -> None: ...
 
@@ -78,27 +78,27 @@ class BillingGate:
         await self._charge(tx, charge)
 
     async def check(self, project_id: str, operation: str, tx: Tx | None = None) -> None:
-        """Raises `BillingBlocked` where a paid operation would be refused that is not charged now.
+        """Raises `BillingBlocked` if a paid operation that is charged later would be refused.
 
         `tx` is the caller's transaction, if there is one.
         """
         await self._check(project_id, operation, tx)
 
     async def quote(self, tx: Tx, project_id: str, operation: str) -> int:
-        """Credits that one paid operation costs a project; 0 where nothing is billed."""
+        """The price of one paid operation for a project, in credits; 0 without billing."""
         return await self._quote(tx, project_id, operation)
 
     async def plan_of(self, tx: Tx, project_id: str) -> Plan | None:
-        """The plan of a project's owner; None where nothing is billed: then they may do everything."""
+        """The plan of a project's owner; None without billing, which means no limits."""
         return await self.plan_of_account(tx, await self._owner_of(tx, project_id))
 
     async def plan_of_account(self, tx: Tx, account_id: str | None) -> Plan | None:
-        """The plan of an account; None for nobody, and where nothing is billed."""
+        """The plan of an account; None without an account, or without billing."""
         return None if account_id is None else await self._decide_plan(tx, account_id)
 
     async def check_export(self, project_id: str) -> None:
-        """Raises `Forbidden`, which names the plan, where it has no CSV export. For endpoints that hold no
-        connection."""
+        """Raises `Forbidden`, which names the plan, if the plan has no CSV export. For endpoints that hold
+        no connection."""
         async with self._db.read() as tx:
             plan = await self.plan_of(tx, project_id)
         if plan is not None and not plan.csv_export:

@@ -1,1 +1,1 @@
-"""The HTTP edge: from bytes to typed handlers and back."""
+"""The HTTP layer: typed endpoints, request validation, responses and errors."""

@@ -1,4 +1,4 @@
-"""Reads a request's body without taking in more than is allowed."""
+"""Reads request bodies with a size limit."""
 
 from starlette.types import Message, Receive
 
@@ -10,10 +10,10 @@ async def read_body(receive: Receive, declared: str, max_bytes: int) -> bytes:
 
     Raises `PayloadTooLarge` as soon as the limit is known to be exceeded.
 
-    The error response goes out while the rest arrives and is discarded. Closing the connection instead
-    would reset it, and most clients would never see the response.
+    The error response is sent while the rest arrives and is discarded. Closing the connection instead would
+    reset it, and most clients would never see the response.
     """
-    # More digits than the limit has are too much too, and Python reads only so many.
+    # A number with more digits than the limit is too large too, and Python parses only so many.
     if declared.isdecimal() and (len(declared) > 18 or int(declared) > max_bytes):
         raise _too_large(max_bytes)
     chunks: list[bytes] = []

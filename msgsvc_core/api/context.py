@@ -32,22 +32,21 @@ class CallerKey(Protocol):
 class Context:
     """One request. `tx` is its transaction (writing requests) or a reading connection.
 
-    `client_ip` is who connected, or who a proxy of `server.trusted_proxies` says did; empty when the
-    server doesn't say. `headers` can be asked for in any case.
-    An endpoint declared with `holds_connection=False` has no `tx`, and opens its own when it needs one;
-    a `group_commit` one has a `unit` instead, and only adds to it. One that `batched_transaction` asks for
-    `optional_tx`.
+    `client_ip` is the address of the client, or the one that a proxy of `server.trusted_proxies` reports;
+    empty if the server doesn't report one. `headers` are case-insensitive. An endpoint declared with
+    `holds_connection=False` has no `tx`, and opens one when it needs it; a `group_commit` one has a
+    `write_batch` instead, and only adds to it. A `batched_transaction` one uses `optional_tx`.
     """
 
     request_id: str
     client_ip: str
     headers: Mapping[str, str]
-    #: None for an endpoint that is public.
+    #: None for a public endpoint.
     caller: Caller | None = None
-    #: The request's own transaction, in which the answer to an Idempotency-Key is kept as well. None without
-    #: such a key: the change may then be made together with those of other requests.
+    #: The request's own transaction, in which the response to an Idempotency-Key is stored too. None without
+    #: such a key: the change may then share a transaction with other requests.
     optional_tx: Tx | None = None
-    #: What an endpoint with `group_commit` adds to.
+    #: The batch of writes of an endpoint with `group_commit`.
     write_batch: WriteBatch | None = None
 
     @property

@@ -1,6 +1,6 @@
 """Conventions of all endpoints, for the API description."""
 
-#: Heading and text of each; `code` stands in backticks. docs/guides/api-basics.md says it at length.
+#: Heading and text of each; `code` is in backticks. See docs/guides/api-basics.md for details.
 CONVENTIONS = (
     (
         "Authentication",
@@ -53,5 +53,5 @@ CONVENTIONS = (
 
 
 def description() -> str:
-    """All of it as Markdown, for the OpenAPI document."""
+    """All conventions as Markdown, for the OpenAPI document."""
     return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in CONVENTIONS)

@@ -1,4 +1,4 @@
-"""An answer that is a file for spreadsheets, streamed."""
+"""A CSV file as a streamed response."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Endpoints, declared once: the types that validate also document and serialise.
+"""Endpoints, whose types validate requests, serialise responses and document both.
 
     router = Router(area="messages")
 
@@ -6,14 +6,14 @@
     async def send(ctx: Context, body: SendBody) -> SendAnswer:
         '''Queues a message to one subscriber.'''
 
-A handler's `body` and `query` are pydantic models, `upload` is the file of a multipart/form-data
-request; arguments named as the path's parameters are those, as text. Any other argument is an object
-of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`; a type
-that nothing provides is an error at start. The return type is a model, or `Response` for an answer that
-is no JSON. GET handlers read; others write, in one transaction that
-commits if the handler returns. A handler that only adds rows is declared `group_commit`: it fills
-`ctx.unit`, which is committed together with those of other requests. One whose change is a single
-statement is declared `batched_transaction`, and hands it to a `Together`.
+A handler's `body` and `query` are pydantic models, and `upload` is the file of a multipart/form-data
+request. Arguments with the name of a path parameter are that parameter, as text. Any other argument is
+an object of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`;
+a type that nothing provides is an error at start. The return type is a model, or `Response` for a
+response other than JSON. GET handlers read; others write, in one transaction that commits if the handler
+returns. A handler that only adds rows is declared `group_commit`: it fills `ctx.write_batch`, which is
+committed together with those of other requests. One whose change is a single statement is declared
+`batched_transaction`, and passes it to a `TransactionBatcher`.
 """
 
 import inspect
@@ -49,14 +49,13 @@ _PATH_PARAMETER = re.compile(r"{(\w+)}")
 
 
 class RequestModel(BaseModel):
-    """Base of request bodies: unknown fields are refused, and types are not converted.
+    """Base of request bodies: unknown fields are rejected, and types are not converted.
 
-    JSON has one kind of number, so `60.0` is the integer 60 where one is asked for (JSON Schema 2020-12,
-    section 6.1.1).
+    JSON has one kind of number, so `60.0` is accepted as the integer 60 (JSON Schema 2020-12, section 6.1.1).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    #: The names, in a body, of what is an integer and can't be a fraction.
+    #: The names of integer fields that don't accept fractions.
     _integers: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -81,7 +80,7 @@ class RequestModel(BaseModel):
 
 
 def _kinds_of(annotation: Any) -> set[Any]:
-    """The types that a union is of."""
+    """The members of a union type."""
     kinds = {annotation}
     for each in get_args(annotation) if get_origin(annotation) in _UNIONS else ():
         kinds |= _kinds_of(each)
@@ -92,13 +91,13 @@ _UNIONS = (Union, UnionType, Annotated)
 
 
 class Query(BaseModel):
-    """Base of query strings: unknown names are refused; values arrive as text and are converted."""
+    """Base of query strings: unknown names are rejected; values arrive as text and are converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ResponseModel(BaseModel):
-    """Base of answers. Fields named in `leave_out_none` are absent, not null, without a value."""
+    """Base of responses. Fields named in `leave_out_none` are absent instead of null."""
 
     model_config = ConfigDict(extra="forbid")
     leave_out_none: ClassVar[frozenset[str]] = frozenset()
@@ -107,7 +106,7 @@ class ResponseModel(BaseModel):
         return self.model_dump_json(exclude=self._absent()).encode()
 
     def to_data(self) -> dict[str, Any]:
-        """The same as values of JSON."""
+        """The model as JSON values."""
         data = self.model_dump(mode="json")
         for name in self.leave_out_none:
             if data[name] is None:
@@ -136,15 +135,17 @@ class Endpoint:
     holds_connection: bool = True
     group_commit: bool = False
     batched_transaction: bool = False
-    #: Whether an answer kept for an idempotency key is encrypted; False only where it can't hold one.
+    #: Whether a response stored for an idempotency key is encrypted; False only if it contains no secrets.
     shows_secrets: bool = True
-    #: Whether it stands in the audit log, with the API key: what configures the project, no daily traffic.
+    #: Whether calls are recorded in the audit log, with the API key: for changes of the configuration, not
+    #: for daily traffic.
     audited: bool = False
-    #: Whether its area is for owners alone, as the pages with access `own` are: see `ALL_BUT_OWNERS`.
+    #: Whether the scope is reserved for owners, like dashboard pages with the access `own`: see
+    #: `ALL_BUT_OWNERS`.
     owners_only: bool = False
-    #: Of an answer that is no JSON, for the documentation; None for one without a body.
+    #: Media type of a response other than JSON, for the documentation; None if it has no body.
     media_type: str | None = None
-    #: The handler with what it asks for by type; set by `bound`.
+    #: The handler with its objects filled in; set by `bound`.
     call: HandlerFunction = _unbound
 
     @cached_property
@@ -169,7 +170,7 @@ class Endpoint:
 
     @cached_property
     def query_left_out(self) -> BaseModel | None:
-        """What the handler gets where the request has no query; None where it must have one."""
+        """The handler's `query` if the request has no query string; None if it is required."""
         assert self.query is not None
         with suppress(ValidationError):
             return self.query.model_validate({})
@@ -177,12 +178,12 @@ class Endpoint:
 
     @cached_property
     def takes_upload(self) -> bool:
-        """Whether its body is a file, in multipart/form-data."""
+        """Whether the body is a file, in multipart/form-data."""
         return "upload" in self.hints
 
     @cached_property
     def answer(self) -> type[BaseModel] | None:
-        """The model of the answer; None for an answer that is no JSON, or has no body."""
+        """The model of the response; None if it is not JSON, or has no body."""
         kind = self.hints.get("return")
         return kind if inspect.isclass(kind) and issubclass(kind, BaseModel) else None
 
@@ -206,13 +207,13 @@ class Endpoint:
 
 @lru_cache(maxsize=4096)
 def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
-    # Each service of a process has an `Endpoint` of its own for the same handler.
+    # Each service of a process has its own `Endpoint` for the same handler.
     return get_type_hints(handler)
 
 
 class Router:
-    """Collects the endpoints of one area. `area` is also the API key scope required; with `owners_only`,
-    keys created by a non-owner are refused."""
+    """Collects the endpoints of one area. `area` is also the required API key scope; with `owners_only`,
+    keys created by a non-owner are rejected."""
 
     def __init__(self, area: str, *, owners_only: bool = False) -> None:
         self.area = area
@@ -229,15 +230,15 @@ class Router:
         return declare
 
     def get(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of an answer that
-        is no JSON)."""
+        """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of a response other
+        than JSON)."""
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Options: those of `get`, `status` (200), `group_commit` (the handler fills `ctx.unit`),
-        `batched_transaction` (it may have no transaction, see `ctx.optional_tx`), and `shows_secrets` (True;
-        False spares the encryption of answers kept for idempotency keys), and `audited` (it stands in the
-        audit log: for what configures a project)."""
+        """Options: those of `get`, and `status` (200), `group_commit` (the handler fills
+        `ctx.write_batch`), `batched_transaction` (it may have no transaction, see `ctx.optional_tx`),
+        `shows_secrets` (True; False skips the encryption of responses stored for idempotency keys), and
+        `audited` (recorded in the audit log: for changes of the configuration)."""
         return self.add("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Callable[[F], F]:
@@ -251,7 +252,7 @@ class Router:
 
 
 def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
-    """Raises ValueError for a declaration that can't work: two of one path or name, odd arguments."""
+    """Raises ValueError for an invalid declaration: a duplicate path or name, or wrong arguments."""
     seen: set[tuple[str, str]] = set()
     names: set[str] = set()
     for endpoint in endpoints:

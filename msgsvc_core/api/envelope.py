@@ -16,14 +16,14 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.kernel.json import to_json
 
-#: Characters of a message. Many repeat an id from the path, which may be as long as a head may.
+#: Maximum characters of a message. Many repeat an id from the path, which may be as long as a header may.
 MAX_MESSAGE = 500
 
 log = structlog.get_logger(__name__)
 
 
 def envelope(error: ApiError, errors_url: str) -> Response:
-    """The answer that an error becomes."""
+    """The response for an error."""
     body = {
         "error": public_message(error),
         "code": error.code,
@@ -61,7 +61,7 @@ def api_error(error: Exception) -> ApiError:
 
 
 def http_error(request: Request, error: HTTPException) -> ApiError:
-    """Starlette's own refusals under our codes."""
+    """Starlette's own HTTP errors, with our codes."""
     known: dict[int, type[ApiError]] = {
         404: NotFound,
         405: MethodNotAllowed,

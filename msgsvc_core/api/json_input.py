@@ -1,4 +1,4 @@
-"""Reads JSON that anybody may have sent (decision 0075)."""
+"""Parses JSON from untrusted clients (decision 0075)."""
 
 import json
 import math
@@ -7,14 +7,15 @@ from typing import Any
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.validation_messages import shortened
 
-#: Deepest nesting of arrays and objects.
+#: Maximum nesting of arrays and objects.
 MAX_DEPTH = 32
 
 _INT64 = range(-(2**63), 2**63)
 
 
 def parse_json(raw: bytes) -> Any:
-    """The value in `raw`. Raises `ValidationFailed` for everything that JSON or the database can't hold."""
+    """The value in `raw`. Raises `ValidationFailed` for invalid JSON, and for values that the database
+    can't store."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -35,7 +36,7 @@ def parse_json(raw: bytes) -> Any:
         ) from None
     except RecursionError:
         raise ValidationFailed(_TOO_DEEP) from None
-    # Both walks are needed rarely; counting brackets and looking for escapes is cheap.
+    # Both walks are rarely needed; counting brackets and looking for escapes is cheap.
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         _check_depth(value)
     if "\\u" in text:
@@ -50,7 +51,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
-        # `add` answers None, so only a name already seen is found.
+        # `add` returns None, so only a repeated name is found.
         name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValidationFailed(
             "the name {name!r} stands twice in one object", field="body", name=shortened(name)
@@ -59,7 +60,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int:
-    # Python refuses, with a ValueError, to read integers of thousands of digits.
+    # Python raises ValueError for integers of thousands of digits.
     if len(text) > 20 or (value := int(text)) not in _INT64:
         raise ValidationFailed("an integer is beyond 64 bits", field="body")
     return value
@@ -91,7 +92,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_text(value: Any) -> None:
-    """Refuses what `\\u` escapes can smuggle in: NUL, and halves of surrogate pairs."""
+    """Rejects what `\\u` escapes allow: NUL, and unpaired surrogates."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -110,7 +111,7 @@ _DECODER = json.JSONDecoder(
 
 
 def is_storable(text: str) -> bool:
-    """Whether both databases can hold the text."""
+    """Whether both databases can store the text."""
     if "\0" in text:
         return False
     if text.isascii():
@@ -118,6 +119,6 @@ def is_storable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair: nothing else has no UTF-8.
+        # An unpaired surrogate: nothing else has no UTF-8.
         return False
     return True

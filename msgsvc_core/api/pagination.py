@@ -1,4 +1,4 @@
-"""Cursors of lists: opaque to the client, the last id of the page to us."""
+"""Cursors of lists: opaque to the client; internally the last id of the page."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ from msgsvc_core.kernel.errors import BadRequest
 
 T = TypeVar("T")
 
-#: Characters by which a cursor is bound to its list.
+#: Characters of the prefix that binds a cursor to its list.
 MARK_LENGTH = 8
 
 _POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
@@ -33,22 +33,22 @@ class PageQuery(Query):
 
     @property
     def fetch_limit(self) -> int:
-        """One more than the page holds, which shows whether another follows."""
+        """One more than the page size, to show whether there is another page."""
         return self.limit + 1
 
     def cut(self, found: Sequence[T], id_of: Callable[[T], str]) -> tuple[list[T], str | None]:
-        """The page out of what a store found, and the cursor of the next one."""
+        """The page of what a store found, and the cursor of the next one."""
         page = list(found[: self.limit])
         return page, next_cursor(id_of(page[-1])) if len(found) > self.limit else None
 
 
 def bound_cursor(cursor: str, list_name: str) -> str:
-    """The cursor as a client gets it: good for that list alone."""
+    """The cursor for the client, valid only for that list."""
     return _mark(list_name) + cursor
 
 
 def unbound_cursor(cursor: str, list_name: str) -> str:
-    """What `bound_cursor` bound. Raises `BadRequest` for a cursor of another list."""
+    """The cursor that was passed to `bound_cursor`. Raises `BadRequest` for a cursor of another list."""
     mark = _mark(list_name)
     if not cursor.startswith(mark):
         raise BadRequest("not one that this list gave", field="cursor")
@@ -81,12 +81,12 @@ def after_cursor(cursor: str | None) -> str | None:
 
 
 def position_of(created_at_ms: int, name: str) -> str:
-    """What stands for an id in the cursor where entries have only a name, and go by time and name."""
+    """A cursor position by time and name, for entries without an id."""
     return f"{created_at_ms}_{name.encode().hex()}"
 
 
 def read_position(after: str | None) -> tuple[int, str] | None:
-    """Time and name of what `position_of` made. Raises `BadRequest` for anything else."""
+    """Time and name of a position made by `position_of`. Raises `BadRequest` for anything else."""
     if after is None:
         return None
     match = _POSITION.fullmatch(after)

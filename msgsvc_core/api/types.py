@@ -1,4 +1,4 @@
-"""Types that bodies share."""
+"""Field types shared by request bodies."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -40,7 +40,7 @@ def _unix_ms(text: Any) -> int:
     return from_rfc3339(text)
 
 
-#: A moment, RFC 3339 on the wire and Unix milliseconds inside, from 1970 to 2099.
+#: A time, RFC 3339 in JSON and Unix milliseconds internally, from 1970 to 2099.
 MomentMs = Annotated[
     int,
     BeforeValidator(_unix_ms),
@@ -56,7 +56,7 @@ def _refuse_null(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _NotNull:
-    """Takes null from a type in the validation and in its description alike."""
+    """Excludes null from a type, both in validation and in its schema."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -66,8 +66,8 @@ class _NotNull:
         return core_schema.no_info_before_validator_function(_refuse_null, schema["schema"])
 
 
-#: Of a change: a field that may be left out, which keeps what there is, and can't be null. None is what
-#: the code sees where it was left out.
+#: For updates: a field that may be omitted, which keeps the current value, and can't be null. None if it was
+#: omitted.
 Kept = Annotated[T | None, _NotNull()]
 
 
@@ -77,7 +77,7 @@ def _is_true(value: Any) -> Any:
     return value
 
 
-#: `true`, or nothing: pydantic takes 1 and 1.0 for the literal.
+#: `true`, or omitted: for a literal pydantic would accept 1 and 1.0.
 OnlyTrue = Annotated[
     bool, BeforeValidator(_is_true), WithJsonSchema({"const": True, "type": "boolean"})
 ]

@@ -1,4 +1,4 @@
-"""Reads an uploaded file into a temporary one, and no more of it than is allowed."""
+"""Reads an uploaded file into a temporary file, with a size limit."""
 
 import asyncio
 import hashlib
@@ -17,10 +17,10 @@ from msgsvc_core.kernel.errors import BadRequest, PayloadTooLarge, ValidationFai
 #: The field of multipart/form-data that holds the file.
 UPLOAD_FIELD = "file"
 
-#: Bytes of a request beside the file: boundaries, and the headers of its part.
+#: Maximum bytes of a request besides the file: boundaries, and the headers of its part.
 _FRAME_BYTES = 16 * 1024
 
-#: Characters of the name that its sender gives a file, beyond which it is no name.
+#: Maximum characters of the client's name of the file; a longer one is ignored.
 _MAX_NAME = 1024
 
 
@@ -32,19 +32,19 @@ class Upload:
     filename: str
 
     async def fingerprint(self) -> bytes:
-        """What the same file under the same name has alike, whatever is between its parts."""
+        """A digest of the file and its name, independent of the multipart boundary."""
         self.file.seek(0)
-        # The file may lie on a disk, and there is more of it than one waits for.
+        # The file may be on disk, and reading it would block the event loop.
         digest = await asyncio.to_thread(_digest, self.file)
         return digest + self.filename.encode()
 
 
 @asynccontextmanager
 async def read_upload(request: Request, settings: MediaSettings) -> AsyncIterator[Upload]:
-    """The one file of the request; beyond a part of a MiB it lies on the disk.
+    """The only file of the request; a large one is stored on disk.
 
-    Raises `BadRequest` for what is no multipart/form-data, `ValidationFailed` for another field or none,
-    `PayloadTooLarge` as soon as the body is known to be so.
+    Raises `BadRequest` for a body other than multipart/form-data, `ValidationFailed` for another field or
+    none, and `PayloadTooLarge` as soon as the body is known to exceed the limit.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
@@ -92,7 +92,7 @@ def _too_large(limit: int) -> PayloadTooLarge:
 
 
 def _storable(name: str) -> str:
-    # A name that is no UTF-8 comes as half letters, which no database takes.
+    # A name that is not UTF-8 is decoded to unpaired surrogates, which no database stores.
     return name.encode(errors="replace").decode().replace("\0", "")
 
 

@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into refusals that name the field."""
+"""Turns pydantic's errors into API errors that name the field."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from msgsvc_core.kernel.i18n import LANGUAGES, LISTED
 from msgsvc_core.kernel.validation_messages import WRONG_FIELD, shortened, to_findings
 from msgsvc_core.security.http_urls import WrongUrl
 
-#: Findings that one answer names; a body of nonsense need not be listed in full.
+#: Maximum number of problems that one response names.
 MOST_NAMED = 3
 
 M = TypeVar("M", bound=BaseModel)
@@ -45,7 +45,7 @@ def validate(
 
 
 def refusal(error: ValidationError, whole: str = "body") -> ApiError:
-    """What a client is answered."""
+    """The error response for a validation error."""
     problems = error.errors(include_url=False, include_input=False)
     of_urls = (isinstance(problem.get("ctx", {}).get("error"), WrongUrl) for problem in problems)
     kind = InvalidUrl if all(of_urls) else ValidationFailed
@@ -63,8 +63,8 @@ def findings(error: ValidationError, whole: str = "body") -> list[Finding]:
 
 
 def wrong_field(name: str, problem: str | InvalidValue, /, **params: object) -> ValidationError:
-    """What a validator of a whole model raises of one of its fields: a message's id with its parameters, or
-    what another validator found."""
+    """For validators of a whole model, an error about one of its fields: a message id with its parameters,
+    or the findings of another validator."""
     if isinstance(problem, InvalidValue):
         (finding,) = problem.findings
     else:

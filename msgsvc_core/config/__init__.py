@@ -1,1 +1,1 @@
-"""The settings: their sections, and where they are read from."""
+"""The settings: their sections and sources."""

@@ -1,7 +1,7 @@
-"""What is loaded where the configuration does not say: what installed plugins declare by entry points.
+"""Default plugins and channels, which installed distributions declare by entry points.
 
-Names and values are read, and nothing is imported, so that a broken plugin can't keep the settings from
-being read. The distributions are scanned once per process.
+Only names and values are read, nothing is imported, so that a broken plugin can't prevent settings from
+loading. The distributions are scanned once per process.
 """
 
 import re
@@ -9,11 +9,11 @@ from functools import cache
 
 from msgsvc_core.kernel.entry_points import installed
 
-#: Plugins that are loaded unless the setting `plugins` says otherwise: `020-NAME = "package.plugin"`.
-#: Hooks are called in the order of these names, as files of a `conf.d` folder are read.
+#: Plugins that are loaded unless the setting `plugins` is given: `020-NAME = "package.plugin"`. Hooks are
+#: called in the order of these names, like files of a `conf.d` folder.
 PLUGINS_GROUP = "msgsvc.default_plugins"
 
-#: Channels that are there unless `[channels]` says otherwise: the name in the API, and the kind of messenger.
+#: Channels that exist unless `[channels]` is given: the name in the API, and the kind of messenger.
 CHANNELS_GROUP = "msgsvc.default_channels"
 
 _PLACE = re.compile(r"^\d+-")
@@ -21,7 +21,7 @@ _PLACE = re.compile(r"^\d+-")
 
 @cache
 def default_plugins() -> tuple[str, ...]:
-    """Names of plugins, in their order."""
+    """Names of the default plugins, in order."""
     names = sorted(point.name for point in installed(PLUGINS_GROUP))
     return tuple(dict.fromkeys(_PLACE.sub("", name) for name in names))
 

@@ -1,4 +1,4 @@
-"""Settings in environment variables: which are ours, and what they say."""
+"""Settings in environment variables."""
 
 import json
 import re
@@ -7,8 +7,8 @@ from typing import Any
 
 ENV_PREFIX = "MSGSVC_"
 
-#: Variables with our prefix that are no settings: where the file is, a token for `msgsvc init` to write
-#: there, and what the tests use.
+#: Variables with our prefix that are not settings: the path of the file, a token for `msgsvc init`, and those
+#: of the tests.
 ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_INIT_TOKEN", "MSGSVC_TEST_")
 
 #: Variables that Kubernetes injects into every container for a Service named `msgsvc` or `msgsvc-...`.
@@ -18,11 +18,11 @@ _OF_KUBERNETES = re.compile(
 
 
 class ContradictoryVariables(ValueError):
-    """One variable gives a setting a value, and another a part of it."""
+    """One variable sets a setting, and another sets a part of it."""
 
 
 def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    """Settings by name, those of sections in a mapping of their own. Raises `ContradictoryVariables`."""
+    """Settings by name, sections as nested mappings. Raises `ContradictoryVariables`."""
     values: dict[str, Any] = {}
     for name, text in env.items():
         if not name.startswith(ENV_PREFIX) or name.startswith(ENV_NOT_SETTINGS):
@@ -44,7 +44,7 @@ def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> Any:
-    """Lists and tables are written as JSON; everything else is text that pydantic converts."""
+    """Lists and tables are parsed as JSON; everything else is text that pydantic converts."""
     if text[:1] in {"[", "{"}:
         try:
             return json.loads(text)

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.networks import Networks
 
-#: Characters that the token for metrics must have at least.
+#: Minimum characters of the metrics token.
 MIN_TOKEN_LENGTH = 20
 
 

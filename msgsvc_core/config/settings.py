@@ -1,7 +1,7 @@
-"""Typed settings: `msgsvc.toml`, then `MSGSVC_*` environment variables on top.
+"""Typed settings: `msgsvc.toml`, overridden by `MSGSVC_*` environment variables.
 
-A nested setting is named with two underscores: `MSGSVC_LIMITS__REQUESTS_PER_MINUTE=600`. Plugins add
-sections of their own (hook `register_settings`); a name that nobody claims is refused.
+A nested setting is named with two underscores: `MSGSVC_LIMITS__REQUESTS_PER_MINUTE=600`. Plugins add sections
+of their own (hook `register_settings`); unknown names are rejected.
 """
 
 import difflib
@@ -57,7 +57,7 @@ __all__ = [
 ]
 from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_redis_url
 
-#: Characters that a secret key must have at least; `msgsvc init` writes 43 (256 bits).
+#: Minimum characters of a secret key; `msgsvc init` writes 43 (256 bits).
 MIN_SECRET_KEY_LENGTH = 32
 
 #: Maximum number of languages: a message to an audience is checked in each of them within the request.
@@ -404,7 +404,7 @@ class Settings(BaseModel):
 
 
 def own_users_value(field: FieldInfo) -> Any:
-    """The value of a limit for one's own users; None where the default suits everybody."""
+    """The value of a limit for an operator's own users; None if the default suits everybody."""
     extra = field.json_schema_extra
     return extra.get(OWN_USERS) if isinstance(extra, dict) else None
 
@@ -413,8 +413,8 @@ S = TypeVar("S", bound=Section)
 
 
 def read_sections(settings: Settings, sections: Iterable[SettingsSection]) -> dict[str, Section]:
-    """The plugins' sections, checked. Raises `SettingsError` for a name that nobody claims."""
-    # What `init` wrote for a plugin that is not chosen any more, and nobody filled in, says nothing.
+    """The plugins' sections, validated. Raises `SettingsError` for an unknown name."""
+    # An empty section that `init` wrote for a plugin that is no longer loaded is ignored.
     extra = {name: value for name, value in (settings.model_extra or {}).items() if value != {}}
     read: dict[str, Section] = {}
     for section in sections:
@@ -475,7 +475,7 @@ def _explain(error: ValidationError, prefix: str = "") -> str:
             text = "must be a table"
         else:
             text = join_findings(to_findings(problem))
-        # What concerns several settings names them itself.
+        # An error about several settings names them itself.
         lines.append(f"{name}: {text}" if name else text)
     return "\n".join(lines)
 

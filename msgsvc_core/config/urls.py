@@ -5,7 +5,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 
 def check_postgres_url(url: str) -> None:
-    """Raises ValueError for what the driver would stumble over only when it connects."""
+    """Raises ValueError for a URL with which the driver would fail only when it connects."""
     parts = urlsplit(url)
     _ = parts.port  # a ValueError that says what is wrong with it
     others = {name for name, _ in parse_qsl(parts.query)} - {"ssl"}
@@ -17,7 +17,7 @@ def check_postgres_url(url: str) -> None:
 
 
 def check_redis_url(url: str) -> None:
-    """Raises ValueError, which must not repeat the URL: it may hold a password."""
+    """Raises ValueError, without the URL, which may contain a password."""
     parts = _split(url)
     if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
         raise ValueError("must begin with redis://host or rediss://host")
@@ -28,7 +28,7 @@ def check_redis_url(url: str) -> None:
 
 
 def check_broker_url(url: str) -> None:
-    """Raises ValueError, as above without the URL. What follows the host of RabbitMQ is its own."""
+    """Raises ValueError, without the URL. The part after the host of a RabbitMQ URL is not checked."""
     if url.startswith(("redis://", "rediss://")):
         check_redis_url(url)
         return
@@ -40,7 +40,7 @@ def check_broker_url(url: str) -> None:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL whose host and port can be read."""
+    """The parts of a URL, with a valid host and port."""
     try:
         parts = urlsplit(url)
         _ = parts.port

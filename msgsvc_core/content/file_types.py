@@ -1,7 +1,7 @@
-"""File types by the first bytes, because names and headers are the sender's.
+"""Detects file types by their first bytes, because names and headers are the sender's.
 
-The types that messengers display, after the WHATWG's MIME Sniffing Standard and the formats'
-specifications. A file that starts as an image and contains a page is accepted as neither.
+The types that messengers display, after the WHATWG's MIME Sniffing Standard and the formats' specifications.
+A file that starts as an image and contains HTML is accepted as neither.
 """
 
 import re
@@ -11,7 +11,7 @@ from yarl import URL
 
 from msgsvc_core.content.outgoing import Media
 
-#: Bytes of a file's beginning that are looked at.
+#: Number of leading bytes that are examined.
 HEAD_BYTES = 4096
 
 UNKNOWN = "application/octet-stream"
@@ -29,7 +29,7 @@ _BEGINNINGS = (
     (b"\x1f\x8b\x08", "application/gzip"),
 )
 
-#: Major brands of ISO media files that are no videos (RFC 8081 and the registration authority, mp4ra).
+#: Major brands of ISO media files that are not videos (RFC 8081 and the registration authority, mp4ra).
 _BRANDS = {
     b"heic": "image/heic",
     b"heix": "image/heic",
@@ -40,10 +40,10 @@ _BRANDS = {
     b"qt  ": "video/quicktime",
 }
 
-#: Bytes that the first box of an ISO media file may have: its brands, four bytes each.
+#: Bytes of the first box of an ISO media file: its brands, four bytes each.
 _BOX_BYTES = range(12, 1024)
 
-#: Markup that no picture and no video holds near its beginning, in lower case.
+#: Markup that no image and no video has near its start, in lower case.
 _MARKUP = re.compile(rb"<(?:!doctype|html|script|iframe)\b|<\?php")
 
 #: Start of an HTML page; comments and declarations may precede it.
@@ -54,7 +54,7 @@ _PAGE = re.compile(
 )
 _PAGES = {b"html": "text/html", b"svg": "image/svg+xml"}
 
-#: By which its name says that a document is a page.
+#: File name suffixes of HTML documents.
 _PAGE_SUFFIXES = {
     "text/html": frozenset({".html", ".htm", ".xhtml"}),
     "image/svg+xml": frozenset({".svg"}),
@@ -78,10 +78,11 @@ def mime_type_of(head: bytes) -> str:
 
 
 def problem_of(media: Media, head: bytes) -> str | None:
-    """Why a file with these leading bytes cannot be sent as the message declares it; None if it can.
+    """The reason why a file with these leading bytes can't be sent as the message declares it; None if it
+    can.
 
-    To a messenger an SVG is not an image but a page with scripts. A document may be anything, but a page
-    must be named as one: otherwise it is probably a host's error page.
+    For a messenger, an SVG is not an image but a page with scripts. A document may be anything, but HTML must
+    have an HTML file name: otherwise it is probably a host's error page.
     """
     mime_type = mime_type_of(head)
     if media.type == "document":
@@ -98,12 +99,12 @@ def problem_of(media: Media, head: bytes) -> str | None:
 
 
 def name_of(media: Media) -> str:
-    """The file's name, as the message gives it or its address ends."""
+    """The file's name: that of the message, or the end of its URL."""
     return media.filename or PurePosixPath(URL(media.url).path).name or "file"
 
 
 def _page_type(head: bytes) -> str | None:
-    """HTML or SVG, judging by the start."""
+    """HTML or SVG, detected by the start."""
     found = _PAGE.match(head.removeprefix(b"\xef\xbb\xbf").lower())
     if found is None:
         return None

@@ -1,12 +1,11 @@
-"""Reads the HTML of a message as browsers of old did, in time that grows with its length and no faster.
+"""Parses the HTML of a message, leniently, in time linear in its length.
 
-`html.parser` tries each tag that has no end once more for every tag after it, and what it does with
-broken ones changes from one release of Python to the next. Here whatever is looked for is looked up in
-lists that are made once for a text.
+`html.parser` retries an unclosed tag for every later tag, and its handling of broken tags differs between
+releases of Python. Here positions are looked up in lists that are built once per text.
 
-A tag ends at its `>`, which may not stand within quotes; one that doesn't end is text up to the next `>`.
-Comments, declarations and tags outside the small set are left out. What stands in `script` and `style`
-is text without markup, and left out if they don't end.
+A tag ends at the first `>` outside quotes; an unclosed one is text up to the next `>`. Comments, declarations
+and unknown tags are removed. The content of `script` and `style` is text without markup, and removed if they
+are not closed.
 """
 
 import re
@@ -16,7 +15,7 @@ from html import escape, unescape
 
 from msgsvc_core.content.spans import Mark, Span, safe_href
 
-#: The tags that mean something, beside `a` and `br`.
+#: The tags with a meaning, besides `a` and `br`.
 HTML_MARKS: dict[str, Mark] = {
     "b": "bold",
     "strong": "bold",
@@ -45,7 +44,7 @@ _SECTION_ENDS |= dict.fromkeys(("if", "else", "endif"), r"\]\s*>")
 _RAW_END = {name: re.compile(rf"</\s*{name}\s*>", re.IGNORECASE) for name in ("script", "style")}
 
 
-#: The tag that a mark is written as.
+#: The tag of each mark.
 _TAGS: dict[Mark, str] = {mark: tag for tag, mark in reversed(HTML_MARKS.items())}
 
 
@@ -54,7 +53,7 @@ def from_html(text: str) -> Iterable[Span]:
 
 
 def to_html(spans: Iterable[Span]) -> str:
-    """The HTML that reads as these spans, whatever their texts hold."""
+    """The spans as HTML, with their text escaped."""
     return "".join(map(_written, spans))
 
 
@@ -66,11 +65,11 @@ def _written(span: Span) -> str:
 
 
 class _Looks:
-    """The tags that are open, and what text looks like in them."""
+    """The open tags, and the formatting that they give."""
 
     def __init__(self) -> None:
         self._opened = 0
-        #: By tag: when each that is open was opened.
+        #: The positions at which the open tags of each name were opened.
         self._open: dict[str, list[int]] = {}
         self._hrefs: list[str | None] = []
         self.now: tuple[tuple[Mark, ...], str | None] = ((), None)
@@ -103,7 +102,7 @@ class _Reader:
         self._places = _Places(text)
         self._spans: list[Span] = []
         self._looks = _Looks()
-        #: Position in a tag: where the attributes from there end.
+        #: For a position in a tag: the end of its attributes from there.
         self._attributes_end: dict[int, int] = {}
 
     def read(self) -> list[Span]:
@@ -136,7 +135,7 @@ class _Reader:
             self._add_text("<")
             return start + 1
         if end is None:
-            # It has no end, so it is text.
+            # It is not closed, so it is text.
             end = self._places.next(">", start + 1)
             if end is None:
                 following = self._places.next("<", start + 1)
@@ -147,7 +146,7 @@ class _Reader:
         return end
 
     def _left_out(self, start: int) -> int | None:
-        """A comment, a declaration, an instruction."""
+        """Skips a comment, a declaration or a processing instruction."""
         text = self._text
         if text.startswith("<!--", start):
             return self._places.end_of(r"--\s*>", start + 4)
@@ -199,7 +198,7 @@ class _Reader:
         if tag == "br":
             self._add_text("\n")
         elif closes_itself:
-            # Opened and closed again: nothing stands in it.
+            # Opened and closed again without text.
             pass
         elif tag in HTML_MARKS:
             self._looks.open(tag)
@@ -249,7 +248,7 @@ class _Reader:
         return self._places.skip(r"(?:\s|/(?!>))*", name_end if value_end is None else value_end)
 
     def _after_value(self, place: int) -> int | None:
-        """Where the value ends whose `=` may stand at a place; `None` if there is no value."""
+        """The end of the value whose `=` may be at a position; None if there is no value."""
         skip, text = self._places.skip, self._text
         equals = skip(r"\s*", place)
         equals_end = skip("=*", equals)
@@ -261,7 +260,7 @@ class _Reader:
             end = self._places.next(quote, value + 1)
             if end is not None:
                 return skip(r"\s*", end + 1)
-            # An unclosed quote starts an attribute of its own, or is part of a bare value.
+            # An unclosed quote starts an attribute of its own, or is part of an unquoted value.
             if value > equals_end:
                 return value
             if equals_end - equals < 2:
@@ -270,7 +269,7 @@ class _Reader:
         return skip(r"\s*", self._places.next_or_end("end of a bare value", value))
 
 
-#: What is looked for in a text.
+#: Classes of characters that the parser searches for.
 _CLASSES = {
     ">": ">",
     "<": "<",
@@ -283,7 +282,7 @@ _CLASSES = {
 
 
 class _Places:
-    """Where a text has what a reader looks for; each is looked for once."""
+    """The positions of what the parser searches for in a text; each class is searched for once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -291,7 +290,7 @@ class _Places:
         self._skipped: dict[tuple[str, int], int] = {}
 
     def next(self, name: str, start: int) -> int | None:
-        """The first of a class of characters from a place on."""
+        """The first position of a character of the class, at or after `start`."""
         if name not in self._found:
             self._found[name] = _starts_and_ends(_CLASSES[name], self._text)
         found = self._found[name]
@@ -303,7 +302,7 @@ class _Places:
         return len(self._text) if found is None else found
 
     def end_of(self, pattern: str, start: int) -> int | None:
-        """Where the first of what a pattern means ends; matches of the pattern can't overlap."""
+        """The end of the first match of the pattern; its matches can't overlap."""
         if pattern not in self._found:
             self._found[pattern] = _starts_and_ends(pattern, self._text)
         found = self._found[pattern]
@@ -311,7 +310,7 @@ class _Places:
         return found[index][1] if index < len(found) else None
 
     def skip(self, pattern: str, start: int) -> int:
-        """The place after what a pattern means, which may be nothing."""
+        """The position after an optional match of the pattern at `start`."""
         if (pattern, start) not in self._skipped:
             match = re.compile(pattern).match(self._text, start)
             self._skipped[pattern, start] = match.end() if match else start

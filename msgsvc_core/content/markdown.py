@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgsvc_core.content.spans import Mark, Span, safe_href
 
-#: How deep markup may be nested before the rest is taken as text.
+#: Maximum nesting of marks; deeper ones are text.
 MAX_DEPTH = 8
 
 _ESCAPED = re.compile(r"\\([\\`*_~\[\]()\#+.!>\s-])")
@@ -35,7 +35,7 @@ _MARKS: dict[str, Mark] = {
     "_": "italic",
 }
 
-#: Where a mark may end, whatever stands before.
+#: Ends of a mark, whatever precedes them.
 _ENDS = {
     "**": re.compile(r"(?=\*\*(?!\*))"),
     "__": re.compile(r"(?=__(?!\w))"),
@@ -43,7 +43,7 @@ _ENDS = {
     "*": re.compile(r"(?=\*)"),
     "_": re.compile(r"(?=_(?!\w))"),
 }
-#: The same after a text: no space stands at its edge.
+#: Ends of a mark after text, with no space before them.
 _ENDS_AFTER_TEXT = {signs: re.compile(rf"(?<=\S){end.pattern}") for signs, end in _ENDS.items()}
 
 _SPECIAL = re.compile(r"[\\`]")
@@ -68,7 +68,7 @@ def _read(text: str, marks: tuple[Mark, ...], depth: int) -> Iterable[Span]:
             signs, end = found
             yield Span(text[done : match.start()], marks)
             inside = text[match.start() + len(signs) : end]
-            # As in HTML, what is marked twice is marked.
+            # As in HTML, a mark within the same mark has no effect.
             inner = tuple(dict.fromkeys((*marks, _MARKS[signs])))
             yield from _read(inside, inner, depth + 1)
             done = place = end + len(signs)
@@ -102,12 +102,12 @@ def _piece(match: re.Match[str], marks: tuple[Mark, ...]) -> Span:
 
 def _link(written: str, label: str, address: str, marks: tuple[Mark, ...]) -> Span:
     href = safe_href(address)
-    # A label whose address is refused stays visible as it was written.
+    # A label whose URL is rejected stays visible as written.
     return Span(_ESCAPED.sub(r"\1", label) if href else written, marks, href)
 
 
 def _marked(ends: "_Ends", signs: str, start: int) -> tuple[str, int] | None:
-    """The signs that open a mark at a position, and where it ends. Two signs may be one sign and text."""
+    """The mark opened at a position, and its end. Two signs may be one sign and text."""
     for tried in (signs, signs[0]) if signs in {"**", "__"} else (signs,):
         end = ends.first(tried, start + len(tried))
         if end is not None:
@@ -116,16 +116,16 @@ def _marked(ends: "_Ends", signs: str, start: int) -> tuple[str, int] | None:
 
 
 class _Labels:
-    """Where the labels of one text's links end, and their addresses."""
+    """The ends of link labels in a text, and their URLs."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        #: By where an escaped sign or code in a label ends: where the label does.
+        #: The end of a label by the end of an escape or code within it.
         self._ends: dict[int, int] = {}
         self._addresses: dict[int, re.Match[str] | None] = {}
 
     def address(self, start: int) -> re.Match[str] | None:
-        """The address behind a label that starts at a position; `None` if it is no label."""
+        """The URL of a label that starts at a position; None if it is not a label."""
         end = self._end(start)
         if end == start:
             return None
@@ -153,20 +153,20 @@ class _Labels:
 
 
 class _Ends:
-    """Where the marks of one text end."""
+    """The ends of the marks of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._special = [match.start() for match in _SPECIAL.finditer(text)]
         self._after_text: dict[str, list[int]] = {}
-        #: By signs: the first end after an escaped sign or a piece of code that ended at a place.
+        #: By signs: the first end after the end of an escape or of code.
         self._from: dict[str, dict[int, int | None]] = {}
-        #: By its beginning: where what is escaped, or code, ends.
+        #: The end of each escape or code, by its start.
         self._whole: dict[int, int | None] = {}
         self._no_fence_from = len(text)
 
     def first(self, signs: str, start: int) -> int | None:
-        """The first end of a mark whose text starts at a position; `None` if there is none."""
+        """The first end of a mark whose text starts at a position; None if there is none."""
         if start >= len(self._text) or self._text[start].isspace():
             return None
         known = self._from.setdefault(signs, {})
@@ -189,7 +189,8 @@ class _Ends:
     def _step(
         self, signs: str, place: int, *, is_after_whole: bool
     ) -> tuple[int | None, int | None]:
-        """The end up to the next escaped sign or code; else where that ends, if there is one."""
+        """The end of the mark, if it comes before the next escape or code; otherwise the end of that, if
+        any."""
         if is_after_whole and _ENDS[signs].match(self._text, place):
             return place, None
         index = bisect_left(self._special, place)

@@ -1,9 +1,9 @@
-"""Reads the three formats of a message into spans: text with a look, and nothing that could run.
+"""Parses the three text formats of a message into spans: text with formatting and links, never scripts.
 
-A channel writes spans in its platform's own markup, so what an integrator wrote can't break it.
+A channel writes spans in its platform's own markup, so a project's text can't break it.
 
-No format can be broken here. Markup that has no meaning is shown as it stands, an HTML tag outside
-the small set is left out with its text kept, and a tag left open ends with the message.
+Parsing never fails: meaningless markup is shown as text, unknown HTML tags are removed but their text is
+kept, and an unclosed tag ends with the message.
 """
 
 from collections.abc import Iterable
@@ -33,16 +33,16 @@ __all__ = [
     "visible_length",
 ]
 
-#: What platforms count as the length of a text.
+#: The unit in which a platform counts the length of a text.
 TextUnit = Literal["characters", "utf16"]
 
-#: Texts that are kept as they were read: the checks, the platform's form and the journal read one
-#: message some ten times, and a mailing sends one text to many.
+#: Number of cached parsed texts: validation, the platform's form and the delivery log parse a message some
+#: ten times, and a mailing sends one text to many recipients.
 _KEPT_TEXTS = 256
 
 
 def to_spans(text: str, text_format: Format) -> list[Span]:
-    """The spans of a message; their texts together are what a person reads."""
+    """The spans of a message; concatenated, their texts are the visible text."""
     if text_format == "plain":
         return [Span(text)] if text else []
     return list(_read(text, text_format))
@@ -54,14 +54,14 @@ def _read(text: str, text_format: Format) -> tuple[Span, ...]:
 
 
 def visible_length(text: str, text_format: Format, unit: TextUnit = "characters") -> int:
-    """How long a platform that counts `unit` takes a text to be, without its markup."""
+    """The length of a text without its markup, in the platform's unit."""
     if text_format != "plain":
         text = "".join(span.text for span in to_spans(text, text_format))
     return len(text) if unit == "characters" else utf16_length(text)
 
 
 def like(look: Span, text: str) -> Span:
-    """Another text with the same look."""
+    """Another text with the same formatting."""
     return replace(look, text=text)
 
 
@@ -71,7 +71,7 @@ def utf16_length(text: str) -> int:
 
 
 def clipped(text: str, limit: int) -> str:
-    """As much of a text as fits, in the unit in which platforms count."""
+    """The text cut to the limit, in the platform's unit."""
     if utf16_length(text) <= limit:
         return text
     kept = text.encode("utf-16-le", "surrogatepass")[: 2 * (limit - 1)]
@@ -79,7 +79,7 @@ def clipped(text: str, limit: int) -> str:
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """The same with no span that is empty, nor two beside each other that look alike."""
+    """The spans without empty ones, and with adjacent ones of the same formatting merged."""
     return [
         Span("".join(span.text for span in alike), marks, href)
         for (marks, href), alike in groupby(

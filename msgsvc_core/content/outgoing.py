@@ -21,7 +21,7 @@ class Button:
 
 @value_object
 class Media:
-    """A file that goes with a message, fetched by the platform from `url`."""
+    """The file of a message, fetched by the platform from `url`."""
 
     type: MediaType
     url: str
@@ -44,7 +44,7 @@ class OutgoingMessage:
     key: str = field(default="", compare=False)
 
     def with_key(self, key: str) -> "OutgoingMessage":
-        """The same message under a key, as it is handed to a channel."""
+        """The same message with a key, for a channel."""
         return replace(self, key=key)
 
     def to_payload(self) -> dict[str, Any]:

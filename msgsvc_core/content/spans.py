@@ -9,7 +9,7 @@ Mark = Literal["bold", "italic", "underline", "strike", "code", "pre"]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A run of text with one look. `href` is an http or https address."""
+    """A run of text with uniform formatting. `href` is an http or https URL."""
 
     text: str
     marks: tuple[Mark, ...] = ()
@@ -17,6 +17,6 @@ class Span:
 
 
 def safe_href(href: str | None) -> str | None:
-    """The address if a page may lead to it; `None` for `javascript:` and the like."""
+    """The URL if it is safe as a link; None for `javascript:` and the like."""
     cleaned = (href or "").strip()
     return cleaned if re.match(r"https?://[^\s/]", cleaned, re.IGNORECASE) else None

@@ -1,9 +1,9 @@
-"""Puts values into a text: `{{ name }}` and `{{ name | default("x") }}`, and nothing else.
+"""Template substitution: `{{ name }}` and `{{ name | default("x") }}`, and nothing else.
 
-A template can run nothing and repeat nothing: it is read once, in time linear in its length, and a
-value that holds braces is a text like any other. What a value may do depends on where it stands: it
-is shown as it is and never becomes markup, whatever the template has before and after it, and in an
-address it is never scheme, host or path of its own.
+Templates have no code and no loops. They are parsed once, in time linear in their length, and braces in
+values have no meaning. Values are escaped for their position: in text they are shown as they are and never
+become markup, whatever the template has around them; in a URL they can't change scheme, host or path
+structure.
 """
 
 import math
@@ -24,7 +24,7 @@ from msgsvc_core.security.http_urls import check_http_url
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
-#: What a hole may name: a variable, or an attribute of the recipient of a mailing.
+#: The name in a placeholder: a variable, or an attribute of a mailing's recipient.
 VARIABLE_NAME = rf"(?:attributes\.)?{NAME}"
 
 _VARIABLE = re.compile(
@@ -36,32 +36,32 @@ _VARIABLE = re.compile(
     re.VERBOSE,
 )
 
-#: What has a meaning in our Markdown: a line break does inside a link's text, and a space at the edge
-#: of what is marked.
+#: Characters with a meaning in our Markdown, including a line break in a link's text and a space at the edge
+#: of a mark.
 _MARKDOWN_SPECIAL = re.compile(r"[\\`*_~\[\]()\n]|\A\s|\s\Z")
 
 
-#: Values that no markup reads otherwise than a word, wherever they stand: letters and digits at both ends.
+#: Values that no markup treats specially in any position: letters and digits at both ends.
 _WORDS = re.compile(r"[^\W_](?:[\w .,-]*[^\W_])?")
 
 
 class TemplateError(InvalidValue):
-    """A text is no template; the message says where and why."""
+    """The text is not a valid template; the message says where and why."""
 
 
 class AddressError(TemplateError):
-    """What a text would be is no address that may stand there."""
+    """The resulting URL is not allowed in its position."""
 
 
 class WrongVariable(Refusal):
-    """The variable `name` does not fit; `error` says what is wrong with it."""
+    """The variable `name` has an invalid value; `error` is the reason."""
 
     def __init__(self, name: str, error: InvalidValue) -> None:
         super().__init__(finding.at(name) for finding in error.findings)
 
 
 class TooLong(Exception):
-    """What a template came to is longer than allowed."""
+    """The rendered text exceeds the maximum length."""
 
 
 def _check_value(value: Any) -> Any:
@@ -76,7 +76,7 @@ Variables = dict[VariableName, VariableValue]
 
 
 def to_text(value: str | float | bool) -> str:
-    """A value as people read it; true, false and numbers as in JSON."""
+    """A value as text; true, false and numbers as in JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -88,7 +88,7 @@ def _as_it_is(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Where a value goes; `escape` makes it what it has to be there."""
+    """A placeholder for a value; `escape` escapes it for its position."""
 
     name: str
     default: str | None
@@ -100,7 +100,7 @@ Part = str | Hole
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text that was read: what is fixed, and holes."""
+    """A parsed template: fixed texts and placeholders."""
 
     parts: tuple[Part, ...]
 
@@ -127,7 +127,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A span of a template's text: what it shows, its look, and where it leads."""
+    """A span of a template's text: its content, formatting and link."""
 
     text: Template
     look: Span
@@ -136,17 +136,17 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class TextTemplate(Template):
-    """A template of a message's text; `pieces` is what people see of it."""
+    """A template of a message's text; `pieces` is what users see of it."""
 
     format: Format
     pieces: tuple[Piece, ...] = ()
 
     def render_text(self, values: Mapping[str, str], limit: int) -> tuple[str, Format]:
-        """The text with `values` in it, and its format. Raises what `render` does.
+        """The text with `values`, and its format. Raises what `render` does.
 
-        In the template's own format if that shows the values as they are. Nothing can be escaped in
-        Markdown's code, a sign that the template leaves open would meet one of a value, and a mark
-        around nothing is none: such a text is written in HTML, which can say all of it.
+        In the template's own format if that shows the values as they are. Otherwise in HTML, which can
+        express all of it: Markdown has no escapes in code, an unclosed mark of the template could be closed
+        by a value, and a mark around an empty value is none.
         """
         text = self.render(values, limit)
         if self._is_plain(values):
@@ -166,7 +166,7 @@ class TextTemplate(Template):
         if self.format == "html" and any(
             "&" in part for part in self.parts if isinstance(part, str)
         ):
-            # A word may end the name of a character.
+            # A word could complete the name of an HTML character reference.
             return False
         filled = (values.get(hole.name, hole.default or "") for hole in self.holes)
         return all(_WORDS.fullmatch(value) for value in filled)
@@ -190,23 +190,23 @@ def _filled(hole: Hole, values: Mapping[str, str], limit: int) -> str:
 
 
 def names_in(templates: Sequence[Template]) -> list[str]:
-    """The variables, in the order in which they come first."""
+    """The variables, in the order of their first use."""
     return list(dict.fromkeys(hole.name for template in templates for hole in template.holes))
 
 
 def required_in(templates: Sequence[Template]) -> list[str]:
-    """Those of them that have no default everywhere."""
+    """The variables without a default in at least one place."""
     holes = [hole for template in templates for hole in template.holes]
     return list(dict.fromkeys(hole.name for hole in holes if hole.default is None))
 
 
 def plain_template(text: str) -> Template:
-    """A template of a text without markup. Raises `TemplateError`."""
+    """Parses a template of a text without markup. Raises `TemplateError`."""
     return Template(_read(text))
 
 
 def text_template(text: str, text_format: Format) -> TextTemplate:
-    """A template of a message's text, whose values can't become markup. Raises `TemplateError`."""
+    """Parses a template of a message's text, whose values can't become markup. Raises `TemplateError`."""
     parts = _read(text)
     if text_format == "plain" or not any(isinstance(part, Hole) for part in parts):
         return TextTemplate(parts, text_format)
@@ -221,7 +221,7 @@ def text_template(text: str, text_format: Format) -> TextTemplate:
 
 
 def address_template(text: str) -> Template:
-    """A template of a URL, in which values are percent-encoded. Raises `TemplateError`."""
+    """Parses a template of a URL, in which values are percent-encoded. Raises `TemplateError`."""
     parts = _read(text)
     marked, marks = _marked(parts)
     _check_address(marked, marks)
@@ -249,7 +249,7 @@ def _read(text: str) -> tuple[Part, ...]:
 
 
 def _marked(parts: Sequence[Part]) -> tuple[str, list[str]]:
-    """The text with a word of its own in every hole, and these words."""
+    """The text with a unique word in each placeholder, and these words."""
     fixed = "".join(part for part in parts if isinstance(part, str)).lower()
     stem = "zq"
     while stem in fixed:
@@ -260,7 +260,7 @@ def _marked(parts: Sequence[Part]) -> tuple[str, list[str]]:
         if isinstance(part, str):
             marked += part
         else:
-            # A letter ends it: the mark of hole 1 does not stand in that of hole 10.
+            # A letter ends it: the mark of placeholder 1 must not match in that of placeholder 10.
             marks.append(f"{stem}{len(marks)}z")
             marked += marks[-1]
     return marked, marks
@@ -274,7 +274,7 @@ def _piece(span: Span, holes: Mapping[str, Hole]) -> Piece:
 def _split(
     marked: str, holes: Mapping[str, Hole], escape: Callable[[str], str]
 ) -> tuple[Part, ...]:
-    """A text of the marked template with its holes in place of their words."""
+    """The template's text with placeholders in place of their words."""
     split = re.split(f"({'|'.join(holes)})", marked)
     return tuple(
         replace(holes[part], escape=escape) if part in holes else part for part in split if part
@@ -290,12 +290,12 @@ def _placed(parts: Sequence[Part], escapes: Sequence[Callable[[str], str]]) -> t
 
 
 def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callable[[str], str]:
-    """What makes a value harmless where `mark` stands."""
+    """The function that escapes a value at the position of `mark`."""
     for span in spans:
         if mark in span.text:
             if text_format == "html":
                 return escape_html
-            # Nothing can be escaped inside code; see `render_text`.
+            # Code has no escapes; see `render_text`.
             return _as_it_is if {"code", "pre"} & set(span.marks) else _in_markdown
     for span in spans:
         if span.href and mark in span.href:
@@ -308,9 +308,9 @@ def _escape_at(mark: str, spans: Sequence[Span], text_format: Format) -> Callabl
 
 
 def _check_markdown(parts: Sequence[Part]) -> None:
-    """Refuses what only a value would complete to something else."""
+    """Rejects markup that a value could complete to something else."""
     for part, following in pairwise(parts):
-        # After an odd number of them, the value's own escape would lose its meaning.
+        # After an odd number of backslashes, the value's own escape would have no effect.
         fixed = part if isinstance(part, str) and isinstance(following, Hole) else ""
         if (len(fixed) - len(fixed.rstrip("\\"))) % 2:
             raise TemplateError("a backslash must not stand before a variable")
@@ -333,7 +333,7 @@ def _check_address(marked: str, marks: Sequence[str]) -> None:
 
 
 def _in_address(value: str) -> str:
-    """`..` would go up from where the template points, percent-encoded or not."""
+    """Rejects `..`, which would change the path of the URL, percent-encoded or not."""
     if value and not value.strip("."):
         raise InvalidValue("dots alone can't be part of an address")
     return quote(value, safe="")

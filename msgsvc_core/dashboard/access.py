@@ -8,7 +8,7 @@ from msgsvc_core.members.models import Role
 
 @value_object
 class Viewer:
-    """Who has a page open. An operator runs the installation."""
+    """The user of a page. An operator manages the installation."""
 
     account_id: str
     email: str
@@ -16,10 +16,10 @@ class Viewer:
     is_operator: bool
 
 
-#: What a page needs. `customers`: customers, their conversations, and how the project does; `project`:
-#: everything else of it. `project:own`: what it costs, and who owns it.
-#: `installation:operate`: no role grants it, only `Viewer.is_operator`.
-#: `account:self`: pages outside projects, open to every account.
+#: The permission that a page requires. `customers`: customers, their conversations, and statistics;
+#: `project`: everything else of the project. `project:own`: billing and ownership. `installation:operate`:
+#: granted by no role, only by `Viewer.is_operator`. `account:self`: pages outside projects, for every
+#: account.
 Access = Literal[
     "customers:read",
     "project:read",
@@ -30,7 +30,7 @@ Access = Literal[
     "account:self",
 ]
 
-#: Roles that may, for pages of a project.
+#: The roles with each permission, for pages of a project.
 ALLOWED: dict[Access, frozenset[Role]] = {
     "customers:read": frozenset({"owner", "admin", "agent", "viewer"}),
     "project:read": frozenset({"owner", "admin", "viewer"}),

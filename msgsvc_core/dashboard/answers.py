@@ -19,7 +19,7 @@ class Render:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Leads on to another page (`page.url(...)`), where `notice` is shown once, e.g. "Saved."."""
+    """Redirects to another page (`page.url(...)`), where `notice` is shown once, e.g. "Saved."."""
 
     to: str
     notice: str = ""
@@ -27,7 +27,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file to be saved; its pieces are made while they are sent."""
+    """A file download; its pieces are generated while they are sent."""
 
     pieces: AsyncIterator[bytes]
     filename: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """One page request by a signed-in account that may open the page.
+    """A page request by a signed-in account with access to the page.
 
     `tx` reads for GET, and is the one transaction of a POST: an `ApiError` raised by the handler rolls it
     back, and the page named by `form_page` is rendered again with `error` and with `form`, the submitted
@@ -31,14 +31,14 @@ class PageContext:
     """
 
     viewer: Viewer
-    #: None for pages at no project (`operate`, `self`), as are `role` and `member`.
+    #: None for pages outside projects (of the operator and the account), as are `role` and `member`.
     project: "Project | None"
     role: "Role | None"
     #: The viewer's member record in the project; None for an owner without one.
     member: "Member | None"
     plan: "Plan | None"
     lang: str
-    #: Those in which texts may be written: the setting's, for forms and for `validate`.
+    #: The languages of texts, from the settings, for forms and for `validate`.
     languages: tuple[str, ...]
     timezone: ZoneInfo
     clock: "Clock"
@@ -49,16 +49,16 @@ class PageContext:
     #: Root path of the dashboard, e.g. `/dashboard`, also below another application.
     root: str
     ip: str
-    #: Names the viewer's session in this browser.
+    #: Identifies the viewer's session in this browser.
     session_id: str = ""
     #: The htmx target id for which a fragment is requested; empty for a complete page.
     fragment: str = ""
     error: "ApiError | None" = None
     #: None for a page declared with `holds_connection=False`.
     optional_tx: "Tx | None" = None
-    #: What is to stand in the audit log beside the action: ids and names, never secrets or texts.
+    #: Details for the audit log besides the action: ids and names, never secrets or texts.
     noted: dict[str, Any] = field(default_factory=dict)
-    #: Called after the commit, with what the transaction can't undo.
+    #: Called after the commit, with effects that a rollback can't undo.
     after_commit: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -73,26 +73,26 @@ class PageContext:
         return self.project.project_id
 
     def language_choices(self, chosen: str = "") -> list[tuple[str, str]]:
-        """The same for a field, each with its own name; what is `chosen` stands there although it is listed
-        no more."""
+        """The languages for a field, each with its own name; `chosen` is included even if it is no longer
+        listed."""
         also = [chosen] if chosen and chosen not in self.languages else []
         return [(tag, own_name(tag)) for tag in (*self.languages, *also)]
 
     def may(self, access: Access) -> bool:
-        """Whether they may open pages of that access here: for links and buttons to show."""
+        """Whether the viewer has that permission here, to decide which links and buttons to show."""
         if access == "installation:operate":
             return self.viewer.is_operator
         return access == "account:self" or may(self.role, access)
 
     def url(self, path: str, **query: object) -> str:
-        """The address of a page of this project, e.g. `page.url("/tickets", status="open")`.
+        """The URL of a page of this project, e.g. `page.url("/tickets", status="open")`.
 
-        Empty values are left out. Parts of the path that are not ours to choose go through `quote`.
+        Empty values are omitted. Use `quote` for parts of the path that are user input.
         """
         asked = {name: value for name, value in query.items() if value not in {None, ""}}
         inside = f"/projects/{quote(self.project.project_id)}" if self.project else ""
         return f"{self.root}{inside}{path}" + (f"?{urlencode(asked)}" if asked else "")
 
     def note(self, **detail: object) -> None:
-        """Adds what the audit log says of this change: ids and names, never secrets or texts."""
+        """Adds details to the audit log record of this change: ids and names, never secrets or texts."""
         self.noted.update(detail)

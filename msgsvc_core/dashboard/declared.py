@@ -7,19 +7,19 @@
         access="customers:read",
         nav=Nav("Tickets", icon="ticket", group="people", order=10),
     )
-    async def tickets(page: PageContext) -> Shown:
-        return Shown("tickets.html", {"tickets": ...})
+    async def tickets(page: PageContext) -> Render:
+        return Render("tickets.html", {"tickets": ...})
 
     @pages.post("/tickets/{ticket_id}/reply", access="customers:write", form_page=ticket)
-    async def reply(page: PageContext) -> Moved: ...
+    async def reply(page: PageContext) -> Redirect: ...
 
-A handler's argument `page` is the request: parts of the path are in `page.params["ticket_id"]`, what
-follows a `?` in `page.query`. Its others are objects of the service, by their type:
-`async def tickets(page: PageContext, inbox: Inbox) -> Shown`; a type that nothing provides is an error at
-start. A path is inside `/dashboard/projects/{project_id}`; of `operate` inside `/dashboard/operator`, of
-`self` inside `/dashboard/account`. Templates are in `templates/` of the package, stylesheets and scripts in
-`static/`. A GET reads; a POST changes, in one transaction, is checked against forgery, and stands in the
-audit log as `<area>.<handler>`.
+A handler's argument `page` is the request: path parameters are in `page.params["ticket_id"]`, the query
+string in `page.query`. Other arguments are objects of the service, by their type:
+`async def tickets(page: PageContext, inbox: Inbox) -> Render`; a type that nothing provides is an error at
+start. Paths are relative to `/dashboard/projects/{project_id}`; with the access `installation:operate` to
+`/dashboard/operator`, with `account:self` to `/dashboard/account`. Templates are in `templates/` of the
+package, stylesheets and scripts in `static/`. A GET reads. A POST writes in one transaction, is protected
+against CSRF, and is recorded in the audit log as `<area>.<handler>`.
 """
 
 import inspect
@@ -35,12 +35,12 @@ from msgsvc_core.kernel.providers import Providers, provided_arguments
 Handler = Callable[..., Awaitable[Result]]
 BoundHandler = Callable[[PageContext], Awaitable[Result]]
 
-#: Never provided as an object: a parameter of this type is a part of the path.
+#: Types of path parameters, which are never provided as objects.
 _PLAIN = frozenset({str, int, float, bool, Any})
 
 
 def _bound(providers: Providers, handler: Handler) -> BoundHandler:
-    """Raises `NotProvided`, and `TypeError` for a handler that asks for a part of its path."""
+    """Raises `NotProvided`, and `TypeError` for a handler with a path parameter as an argument."""
     asked = provided_arguments(handler, {"page"})
     if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
         name = getattr(handler, "__name__", repr(handler))
@@ -52,7 +52,7 @@ def _bound(providers: Providers, handler: Handler) -> BoundHandler:
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
-#: Where an entry stands in the navigation, from the top.
+#: The groups of the navigation, from the top.
 Group = Literal["overview", "people", "sending", "sign_in", "intake", "developers", "project"]
 
 
@@ -64,13 +64,13 @@ class Nav:
     icon: str
     group: Group
     order: int = 100
-    #: Paths of pages that belong to it, though they are not below its own, e.g. `/new-template`.
+    #: Paths of other pages that belong to it, e.g. `/new-template`.
     also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One method on one path of the dashboard."""
+    """One method and path of the dashboard."""
 
     area: str
     method: Literal["GET", "POST"]
@@ -80,11 +80,11 @@ class Page:
     nav: Nav | None = None
     form_page: Handler | None = None
     holds_connection: bool = True
-    #: Bytes of a body with files; None takes none.
+    #: Maximum bytes of a body with files; None if it accepts none.
     upload_bytes: int | None = None
     #: A POST that changes nothing, used because its input is too long for a URL.
     read_only: bool = False
-    #: The handlers with the objects that they ask for by type; set by `bound`.
+    #: The handlers with their objects filled in; set by `bound`.
     show: BoundHandler | None = None
     show_form: BoundHandler | None = None
 
@@ -95,13 +95,13 @@ class Page:
 
     @property
     def name(self) -> str:
-        """E.g. `helpdesk.reply`, as the audit log says it."""
+        """E.g. `helpdesk.reply`, as in the audit log."""
         return f"{self.area}.{getattr(self.handler, '__name__', '')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A part of the overview: a fragment with a heading of its own."""
+    """A part of the overview: a fragment with its own heading."""
 
     area: str
     access: Access
@@ -117,18 +117,18 @@ class Card:
 
 @dataclass(slots=True)
 class Pages:
-    """The pages of one area, e.g. `helpdesk`, and the package whose `templates/` they show."""
+    """The pages of one area, e.g. `helpdesk`, and the package with their `templates/`."""
 
     area: str
     package: str
-    #: Names of files in `static/` that go along with every page of the area.
+    #: Names of files in `static/` that every page of the area includes.
     styles: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
     pages: list[Page] = field(default_factory=list)
     cards: list[Card] = field(default_factory=list)
 
     def bound(self, providers: Providers) -> "Pages":
-        """The same pages, ready to be shown. Raises `NotProvided`."""
+        """The pages with their handlers' objects filled in. Raises `NotProvided`."""
         return replace(
             self,
             pages=[page.bound(providers) for page in self.pages],
@@ -166,10 +166,10 @@ class Pages:
         upload_bytes: int | None = None,
         read_only: bool = False,
     ) -> Callable[[F], F]:
-        """Declares a change. `form_page` is rendered again when the change is refused.
+        """Declares a change. `form_page` is rendered again if the change is rejected.
 
-        A `read_only` one changes nothing, e.g. a preview of a long text: it reads as a GET does, and is not
-        audited.
+        A `read_only` one changes nothing, e.g. a preview of a long text: it uses a reading connection like a
+        GET, and is not audited.
         """
 
         def declare(handler: F) -> F:

@@ -11,14 +11,14 @@ _AT_ENDS = {" ": "s", "\t": "t"}
 
 
 def to_line(text: str, *, apart: str = "") -> str:
-    """The text on one line, of parts with `apart` between them."""
+    """Joins parts to one line, with `apart` between them."""
     signs = {**_WITHIN, **_AT_ENDS, apart: apart}
     found = rf"\A[ \t]|[ \t]\Z|[\\\n{re.escape(apart)}]"
     return re.sub(found, lambda match: "\\" + signs[match[0]], text)
 
 
 def from_line(line: str, *, apart: str = "") -> str:
-    """The text of what stands on a line, or between two `apart` of it."""
+    """The text of a line, or of a part of it between two `apart`."""
     texts = {sign: text for text, sign in {**_WITHIN, **_AT_ENDS, apart: apart}.items()}
     found = rf"\A\\([st])|\\([st])\Z|\\([n\\{re.escape(apart)}])"
     return re.sub(found, lambda match: texts[match[match.lastindex or 0]], line.strip(" \t"))

@@ -9,7 +9,7 @@ from msgsvc_core.kernel.values import whole_number
 
 @dataclass(frozen=True, slots=True)
 class PostedFile:
-    """A file as it came; its name is as the sender says."""
+    """An uploaded file, with the client's file name."""
 
     file: IO[bytes]
     filename: str
@@ -19,7 +19,7 @@ class PostedFile:
 
 @dataclass(frozen=True, slots=True)
 class PostedForm:
-    """Texts by name, in the order of the page; each name may stand there several times."""
+    """Texts by name, in the order of the page; a name may occur several times."""
 
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
     files: Mapping[str, Sequence[PostedFile]] = field(default_factory=dict)
@@ -30,11 +30,11 @@ class PostedForm:
         return given[0].replace("\r\n", "\n") if given else default
 
     def texts(self, name: str) -> list[str]:
-        """All texts of a name: of checkboxes, those that are checked."""
+        """All texts of a name; of checkboxes, those that are checked."""
         return [text.replace("\r\n", "\n") for text in self.values.get(name, ())]
 
     def number(self, name: str) -> int | str:
-        """The value as an integer; else the text, for `validate` to refuse."""
+        """The value as an integer; otherwise the text, for `validate` to reject."""
         text = self.text(name).strip()
         found = whole_number(text)
         return text if found is None else found
@@ -43,7 +43,7 @@ class PostedForm:
         return bool(self.values.get(name))
 
     def file(self, name: str) -> PostedFile | None:
-        """The first file that was chosen; None without one."""
+        """The first file that was chosen; None if there is none."""
         given = self.files.get(name)
         return given[0] if given else None
 

@@ -1,5 +1,5 @@
-"""Forms in which a message is written and its audience chosen, and the bodies of the API that they stand
-for: pages of several areas have the same fields (`sending.html` of the frame)."""
+"""Forms for messages and audiences, and their conversion to bodies of the API. Pages of several areas have
+the same fields (`sending.html` of the frame)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ _HOUR_S = 3600
 _BUTTON = re.compile(rf"button_text_(?:{TAG}_)?(\d{{1,3}})", re.ASCII)
 _TAGS = ("tags_any", "tags_all", "tags_none")
 
-#: Tags that are offered to be ticked; others can be written.
+#: Maximum number of tags shown as checkboxes; others can be typed.
 _MOST_TAGS = 100
 
 
 def asked(page: PageContext) -> PostedForm:
-    """What a form that asks (GET) gave, with each name as often as it stands there."""
+    """The values of a GET form, in which a name may occur several times."""
     values: dict[str, list[str]] = {}
     if isinstance(page.query, QueryParams):
         for name, text in page.query.multi_items():
@@ -35,7 +35,7 @@ def asked(page: PageContext) -> PostedForm:
 
 
 class MessageChoices:
-    """What a message of a project may name, for the template's `offers`."""
+    """What a message of a project may use, for the template's `offers`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class MessageChoices:
 
     async def of(self, page: PageContext) -> dict[str, Any]:
         project_id = page.project_id
-        # Nobody is counted for them: a tag may be with everybody.
+        # Without their numbers of subscribers: a tag may have a million.
         tags = await self._tags.list_all(page.tx, project_id, 0)
         newest = sorted(tags, key=lambda tag: (tag.created_at_ms, tag.name), reverse=True)
         templates = await self._templates.page(page.tx, project_id, None, self._max_templates)
@@ -140,8 +140,8 @@ def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = Non
 
 
 def _localized(form: PostedForm, name: str, number: str = "") -> Localized:
-    """The text of a field, which is for everybody, or where there are others (`text_ru`) by language: it is
-    the English one then."""
+    """The text of a field: one for all languages or, if there are fields such as `text_ru`, one per
+    language, of which it is the English one."""
     text = form.text(f"{name}{number}")
     others = {
         match[1]: written
@@ -164,7 +164,7 @@ def _text_values(text: Localized, name: str, number: str = "") -> dict[str, Sequ
 
 
 def _seconds(hours: str) -> object:
-    """Seconds for hours; anything but a number is passed on for validation to refuse."""
+    """Seconds for hours; anything but a number is passed on for validation to reject."""
     try:
         return round(float(hours.replace(",", ".")) * _HOUR_S)
     except (ValueError, OverflowError):
@@ -172,13 +172,13 @@ def _seconds(hours: str) -> object:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """One a line, as `name = value`; what would not stand on one is written as `one_line` says."""
+    """One per line, as `name = value`; special characters are escaped as in `one_line`."""
     lines = (line.partition("=") for line in text.split("\n") if line.strip())
     return {name.strip(): from_line(value) for name, _, value in lines}
 
 
 def _buttons(form: PostedForm) -> list[list[dict[str, Any]]]:
-    """Rows of buttons; one without a text is none."""
+    """Rows of buttons; those without a label are omitted."""
     rows: list[list[dict[str, Any]]] = []
     for number in _numbers(form):
         button: dict[str, Any] = {"text": _localized(form, "button_text", f"_{number}")}

@@ -1,4 +1,4 @@
-"""Turns our `:name` parameters into what each driver takes."""
+"""SQL fragments for both databases, and conversion of `:name` parameters to those of the drivers."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from msgsvc_core.kernel.json import to_json
 
 Dialect = Literal["sqlite", "postgresql"]
 
-# A parameter, unless it stands in a quoted literal or is the second colon of a cast.
+# A parameter, except in a quoted literal or after the first colon of a cast.
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_][a-z0-9_]*)")
 
 
 @lru_cache(maxsize=2048)
 def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
-    """`... = :name` as `... = $1`, and the names in the order of their numbers."""
+    """Replaces `:name` by `$1` and so on; returns the SQL, and the names in the order of their numbers."""
     numbers: dict[str, int] = {}
 
     def replace(match: re.Match[str]) -> str:
@@ -29,9 +29,10 @@ def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
 
 
 def in_array(column: str, name: str, dialect: Dialect) -> str:
-    """`column` is one of the values of the parameter `name`, which `array_param` makes.
+    """Condition: `column` is one of the values of the parameter `name`, made by `array_param`.
 
-    Unlike `in_list`, one statement for any number of values, which drivers and databases keep ready.
+    Unlike `in_list`, the statement is the same for any number of values, so drivers and databases can cache
+    it.
     """
     if dialect == "postgresql":
         return f"{column} = ANY(:{name})"
@@ -52,10 +53,10 @@ def array_param(values: Sequence[str], dialect: Dialect) -> Any:
 
 
 def key_table(columns: Sequence[str], dialect: Dialect) -> str:
-    """A table `keys` with text `columns`, from the parameters that `key_params` makes.
+    """A table `keys` with text `columns`, from the parameters of `key_params`.
 
-    `FROM <key_table> CROSS JOIN t WHERE t.a = keys.a AND ...` finds the rows of many keys by an index
-    over several columns: SQLite goes through a CROSS JOIN from left to right.
+    `FROM <key_table> CROSS JOIN t WHERE t.a = keys.a AND ...` finds the rows of many keys by an index over
+    several columns: SQLite executes a CROSS JOIN from left to right.
     """
     if dialect == "postgresql":
         arrays = ", ".join(f":keys_{number}::text[]" for number in range(len(columns)))
@@ -84,8 +85,8 @@ def any_of(
 ) -> tuple[str, dict[str, Any]]:
     """Condition that a column equals one of `values`, and its parameter `name`.
 
-    The text does not depend on the number of values, so the statement is prepared once; `in_list` is for a
-    few values, or for non-text values.
+    The statement does not depend on the number of values, so it is prepared once; `in_list` is for a few
+    values, or for non-text values.
     """
     if dialect == "postgresql":
         return f"{column} = ANY(:{name})", {name: list(values)}
@@ -96,26 +97,26 @@ def _array(values: Sequence[Any]) -> str:
     try:
         return to_json(values)
     except ValueError:
-        # Half a letter, which is in no row; it is looked for all the same.
+        # An unpaired surrogate, which no row can have; the query must not fail.
         return json.dumps(values)
 
 
 def string_agg(expression: str, dialect: Dialect) -> str:
-    """The aggregate of a group's texts in one, with commas between them, in no certain order."""
+    """Aggregate that joins a group's texts with commas, in no defined order."""
     function = "group_concat" if dialect == "sqlite" else "string_agg"
     return f"{function}({expression}, ',')"
 
 
 def for_key_share(dialect: Dialect) -> str:
-    """Ends a SELECT whose rows stay, with their keys, until the transaction ends: for rows that
-    refer to them. On SQLite, where one transaction writes at a time, they do so by themselves."""
+    """Suffix of a SELECT that keeps its rows, with their keys, until the transaction ends: for rows that
+    refer to them. SQLite needs none, since only one transaction writes at a time."""
     return " FOR KEY SHARE" if dialect == "postgresql" else ""
 
 
 def for_update(dialect: Dialect, of: str | None = None) -> str:
-    """Ends a SELECT of rows that are to be changed or removed; it waits for `for_key_share` of others.
+    """Suffix of a SELECT of rows that will be changed or deleted; it waits for `for_key_share` of others.
 
-    `of` is the table whose rows are meant, where there are several.
+    `of` is the table whose rows are locked, if there are several.
     """
     if dialect != "postgresql":
         return ""
@@ -123,5 +124,5 @@ def for_update(dialect: Dialect, of: str | None = None) -> str:
 
 
 def for_no_key_update(dialect: Dialect) -> str:
-    """The same for rows that are changed and whose keys stay; it waits for no `for_key_share`."""
+    """Like `for_update`, for rows whose keys do not change; it does not wait for `for_key_share`."""
     return " FOR NO KEY UPDATE" if dialect == "postgresql" else ""

@@ -9,15 +9,15 @@ from msgsvc_core.kernel.values import value_object
 
 
 class EventSubject(Protocol):
-    """Whom an event concerns; a subscriber."""
+    """The subscriber whom an event concerns."""
 
     @property
     def bot(self) -> str:
-        """The key of the channel by which the person is known."""
+        """The key of the channel through which the person subscribed."""
         ...
 
     def event_fields(self) -> dict[str, Any]:
-        """What every event of the person carries: `subscriber_id`, `channel`, `first_name` and so on."""
+        """The fields of every event of the subscriber: `subscriber_id`, `channel`, `first_name` and so on."""
         ...
 
 
@@ -33,28 +33,28 @@ class EventSpec:
     meaning: str
     fields: type[ResponseModel]
     of_subscriber: bool = True
-    #: Whether it is part of the subscriber's history. False for events whose subject is listed there
-    #: itself, such as messages; so indexing histories costs nothing where thousands are sent.
+    #: Whether it is part of the subscriber's history. False for events whose subject is in it anyway, such as
+    #: messages; so indexing histories costs nothing when thousands are sent.
     in_history: bool = True
 
 
 @value_object
 class Event:
-    """Something that happened in a project. `data` is the payload as the integrator gets it."""
+    """Something that happened in a project. `data` is the payload that the project receives."""
 
     event_id: str
     project_id: str
     name: str
     data: dict[str, Any]
     occurred_at_ms: int
-    #: In whose history it stands, if in anybody's.
+    #: The subscriber whose history includes it, if any.
     history_of: str | None = None
 
 
 @value_object
 class NewEvent:
-    """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's are
-    added."""
+    """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's fields
+    are added."""
 
     project_id: str
     name: str

@@ -17,16 +17,16 @@ from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import new_id
 
-#: Seconds that listeners get at shutdown for events already committed.
+#: Seconds at shutdown for listeners to process committed events.
 STOP_S = 10.0
 
 log = structlog.get_logger(__name__)
 
 
-#: Called with events in the transaction that emits them; what it raises undoes their cause.
+#: Called with events in the transaction that emits them; an exception rolls back their cause.
 Observer = Callable[[Tx, Sequence[Event]], Awaitable[None]]
 
-#: Called after the commit with pairs of an event's name and the channel of its person, or "".
+#: Called after the commit with pairs of an event's name and the channel of its subscriber, or "".
 Count = Callable[[Sequence[tuple[str, str]]], None]
 
 
@@ -42,7 +42,7 @@ class Events:
     """The events of one service; `service.events`.
 
     `specs` declare the events that may be emitted, `observe` is awaited with each batch in its transaction.
-    `find_unloaded` returns the events of plugins that are installed and not loaded, with the plugin's name.
+    `find_unloaded` returns the events of plugins that are installed but not loaded, with the plugin's name.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Events:
 
     @cached_property
     def unloaded(self) -> dict[str, str]:
-        """Events of installed plugins that are not loaded: the plugin by the event."""
+        """Events of installed plugins that are not loaded: the plugin's name by the event's."""
         return self._find_unloaded()
 
     def listen(self, name: str, listener: Listener) -> None:
-        """Has `listener` called with every event of that name, after its commit, in this process."""
+        """Calls `listener` with every event of that name, after its commit, in this process."""
         if name not in self.catalogue:
             raise ValueError(f"no event is named {name!r}; known: {', '.join(self.catalogue)}")
         self._listeners[name].append(listener)
@@ -83,9 +83,9 @@ class Events:
         *,
         subscriber: EventSubject | None = None,
     ) -> Event:
-        """Records an event in `tx`; it happened if, and only if, `tx` commits.
+        """Records an event in `tx`; it is emitted if, and only if, `tx` commits.
 
-        `fields` are those of the event's `EventSpec`; the time and the subscriber's are added.
+        `fields` are those of the event's `EventSpec`; the time and the subscriber's fields are added.
         """
         [event] = await self.emit_many(tx, [NewEvent(project_id, name, fields, subscriber)])
         return event
@@ -117,9 +117,9 @@ class Events:
         after: str | None = None,
         limit: int,
     ) -> list[Event]:
-        """A project's events of a time, both ends included, oldest first; no `names` means all.
+        """A project's events in a period, both ends included, oldest first; an empty `names` means all.
 
-        `after` is the id of the last one of those before, Unix milliseconds the times.
+        `after` is the id of the last event of the previous page, times are Unix milliseconds.
         """
         return await store.between(
             tx, project_id, names, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
@@ -128,8 +128,8 @@ class Events:
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
     ) -> list[Event]:
-        """What happened with a subscriber, newest first, from the event after the id `after` on. What
-        became of messages to them is not in it."""
+        """A subscriber's events, newest first, from before the event `after`. Outcomes of messages are not
+        included."""
         return await store.history(tx, project_id, subscriber_id, after, limit)
 
     async def count(

@@ -1,4 +1,4 @@
-"""Erases a person from events: only the fact and the id remain."""
+"""Erases a subscriber from events: only the fact and the id remain."""
 
 import re
 from collections.abc import Mapping
@@ -7,18 +7,18 @@ from typing import Any
 from msgsvc_core.events import store
 from msgsvc_core.jobs.contract import JobContext, Stopping
 
-#: Events that are looked through at a time.
+#: Events that are searched per transaction.
 WINDOW = 5000
 
-#: Ids that we made.
+#: Ids made by the service.
 _ID = re.compile(r"[a-z]{3}_[0-9A-Za-z]{22,}")
 
-#: Fields whose text says nothing of a person. Numbers, yes and no, and our ids stay too.
+#: Text fields without personal data. Numbers, booleans and our ids are kept too.
 IMPERSONAL = frozenset(
     {"occurred_at", "auth_time", "channel", "lang", "source", "reason", "status", "permission"}
 )
 
-#: Fields that are null where a person has none.
+#: Fields that are null if a subscriber has none.
 NULLABLE = frozenset({"external_id"})
 
 #: Fields with user-supplied content, which may look like an id of ours.
@@ -37,12 +37,12 @@ def anonymous(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_about(data: Any, subscriber_id: str) -> bool:
-    """Whether this is the payload of an event that concerns that person."""
+    """Whether the payload is of an event that concerns the subscriber."""
     return isinstance(data, dict) and data.get("subscriber_id") == subscriber_id
 
 
 async def erase_events(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
-    """Empties the copies in the feed, a window at a time. Raises `Stopping` when it should."""
+    """Empties the copies in the feed, in steps. Raises `Stopping` when the runner is shutting down."""
     after = ""
     while True:
         if ctx.stopping:
@@ -71,7 +71,7 @@ def _stays(name: str, value: Any) -> bool:
 
 
 def _empty(name: str, value: Any) -> Any:
-    """Nothing, of a kind that programs which read the feed expect."""
+    """An empty value of the same type, which programs that read the feed can parse."""
     if name in NULLABLE:
         return None
     return type(value)()

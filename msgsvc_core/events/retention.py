@@ -1,4 +1,4 @@
-"""How long the feed of events goes back."""
+"""Retention of the event feed."""
 
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.kernel.clock import DAY_MS

@@ -1,4 +1,4 @@
-"""/v1/events: the project's own feed, for those who can't receive webhooks, and what it tells us."""
+"""/v1/events: the project's event feed, and custom events that it reports."""
 
 from typing import Any
 

@@ -71,7 +71,7 @@ async def window_end(tx: Tx, project_id: str, after: str, limit: int) -> str | N
 
 
 async def mentioning(tx: Tx, project_id: str, text: str, after: str, until: str) -> list[Event]:
-    """The events after one id, up to another, with `text` somewhere in their payload, roughly."""
+    """The events after one id, up to another, whose payload contains `text`, approximately."""
     rows = await tx.fetch_all(
         "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
         " WHERE project_id = :project_id AND event_id > :after AND event_id <= :until"
@@ -88,8 +88,7 @@ async def set_data(
     await tx.execute(
         "UPDATE core_events AS e SET data = keys.data"
         f" FROM {key_table(('project', 'event', 'data'), tx.dialect)}"
-        # The complete key from `keys`: with a separate condition on the project, SQLite scans all its
-        # events.
+        # The complete key from `keys`: with a separate condition on the project, SQLite scans all its events.
         " WHERE e.project_id = keys.project AND e.event_id = keys.event",
         key_params(
             [(project_id, event_id, to_json(data)) for event_id, data in changed], tx.dialect
@@ -107,7 +106,7 @@ async def between(
     after: str | None,
     limit: int,
 ) -> list[Event]:
-    """Oldest first; `after` is the last id of those before. No `names` means all of them."""
+    """Oldest first; `after` is the last id of the previous page. An empty `names` means all."""
     conditions, params = _of_time(tx, project_id, names, since_ms, until_ms)
     if after is not None:
         conditions += " AND event_id > :after"
@@ -146,7 +145,7 @@ def _of_time(
     }
     if not names:
         return conditions, params
-    # Along the ids. By the index of names, SQLite would sort all that there ever were of them.
+    # In the order of ids. By the index of names, SQLite would sort all events of these names.
     column = "+name" if tx.dialect == "sqlite" else "name"
     known, named = any_of(column, "names", names, tx.dialect)
     return f"{conditions} AND {known}", {**params, **named}

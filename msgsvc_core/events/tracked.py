@@ -40,7 +40,7 @@ class TrackAnswer(ResponseModel):
 
 
 class FindSubscriber(Protocol):
-    """Finds the subscriber whom a request names by one of two identifiers; raises where there is none."""
+    """Finds a subscriber by one of two identifiers; raises if there is none."""
 
     async def __call__(
         self,
@@ -62,7 +62,7 @@ class TrackedEvents:
         self._max_bytes = max_bytes
 
     async def track(self, tx: Tx, project_id: str, body: TrackBody) -> Event:
-        """Emits `event.tracked`, with the subscriber's fields, whether they are subscribed or not.
+        """Emits `event.tracked`, with the subscriber's fields, whether or not they are subscribed.
 
         Raises what `Subscribers.get_recipient` raises, and `ValidationFailed` for too many properties.
         """

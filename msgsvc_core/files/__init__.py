@@ -1,4 +1,4 @@
-"""Files that people send and projects upload, kept in the database: `service.files`."""
+"""Files received from users and uploaded by projects, stored in the database: `service.files`."""
 
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.service import Files

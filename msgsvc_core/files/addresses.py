@@ -7,28 +7,27 @@ import re
 
 from msgsvc_core.security.secret_box import SecretBox
 
-#: What the keys that sign are for.
+#: The purpose of the keys that sign URLs.
 PURPOSE = "file-address"
 
-#: Addresses of one file that are made within an hour are the same, so that what is known of one (that
-#: it is fit to be sent, for instance) holds for the next.
+#: URLs of one file made within an hour are the same, so that cached checks of one apply to the others.
 _ROUND_S = 3600
 
 _SIGNATURE = re.compile(r"([0-9]{1,12})-([0-9A-Za-z]{22})")
 
 
 def expiry_s(now_ms: int, hours: int) -> int:
-    """When an address that is made now expires, in Unix seconds."""
+    """The expiry of a URL that is made now, in Unix seconds."""
     return (now_ms // 1000 // _ROUND_S + 1 + hours) * _ROUND_S
 
 
 def sign(secrets: SecretBox, file_id: str, expires_s: int) -> str:
-    """The last part of an address: when it expires, and the proof that we said so."""
+    """The last part of a URL: its expiry and signature."""
     return f"{expires_s}-{secrets.sign(PURPOSE, file_id, str(expires_s))}"
 
 
 def is_signed(secrets: SecretBox, file_id: str, signature: str, now_ms: int) -> bool:
-    """Whether we have signed the address, and it has not expired."""
+    """Whether the signature is valid and has not expired."""
     found = _SIGNATURE.fullmatch(signature)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""Gets what people sent from the messenger, by a job in a lane of its own for each bot."""
+"""Downloads files that users sent from the messenger, by a job in a lane per bot."""
 
 import asyncio
 import json
@@ -29,36 +29,36 @@ OnFetched = Callable[[Tx, StoredFile], Awaitable[None]]
 
 JOB = "file.fetch"
 
-#: Apart from the bot's messages, which must not wait for a large file.
+#: Separate from the bot's messages, which must not wait for a large file.
 LANES = LaneSpec("files", concurrency=2)
 
-#: Tries of one file, and the waits between them: half an hour altogether.
+#: Attempts per file, and the backoff between them: half an hour in total.
 MAX_ATTEMPTS = 10
 _BACKOFF = exponential(2.0, max_s=600.0)
 
-#: Hours for which a platform may ask us to wait, which takes up no try.
+#: Hours for which a platform may ask to wait, which does not count as an attempt.
 PATIENCE_MS = 24 * 3600 * 1000
 
-#: Seconds for one file of the largest size.
+#: Timeout in seconds for a file of the maximum size.
 TIMEOUT_S = 120.0
 
-#: Bytes of a file that are kept in memory while it comes; the rest goes to disk.
+#: Maximum bytes of a download that are kept in memory; the rest goes to disk.
 IN_MEMORY_BYTES = 1024 * 1024
 
-#: Chunks that are written in one transaction: 4 MiB, so that nobody waits long for the database.
+#: Chunks written per transaction: 4 MiB, so that other writers don't wait long.
 CHUNKS_AT_ONCE = 16
 
-#: What a file is called that the messenger gives no name.
+#: Names of files that have none in the messenger.
 NAMELESS: Mapping[MediaType, str] = {"image": "image", "video": "video", "document": "file"}
 
-#: Reasons after which nothing is tried again: there is no such file for this bot.
+#: Reasons without a retry: the file does not exist for this bot.
 _FOR_GOOD = frozenset({Reason.INVALID_MESSAGE, Reason.CHAT_NOT_FOUND, Reason.USER_BLOCKED_BOT})
 
 log = structlog.get_logger(__name__)
 
 
 def seal(secrets: SecretBox, channel: str, received: ReceivedFile) -> str:
-    """Where a file is found, encrypted: with some platforms that is all one needs to read it."""
+    """The reference of a file, encrypted: with some platforms it is all that is needed to read the file."""
     return secrets.encrypt(json.dumps({"channel": channel, "file_ref": received.file_ref}))
 
 
@@ -77,9 +77,9 @@ def failed(file: StoredFile, why: str) -> StoredFile:
 
 
 class FileFetcher:
-    """The job that fetches people's files from their messenger.
+    """The job that downloads users' files from their messenger.
 
-    `on_fetched` is awaited in the transaction that says that a file is there, or will not come.
+    `on_fetched` is awaited in the transaction that records that a file is ready or has failed.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FileFetcher:
         file = await store.find(tx, job.project_id or "", job.payload["file_id"])
         if file is None or file.status != "pending":
             return
-        # The error may name what nobody needs to know; the log has it.
+        # The error may contain internal details; the log has it.
         lost = failed(file, "it could not be fetched")
         await store.finish(tx, lost)
         try:
@@ -160,7 +160,7 @@ class FileFetcher:
                 ) from None
 
     def _recognised(self, file: StoredFile, content: IO[bytes]) -> StoredFile:
-        """The file as its content shows it to be. Raises `Unfit`."""
+        """The file with the type of its content. Raises `Unfit`."""
         size = content.seek(0, 2)
         content.seek(0)
         head = content.read(HEAD_BYTES)
@@ -193,7 +193,7 @@ class FileFetcher:
 
 
 async def _write(ctx: JobContext, job: Job, file: StoredFile, content: IO[bytes]) -> bool:
-    """Stores the content while the file is still pending; False if it is so no more."""
+    """Stores the content if the file is still pending; otherwise returns False."""
     content.seek(0)
     number = 0
     while number == 0 or number * store.CHUNK_BYTES < file.size:
@@ -201,7 +201,7 @@ async def _write(ctx: JobContext, job: Job, file: StoredFile, content: IO[bytes]
             if not await store.lock_pending(tx, file.project_id, file.file_id):
                 return False
             if number == 0:
-                # Chunks of an earlier attempt that was killed before it finished.
+                # Chunks of an earlier attempt that was killed.
                 await store.delete_chunks(tx, file.project_id, file.file_id)
             for _ in range(CHUNKS_AT_ONCE):
                 if not (chunk := content.read(store.CHUNK_BYTES)):

@@ -6,15 +6,15 @@ from msgsvc_core.content.outgoing import Media, MediaType
 
 
 class Unfit(Exception):
-    """The file is none that we keep; the text says why, without naming it."""
+    """The file can't be stored; the text says why, without naming it."""
 
 
 class TooLarge(Unfit):
-    """It has more bytes than files of its type may have."""
+    """It exceeds the maximum size of its type."""
 
 
 def max_bytes(settings: MediaSettings, kind: MediaType) -> int:
-    """Bytes that a file of that type may have."""
+    """The maximum size of a file of that type."""
     most: int = getattr(settings, f"max_{kind}_bytes")
     return most
 
@@ -34,10 +34,10 @@ def recognise(
     *,
     declared_type: MediaType | None = None,
 ) -> tuple[MediaType, str]:
-    """File type and MIME type, judging by the first bytes. Raises `Unfit`.
+    """File type and MIME type, detected by the first bytes. Raises `Unfit`.
 
-    `declared_type` is the sender's. An image sent as a document stays a document, and so does one that is
-    too large for an image; a declared image that is none becomes a document.
+    `declared_type` is the sender's. An image sent as a document stays a document, and so does one that is too
+    large for an image; a declared image that is not one becomes a document.
     """
     if not head:
         raise Unfit("it is empty")
@@ -52,7 +52,7 @@ def recognise(
 
 
 def _type_of(mime_type: str) -> MediaType:
-    # To a messenger an SVG is no picture, but a page with scripts.
+    # For a messenger an SVG is not an image but a page with scripts.
     if mime_type.startswith("image/") and mime_type != "image/svg+xml":
         return "image"
     return "video" if mime_type.startswith("video/") else "document"

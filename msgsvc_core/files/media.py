@@ -1,4 +1,4 @@
-"""Files of messages, at a project's URL: fetched where a platform does not do that itself, or looked at."""
+"""Downloads or inspects the files of messages at a project's URL."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
-#: Bytes of a file that are kept in memory; the rest goes to disk.
+#: Maximum bytes of a file that are kept in memory; the rest goes to disk.
 IN_MEMORY_BYTES = 1024 * 1024
 
 CHUNK_BYTES = 64 * 1024
@@ -28,31 +28,31 @@ CHUNK_BYTES = 64 * 1024
 #: Seconds for a file of maximum size, and for a response to start.
 TOTAL_S, FIRST_S = 120, 15
 
-#: Addresses that a file may be sent on to, one after the other. Each is checked as the first was.
+#: Maximum redirects. Each URL is checked like the first.
 MAX_REDIRECTS = 5
 
-#: Statuses of a host that may answer otherwise later, beside 5xx.
+#: Statuses besides 5xx after which a retry may succeed.
 _LATER = frozenset({408, 425, 429})
 
 
 class MediaFiles:
-    """`service.media`: files under the limits of `[media]`, and from public addresses alone.
+    """`service.media`: downloads files within the limits of `[media]`, only from public addresses.
 
-    Its methods raise `DeliveryError`: `invalid_message` for what will not do however often it is tried,
-    and `platform_unavailable` for a host that may yet answer.
+    Its methods raise `DeliveryError`: `invalid_message` for a permanent failure, and `platform_unavailable`
+    for a host that may respond later.
     """
 
     def __init__(self, *, clock: Clock, settings: MediaSettings, files: Files) -> None:
         self._settings = settings
         self._files = files
         self._clock = clock
-        #: What of the addresses that others name may be called.
+        #: Decides which addresses in URLs given by others may be called.
         self.guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
         self._session: aiohttp.ClientSession | None = None
 
     @cached_property
     def checks(self) -> MediaChecks:
-        """What is known of files that messages are about to be sent with."""
+        """Cached checks of the files of messages."""
         return MediaChecks(clock=self._clock, settings=self._settings, inspect=self.inspect)
 
     @asynccontextmanager
@@ -96,7 +96,7 @@ class MediaFiles:
 
     @asynccontextmanager
     async def _answer(self, media: Media) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The host's answer, that has the file and is not said to be too large."""
+        """The host's response with the file, within the size limit as far as it is declared."""
         try:
             async with self._opened().get(media.url, max_redirects=MAX_REDIRECTS) as answer:
                 if answer.status >= 500 or answer.status in _LATER:
@@ -104,7 +104,7 @@ class MediaFiles:
                 if answer.status != 200:
                     raise invalid(f"its host answered {answer.status}")
                 if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-                    # We asked for it as it is; and what is compressed says nothing of its size.
+                    # Requested uncompressed; the length of compressed content says nothing about its size.
                     raise invalid("its host sends it compressed")
                 if answer.content_length is not None:
                     self._check_size(media, answer.content_length)
@@ -122,7 +122,7 @@ class MediaFiles:
             raise unavailable("its host did not send all of it") from None
 
     async def _get(self, media: Media, file: IO[bytes]) -> int:
-        """Writes all of it into `file`; returns its size."""
+        """Writes the content into `file`; returns its size."""
         if not self._files.is_own_address(media.url):
             async with self._answer(media) as answer:
                 return await self._download(media, answer, file)
@@ -135,7 +135,7 @@ class MediaFiles:
         return stored.size
 
     async def _stored(self, media: Media) -> StoredFile:
-        """What is kept here itself: it is read from the database, not over the network."""
+        """A file that is stored here is read from the database, not over the network."""
         stored = await self._files.at_address(media.url)
         if stored is None:
             raise invalid("the file is gone, or its address has expired")

@@ -21,24 +21,24 @@ from msgsvc_core.content.outgoing import Media
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 
-#: Seconds for which an answer holds: that a file may go, that it may not, and that its host is away.
+#: Seconds for which a result is cached: that a file can be sent, that it can't, and that its host is
+#: unavailable.
 FIT_S, UNFIT_S, AWAY_S = 300.0, 60.0, 0.5
 
-#: Answers that are kept.
+#: Maximum number of cached results.
 KEPT = 1000
 
 #: Concurrent requests in total and per host.
 MOST, MOST_OF_HOST = 100, 10
 
-#: Questions without an answer yet, of all and of one host. More than the first would not be waited for
-#: soon, each would cost memory, and one slow host shall not take them all.
+#: Maximum checks without a result, in total and per host. More would wait too long and cost memory, and one
+#: slow host must not take them all.
 MOST_OPEN, MOST_OPEN_OF_HOST = KEPT, KEPT // 2
 
-#: Seconds for which a host counts as slow after a wait was in vain, and how many such hosts are
-#: remembered.
+#: Seconds for which a host counts as slow after a wait timed out, and how many such hosts are remembered.
 SLOW_S, SLOW_HOSTS = 60.0, 1000
 
-#: Minimum seconds before a waiting caller asks again, doubled each time.
+#: Minimum seconds before a waiting caller checks again, doubled each time.
 LOOK_AGAIN_S = 1.0
 
 _Key = tuple[str, str, str | None]
@@ -48,29 +48,29 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Check:
-    """One question about a file, and its answer once `done`: `failure` is why it can't be sent."""
+    """A check of a file, with its result once `done`: `failure` is why it can't be sent."""
 
     host: str
     started_at_s: float
-    #: Until when it may be waited for; like `started_at_s` by the machine's monotonic clock.
+    #: End of the waiting time; like `started_at_s` by the machine's monotonic clock.
     patience_ends_s: float
     done: bool = False
     failure: DeliveryError | None = None
-    #: Until when the answer holds, by `clock.monotonic_ms`.
+    #: Expiry of the result, by `clock.monotonic_ms`.
     until_ms: int = 0
-    #: None once it is done, and where there was no room to ask.
+    #: None once it is done, and if there were too many checks.
     task: "asyncio.Task[None] | None" = None
-    #: Seconds after which it is worth to look again, at least.
+    #: Minimum seconds before the next look at the result.
     least_s: float = LOOK_AGAIN_S
 
     @property
     def may_wait(self) -> bool:
-        """Whether the answer may still come before patience ends."""
+        """Whether the result may still arrive within the waiting time."""
         return not self.done and time.monotonic() < self.patience_ends_s
 
     @property
     def retry_in_s(self) -> float:
-        """Seconds after which it is worth to ask for the answer again, while there is none."""
+        """Seconds until the caller should look at the result again, while there is none."""
         return max(self.least_s, time.monotonic() - self.started_at_s)
 
 
@@ -84,19 +84,19 @@ class MediaChecks:
         self._settings = settings
         self._inspect = inspect
         self._known: dict[_Key, Check] = {}
-        #: How many of them are not done, by host.
+        #: Number of unfinished checks by host.
         self._open: Counter[str] = Counter()
         self._slots = asyncio.Semaphore(MOST)
-        #: Until when a host counts as slow.
+        #: Time until which a host counts as slow.
         self._slow: dict[str, float] = {}
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def get(self, files: Sequence[Media]) -> list[Check]:
-        """What is known of each file; what is not is asked for, unless too many questions are open."""
+        """The check of each file; starts missing ones, unless there are too many."""
         return [self._check(media) for media in files]
 
     async def wait(self, checks: Sequence[Check]) -> None:
-        """Returns when all are done, or none of the others may be waited for any longer."""
+        """Waits until all are done, or the waiting time of the others is over."""
         new = {check.task: check for check in checks if check.task is not None and check.may_wait}
         if new:
             last_s = max(check.patience_ends_s for check in new.values())
@@ -106,20 +106,20 @@ class MediaChecks:
                 self._record_pace(check)
 
     async def close(self) -> None:
-        """Asks no more."""
+        """Cancels all checks."""
         await cancel_and_wait(
             *[check.task for check in self._known.values() if check.task is not None]
         )
 
     def _check(self, media: Media) -> Check:
-        # Only of a document its name is looked at.
+        # Only for a document is the name relevant.
         key = media.type, media.url, media.filename if media.type == "document" else None
         known = self._known.get(key)
         if known is not None and (not known.done or known.until_ms > self._now_ms()):
             return known
         host, now_s = URL(media.url).authority, time.monotonic()
         if self._open[host] >= MOST_OPEN_OF_HOST or self._open.total() >= MOST_OPEN:
-            # By then the questions that are under way have an answer.
+            # By then the running checks have results.
             return Check(host, now_s, now_s, least_s=self._settings.check_timeout_s)
         self._evict_oldest()
         self._known.pop(key, None)

@@ -1,4 +1,4 @@
-"""Stored files, inside and on the wire."""
+"""Models of stored files: internal, and of the API."""
 
 from typing import Literal, Self
 
@@ -7,16 +7,16 @@ from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.values import value_object
 
-#: One that was `removed` is found no more.
+#: A `removed` file is no longer found.
 FileStatus = Literal["pending", "ready", "failed"]
 
 
 @value_object
 class StoredFile:
-    """A file of a project: `pending` until it was fetched, then `ready`, or `failed` with a reason.
+    """A file of a project: `pending` until it is downloaded, then `ready`, or `failed` with a reason.
 
-    Of one that is pending, type, name and size are what the messenger says, its size 0 where it says
-    nothing. `filename` is safe to name a file by, and text as any other: escape it where it is shown.
+    For a pending file, type, name and size are the messenger's claims, with size 0 if unknown. `filename` is
+    safe as a file name; escape it for display like any text.
     """
 
     file_id: str
@@ -27,7 +27,7 @@ class StoredFile:
     mime_type: str
     size: int
     status: FileStatus
-    #: Why it failed; empty otherwise.
+    #: Why it failed; otherwise empty.
     reason: str
     created_at_ms: int
 
@@ -54,7 +54,7 @@ class FileAnswer(ResponseModel):
 
     @classmethod
     def of(cls, file: StoredFile, address: tuple[str, int] | None) -> Self:
-        """`address` is the signed one and when it expires, in Unix seconds."""
+        """`address` is the signed URL and its expiry, in Unix seconds."""
         url, expires_s = address or (None, None)
         return cls(
             file_id=file.file_id,

@@ -1,4 +1,4 @@
-"""Names of files: made safe when they come in, and written into headers when they go out."""
+"""File names: sanitized on input, and encoded in headers on output."""
 
 import unicodedata
 from pathlib import PurePosixPath
@@ -7,7 +7,7 @@ from urllib.parse import quote
 #: Maximum bytes of a name, as in most file systems.
 MAX_NAME_BYTES = 200
 
-#: The ending of a file whose name has none, by what its content is. No page is among them.
+#: The extension for a name without one, by MIME type. HTML is not among them.
 _SUFFIXES = {
     "image/jpeg": ".jpg",
     "image/png": ".png",
@@ -21,31 +21,31 @@ _SUFFIXES = {
     "application/zip": ".zip",
 }
 
-#: Categories of characters that nobody sees, or that turn the order of what stands beside them:
-#: `photo<U+202E>gpj.exe` reads as `photoexe.jpg`.
+#: Categories of characters that are invisible or reverse the text direction: `photo<U+202E>gpj.exe` is
+#: displayed as `photoexe.jpg`.
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 
 
 def safe_name(name: str | None, otherwise: str) -> str:
-    """The last part of a path without what can't be seen, cut to a length that file systems take."""
+    """The last part of a path, without invisible characters, cut to a length that file systems allow."""
     last = (name or "").replace("\\", "/").rpartition("/")[2]
     seen = "".join(char for char in last if unicodedata.category(char) not in _UNSEEN)
-    # A leading dot hides a file, and Windows drops dots and spaces at the end.
+    # A leading dot hides a file, and Windows removes trailing dots and spaces.
     seen = " ".join(seen.split()).strip(". ")
     return _cut(seen) or otherwise
 
 
 def with_suffix(name: str, mime_type: str) -> str:
-    """The name with an ending that fits the content, where it has none."""
+    """The name; if it has no extension, with one for the content."""
     return name if PurePosixPath(name).suffix else name + _SUFFIXES.get(mime_type, "")
 
 
 def attachment(name: str) -> str:
-    """The `Content-Disposition` of a file that is saved under this name, never shown (RFC 6266)."""
+    """The `Content-Disposition` of a download with this name, never displayed inline (RFC 6266)."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "replace").decode()
     plain = "".join("_" if char in '"\\%?/' else char for char in plain)
     header = f'attachment; filename="{plain}"'
-    # RFC 8187: what its ABNF calls attr-char stays as it is.
+    # RFC 8187: characters of attr-char in its ABNF are not encoded.
     return (
         header if plain == name else f"{header}; filename*=UTF-8''{quote(name, safe='!#$&+^`|~')}"
     )

@@ -1,4 +1,4 @@
-"""Removes unreferenced files, and those of erased people, a few per transaction.
+"""Deletes unreferenced files, and those of erased subscribers, a few per transaction.
 
 A file has up to 200 chunks, too many to delete within a request.
 """
@@ -13,13 +13,13 @@ from msgsvc_core.kernel.clock import HOUR_MS, Clock
 
 JOB = "core.purge_files"
 
-#: Files whose content is removed in one transaction.
+#: Files whose content is deleted in one transaction.
 AT_ONCE = 5
 
 
 async def remove(tx: Tx, project_id: str, file_ids: Sequence[str]) -> bool:
-    """Removes files. False if they are too many for one transaction: they are found no more then, and
-    their content is left for `purge`."""
+    """Deletes files. If they are too many for one transaction, it returns False: they are marked as
+    removed, and `purge` deletes their content."""
     if len(file_ids) <= AT_ONCE:
         if file_ids:
             await store.delete(tx, project_id, file_ids)
@@ -29,7 +29,7 @@ async def remove(tx: Tx, project_id: str, file_ids: Sequence[str]) -> bool:
 
 
 class FilePurge:
-    """The job that removes what nobody refers to, `loose_hours` after it was uploaded or sent."""
+    """The job that deletes unreferenced files, `loose_hours` after they were uploaded or received."""
 
     def __init__(self, *, clock: Clock, loose_hours: int) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class FilePurge:
         return JobSpec(JOB, self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Also deletes the content of files that were too many to remove in a request."""
+        """Also deletes the content of files that a request only marked as removed."""
         await in_steps(ctx, store.delete_removed, AT_ONCE)
         before_ms = self._clock.now_ms() - self._loose_ms
         await in_steps(
@@ -49,7 +49,8 @@ class FilePurge:
 
 
 async def erase_files(ctx: JobContext, project_id: str, subscriber_id: str) -> None:
-    """Removes all files of a person, kept or not. Raises `Stopping` when it should."""
+    """Deletes all files of a subscriber, also retained ones. Raises `Stopping` when the runner is shutting
+    down."""
 
     async def some(tx: Tx, most: int) -> int:
         return await store.delete_of_subscriber(tx, project_id, subscriber_id, most)

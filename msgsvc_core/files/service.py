@@ -1,6 +1,7 @@
-"""`service.files`: what people send and projects upload, and the addresses that messengers read it at.
+"""`service.files`: files of users and projects, and the URLs at which messengers read them.
 
-A plugin that refers to a file calls `retain`; what nobody keeps is removed after `media.loose_hours`.
+A plugin that refers to a file calls `retain`; files that nothing retains are deleted after
+`media.loose_hours`.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -38,7 +39,7 @@ class FileGone(Exception):
 class Files:
     """Files of all projects, in chunks in the database, so that every machine has them.
 
-    No method has more than a chunk of a file in memory.
+    No method keeps more than a chunk of a file in memory.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Files:
         #: Prefix of file URLs.
         self._root = f"{base_url}/files/"
 
-    # ---- in -------------------------------------------------------------------------------------
+    # ---- incoming -------------------------------------------------------------------------------
 
     async def add(
         self,
@@ -70,9 +71,9 @@ class Files:
         content: IO[bytes],
         subscriber_id: str | None = None,
     ) -> StoredFile:
-        """Stores what can be read from `content`, from its beginning; its type is what it contains.
+        """Stores the content, read from its start; its type is detected.
 
-        Raises `ValidationFailed` for what is empty or a page by another name, `PayloadTooLarge` for
+        Raises `ValidationFailed` for an empty file, or HTML with another extension, and `PayloadTooLarge` for
         more bytes than `media.max_<type>_bytes`.
         """
         size = content.seek(0, 2)
@@ -111,8 +112,8 @@ class Files:
     ) -> list[StoredFile]:
         """Records the files of an update in its transaction; a job downloads them after the commit.
 
-        They are `pending`, or `failed` where the messenger reports one as too large, or the person has sent
-        too many recently. The hook `on_file_fetched` reports the outcome of pending ones.
+        They are `pending`, or `failed` if the messenger reports one as too large, or the user has sent too
+        many recently. The hook `on_file_fetched` reports the outcome of pending ones.
         """
         room = await self._remaining_quota(ctx.tx, project_id, subscriber_id) if files else 0
         noted = []
@@ -156,7 +157,7 @@ class Files:
             return replace(file, status="failed", reason=str(error))
         return file
 
-    # ---- which there are ------------------------------------------------------------------------
+    # ---- lookup ---------------------------------------------------------------------------------
 
     async def get(self, source: Tx | Database, project_id: str, file_id: str) -> StoredFile:
         """Raises `NotFound`."""
@@ -169,7 +170,7 @@ class Files:
     async def get_many(
         self, source: Tx | Database, project_id: str, file_ids: Sequence[str]
     ) -> list[StoredFile]:
-        """Those of the project's files that there are, in the order of `file_ids`."""
+        """The project's files that exist, in the order of `file_ids`."""
         if not file_ids:
             return []
         async with _asking(source) as tx:
@@ -178,7 +179,7 @@ class Files:
         return [by_id[file_id] for file_id in dict.fromkeys(file_ids) if file_id in by_id]
 
     async def retain(self, tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-        """Says that something refers to these files, and that they stay until they are removed."""
+        """Keeps these files until they are removed, because something refers to them."""
         if file_ids:
             await store.retain(tx, project_id, file_ids)
 
@@ -187,10 +188,10 @@ class Files:
         if not await purging.remove(tx, project_id, file_ids):
             await self._jobs.enqueue(tx, NewJob(purging.JOB))
 
-    # ---- out ------------------------------------------------------------------------------------
+    # ---- outgoing -------------------------------------------------------------------------------
 
     async def content(self, file: StoredFile) -> AsyncIterator[bytes]:
-        """What is in a file that is `ready`, chunk by chunk. Raises `FileGone`."""
+        """The content of a file that is `ready`, chunk by chunk. Raises `FileGone`."""
         for number in range(-(-file.size // store.CHUNK_BYTES)):
             async with self._db.read() as tx:
                 chunk = await store.read_chunk(tx, file.project_id, file.file_id, number)
@@ -207,28 +208,28 @@ class Files:
     def media(self, file: StoredFile) -> Media:
         """The file as part of a message; it is read from the store, wherever the message is sent.
 
-        Made when the message is: its address holds for `media.address_hours`.
+        Call it when the message is made: its URL is valid for `media.address_hours`.
         """
         assert file.is_ready, "only what is there can be sent"
         return Media(file.type, self.address(file)[0], file.filename)
 
     def address(self, file: StoredFile) -> tuple[str, int]:
-        """Where anybody can read the file, and until when, in Unix seconds."""
+        """The public URL of the file, and its expiry in Unix seconds."""
         expires_s = addresses.expiry_s(self._clock.now_ms(), self._settings.address_hours)
         signature = addresses.sign(self._secrets, file.file_id, expires_s)
         return f"{self._root}{file.file_id}/{signature}", expires_s
 
     def is_own_address(self, url: str) -> bool:
-        """Whether the address is one of ours, signed or not."""
+        """Whether the URL is one of ours, signed or not."""
         return url.startswith(self._root)
 
     async def at_address(self, url: str) -> StoredFile | None:
-        """The file at a URL of ours; None if it was removed, or the URL is not valid any more."""
+        """The file at one of our URLs; None if it was removed, or the URL has expired."""
         file_id, _, signature = url.removeprefix(self._root).partition("/")
         return await self.signed(file_id, signature)
 
     async def signed(self, file_id: str, signature: str) -> StoredFile | None:
-        """The file that is ready under an id that we have signed, else None."""
+        """The file with a validly signed id if it is ready, else None."""
         secrets, now_ms = self._secrets, self._clock.now_ms()
         if not addresses.is_signed(secrets, file_id, signature, now_ms):
             return None

@@ -1,6 +1,6 @@
 """The SQL of files and their chunks.
 
-One that is `removed` is found no more, and is there only until its content was removed too.
+A `removed` file is not found any more; its row is kept until its content is deleted.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, for_key_share, in_array
 from msgsvc_core.files.models import StoredFile
 
-#: Bytes of a chunk: the part of a file that is in memory at a time.
+#: Bytes of a chunk, the part of a file that is in memory at a time.
 CHUNK_BYTES = 256 * 1024
 
 _COLUMNS = (
@@ -31,13 +31,13 @@ _THERE = "status <> 'removed'"
 
 
 async def insert(tx: Tx, file: StoredFile, source: str | None = None) -> None:
-    """`source` is where a pending file is found, encrypted."""
+    """`source` is the encrypted reference of a pending file."""
     values = {column: getattr(file, column) for column in _COLUMNS}
     await tx.insert("core_files", {**values, "source": source, "is_kept": False})
 
 
 async def count_of_person(tx: Tx, project_id: str, subscriber_id: str, since_ms: int) -> int:
-    """Number of files that a person has sent since then, without failed ones."""
+    """Number of files that a user has sent since then, without failed ones."""
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM core_files WHERE project_id = :project_id"
@@ -54,7 +54,7 @@ async def find(tx: Tx, project_id: str, file_id: str) -> StoredFile | None:
 
 
 async def get_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[StoredFile]:
-    """In no certain order."""
+    """In no defined order."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id AND {_THERE}"
         f" AND {in_array('file_id', 'ids', tx.dialect)}",
@@ -64,7 +64,7 @@ async def get_many(tx: Tx, project_id: str, file_ids: Sequence[str]) -> list[Sto
 
 
 async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
-    """Of any project: for a caller that has verified the signature."""
+    """A file of any project: for a caller that has verified the signature."""
     row = await tx.fetch_one(
         f"{_SELECT} WHERE file_id = :file_id AND {_THERE}", {"file_id": file_id}
     )
@@ -72,7 +72,7 @@ async def find_signed(tx: Tx, file_id: str) -> StoredFile | None:
 
 
 async def find_source(tx: Tx, project_id: str, file_id: str) -> str | None:
-    """Where a file that is still pending is found, encrypted."""
+    """The encrypted reference of a pending file."""
     source: str | None = await tx.fetch_val(
         f"SELECT source FROM core_files WHERE {_THIS} AND status = 'pending'",
         _key(project_id, file_id),
@@ -81,7 +81,7 @@ async def find_source(tx: Tx, project_id: str, file_id: str) -> str | None:
 
 
 async def lock_pending(tx: Tx, project_id: str, file_id: str) -> bool:
-    """Whether the file is still pending; then it stays there until the transaction ends."""
+    """Whether the file is pending; it stays so until the transaction ends."""
     found = await tx.fetch_all(
         f"SELECT 1 FROM core_files WHERE {_THIS} AND status = 'pending'{for_key_share(tx.dialect)}",
         _key(project_id, file_id),
@@ -112,7 +112,7 @@ async def retain(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
 
 
 async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-    """Removes files with their content."""
+    """Deletes files with their content."""
     await tx.execute(
         "DELETE FROM core_files WHERE project_id = :project_id"
         f" AND {in_array('file_id', 'ids', tx.dialect)}",
@@ -121,7 +121,7 @@ async def delete(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
 
 
 async def mark_removed(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None:
-    """Has files be found no more; their content is left for `delete_removed`."""
+    """Marks files as removed; `delete_removed` deletes their content."""
     await tx.execute(
         "UPDATE core_files SET status = 'removed', source = NULL WHERE project_id = :project_id"
         f" AND {in_array('file_id', 'ids', tx.dialect)}",
@@ -130,8 +130,7 @@ async def mark_removed(tx: Tx, project_id: str, file_ids: Sequence[str]) -> None
 
 
 async def delete_removed(tx: Tx, limit: int) -> int:
-    """Removes the content of files of all projects that are marked, with all that is known of them;
-    returns of how many."""
+    """Deletes the rows and content of files of all projects that are marked as removed; returns how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
         " WHERE status = 'removed' LIMIT :most)",
@@ -140,7 +139,7 @@ async def delete_removed(tx: Tx, limit: int) -> int:
 
 
 async def delete_unreferenced(tx: Tx, before_ms: int, limit: int) -> int:
-    """Removes files of all projects that nobody keeps and that are older; returns how many."""
+    """Deletes older files of all projects that nothing retains; returns how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE file_id IN (SELECT file_id FROM core_files"
         " WHERE NOT is_kept AND created_at_ms < :before_ms ORDER BY created_at_ms LIMIT :most)",
@@ -149,7 +148,7 @@ async def delete_unreferenced(tx: Tx, before_ms: int, limit: int) -> int:
 
 
 async def delete_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, limit: int) -> int:
-    """Removes some files of a person; returns how many."""
+    """Deletes some files of a subscriber; returns how many."""
     return await tx.execute(
         "DELETE FROM core_files WHERE project_id = :project_id AND file_id IN"
         " (SELECT file_id FROM core_files WHERE project_id = :project_id"

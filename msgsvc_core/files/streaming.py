@@ -1,4 +1,4 @@
-"""The answer that a stored file becomes."""
+"""Responses with the content of stored files."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from msgsvc_core.kernel.errors import NotFound
 #: MIME types sent unchanged: browsers do not render them as a page.
 _TOLD = ("image/", "video/", "audio/", "application/pdf", "application/zip", "application/gzip")
 
-#: Uploads are downloaded rather than displayed; if displayed all the same, as a page without scripts,
+#: Uploads are downloads, not displayed inline; if a browser displays one anyway, it is without scripts,
 #: forms, origin and external resources.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -25,7 +25,7 @@ _HEADERS = {
 async def stream(files: Files, file: StoredFile) -> Response:
     """The file as a download, streamed by chunks. Raises `NotFound` if it was removed."""
     pieces = files.content(file)
-    # Errors of the first chunk surface before the response starts.
+    # Errors of the first chunk are raised before the response starts.
     try:
         first = await anext(pieces)
     except FileGone:
@@ -38,7 +38,7 @@ async def stream(files: Files, file: StoredFile) -> Response:
 def saved(
     pieces: AsyncIterator[bytes], *, filename: str, mime_type: str, size: int
 ) -> StreamingResponse:
-    """The response for an uploaded file, with headers that keep browsers from rendering it as a page."""
+    """The response for an uploaded file, with headers that prevent browsers from rendering it as a page."""
     told = mime_type.startswith(_TOLD) and not mime_type.endswith("+xml")
     return StreamingResponse(
         pieces,

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from msgsvc_core.security.addresses import Address
 from msgsvc_core.security.networks import Networks, peer_address
 
-#: Headers added by proxies, which reveal an untrusted one: the real client is unknown then.
+#: Headers added by proxies, which show that there is an untrusted one: the real client is then unknown.
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 #: Request state key: whether the trusted proxies reported the client address.
@@ -17,9 +17,9 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class TrustedProxies:
-    """Pure ASGI middleware that gives `client` and `scheme` as the trusted proxies saw them.
+    """Pure ASGI middleware that sets `client` and `scheme` as reported by the trusted proxies.
 
-    Nothing is believed that came over a connection from anybody else.
+    Forwarding headers on connections from other peers are ignored.
     """
 
     def __init__(self, app: ASGIApp, proxies: Networks) -> None:
@@ -38,11 +38,11 @@ class TrustedProxies:
         headers = scope["headers"]
         forwarded_for = _values(headers, b"x-forwarded-for")
         found = client_address(peer, forwarded_for, self._proxies)
-        # One that says nothing of its caller has everybody look like itself.
+        # Without the header, all clients seem to have the proxy's address.
         has_said = bool(forwarded_for) and _entry_address(forwarded_for[-1]) is not None
         state = {**scope.get("state", {}), FOUND_BY_PROXY: has_said}
         seen = {**scope, "client": (str(found), 0), "state": state}
-        # The last is what the proxy beside us says; those before may be the caller's own.
+        # The last value is from the proxy that connected; earlier ones may be set by the client.
         protocol = next(reversed(_values(headers, b"x-forwarded-proto")), "")
         if scope["type"] == "http" and protocol in {"http", "https"}:
             seen["scheme"] = protocol
@@ -50,11 +50,11 @@ class TrustedProxies:
 
 
 def client_address(peer: Address, forwarded_for: list[str], proxies: Networks) -> Address:
-    """The nearest address that is no trusted proxy, counting from `peer` outwards.
+    """The nearest address that is not a trusted proxy, counting from `peer` outwards.
 
-    Each proxy appends its peer, so anything a client claims is further left than the client's own address,
-    and never used. An entry that is no address ends the search: the proxy that wrote it is all that is
-    known. If all are proxies, the outermost one is the client.
+    Each proxy appends its peer, so anything a client claims is to the left of its own address, and never
+    used. An invalid entry ends the search at the proxy that wrote it. If all are proxies, the outermost one
+    is the client.
     """
     nearest = peer
     for entry in reversed(forwarded_for):
@@ -68,7 +68,7 @@ def client_address(peer: Address, forwarded_for: list[str], proxies: Networks) -
 
 
 def _values(headers: Headers, name: bytes) -> list[str]:
-    """The parts of a list header, over all its lines in their order."""
+    """The parts of a list header, over all its lines in order."""
     return [
         part.strip()
         for key, value in headers

@@ -1,4 +1,4 @@
-"""Jobs: work that outlives the request, kept in the database until it is done."""
+"""Jobs: background work, stored in the database until it is done."""
 
 from msgsvc_core.jobs.contract import (
     BULK,

@@ -16,7 +16,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError, Conflict, NotFound
 
-#: The error with which a discarded job settles what waits for it.
+#: The error of a discarded job, for what waits for it.
 DISCARDED = "an operator discarded it"
 
 log = structlog.get_logger(__name__)
@@ -35,8 +35,8 @@ class JobAdmin:
     async def retry(self, tx: Tx, job_id: str) -> None:
         """Makes a job due now; a dead letter gets all its attempts again.
 
-        Raises `NotFound`, `Conflict`, and whatever its `on_retry` refuses with; then roll back `tx`, or the
-        savepoint around this call.
+        Raises `NotFound`, `Conflict`, and the errors of its `on_retry`; then roll back `tx`, or the savepoint
+        around this call.
         """
         held = await _lock(tx, job_id)
         if held.state == "dead":
@@ -48,12 +48,12 @@ class JobAdmin:
         tx.on_commit(partial(self._queue.wake, held.job.lane, now_ms))
 
     async def discard(self, tx: Tx, job_id: str) -> None:
-        """Removes a job for good. What waits for one that is not dead is settled as if it had just died.
+        """Deletes a job. What waits for a job that is not dead is settled as if it had become a dead letter.
 
-        Raises `NotFound` and `Conflict`: then undo `tx`, or the savepoint in which this was called.
+        Raises `NotFound` and `Conflict`; then roll back `tx`, or the savepoint around this call.
         """
         held = await _lock(tx, job_id)
-        # First, for `on_dead` may enqueue another of its key.
+        # First, because `on_dead` may enqueue another job with the same key.
         await inspection.remove(tx, job_id)
         spec = self._spec(held.job.name)
         if held.state != "dead" and spec is not None and spec.on_dead is not None:
@@ -63,7 +63,7 @@ class JobAdmin:
         """Undoes what was settled when the job became a dead letter."""
         spec = self._spec(job.name)
         if spec is None:
-            # What was settled, only its plugin knows.
+            # Only the plugin knows what it settled.
             raise Conflict("its plugin is not loaded; load it first")
         if spec.on_retry is not None:
             await _settled(job, spec.on_retry(tx, job))
@@ -92,6 +92,6 @@ async def _settled(job: Job, hook: Awaitable[None]) -> None:
     except (ApiError, DatabaseUnavailable):
         raise
     except Exception:
-        # A plugin's fault must not keep the operator from the other jobs.
+        # An error of a plugin must not prevent the operator from changing other jobs.
         log.exception("job_not_settled", job=job.name, job_id=job.job_id)
         raise Conflict("what waits for it could not be settled; the log says why") from None

@@ -1,4 +1,4 @@
-"""One batch of jobs in one handler: its transactions, and what becomes of jobs that fail."""
+"""One batch of jobs in one handler: its transactions, and the handling of failed jobs."""
 
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -22,9 +22,8 @@ from msgsvc_core.jobs.contract import (
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 
-#: Runners that may die while they have a job, before the job is taken to be what kills them: as many
-#: as it has attempts, but no more than the second, and no fewer than the first, which power cuts and
-#: deployments may well be.
+#: Crashes of runners during a job after which the job is considered their cause: its maximum attempts, but at
+#: most the second number, and at least the first, since power cuts and deployments cause crashes too.
 LEAST_CRASHES, MOST_CRASHES = 3, 6
 
 log = structlog.get_logger(__name__)
@@ -173,8 +172,8 @@ class Batch:
             tx.on_commit(partial(self._queue.wake, lane, now_ms))
 
     async def _reschedule(self, tx: Tx, waiting: Sequence[store.Waiting]) -> int:
-        """Writes the waits, and has the lanes woken when they are over; returns how many jobs were
-        not lost."""
+        """Writes the reschedules, and wakes the lanes when they are due; returns how many jobs were not
+        lost."""
         kept = await store.reschedule(tx, waiting, runner_id=self._runner_id)
         due_ms: dict[str, int] = {}
         for one in waiting:
@@ -198,7 +197,7 @@ class Batch:
 
     async def _fail_all(self, error: str) -> None:
         spec = self._spec
-        # The same for all, or some would come before those that were enqueued ahead of them.
+        # The same for all, or some would overtake earlier ones.
         spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
         waiting: list[store.Waiting] = []
         async with self._db.transaction() as tx:
@@ -218,7 +217,7 @@ class Batch:
         await self._reschedule(tx, waiting)
 
     def _in(self, after_s: float) -> int:
-        """Unix milliseconds, so many seconds from now."""
+        """The time in `after_s` seconds, in Unix milliseconds."""
         return self._clock.now_ms() + round(after_s * 1000)
 
     async def _dead_letter_poison(self) -> None:
@@ -232,7 +231,7 @@ class Batch:
             self.forget(job)
 
     async def _dead_letter(self, tx: Tx, job: Job, error: str) -> None:
-        """Makes a job a dead letter, and lets its owner settle what waits for it."""
+        """Makes a job a dead letter, and calls `on_dead` of its kind."""
         if not await store.dead_letter(tx, job, runner_id=self._runner_id, error=error):
             log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
             return
@@ -243,7 +242,7 @@ class Batch:
             async with tx.savepoint():
                 await self._spec.on_dead(tx, job, error)
         except Exception:
-            # A job that can't be buried would come back for ever, and take its runner along.
+            # Otherwise the job would be retried for ever, and crash its runner each time.
             log.exception("job_on_dead_failed", job=job.name, job_id=job.job_id)
 
     async def _enqueue_next_run(self, tx: Tx) -> None:
@@ -257,7 +256,7 @@ def _counted(job: Job, *, counts: bool) -> int:
     return job.attempts if counts else job.attempts - 1
 
 
-#: What makes a recurring job the one open job of its kind.
+#: The key of recurring jobs: there is one open job per kind.
 RECURRING = "recurring"
 
 

@@ -14,14 +14,14 @@ import structlog
 
 from msgsvc_core.config.settings import Settings, SettingsError
 
-#: Milliseconds between looks of dramatiq's threads at an idle queue: Redis is polled, by default once
-#: a second, and a login waits for it.
+#: Milliseconds between polls of an idle queue by dramatiq's threads; once a second by default, for which a
+#: sign-in would wait.
 POLL_MS = 100
 
 #: Seconds within which further wake-ups become one message for each lane.
 PAUSE_S = 0.02
 
-#: Seconds before a broker that was away is tried again.
+#: Seconds before an unavailable broker is tried again.
 RETRY_S = 1.0
 
 #: Maximum number of unread messages; above it none are sent, because no worker consumes them, and workers
@@ -32,10 +32,10 @@ MOST_WAITING, COUNT_EVERY_S = 1000, 1.0
 #: millionths of commands that look for such. By default it took minutes.
 HEARTBEAT_TIMEOUT_MS, MAINTENANCE_CHANCE = 10_000, 100_000
 
-#: Seconds for an answer of the broker; only our own threads wait for it.
+#: Timeout of the broker's responses in seconds; only our own threads wait for them.
 BROKER_TIMEOUT_S = 5.0
 
-#: Threads that take messages. None is held: each hands a name over and is done.
+#: Threads that receive messages. None blocks: each passes on a lane's name.
 THREADS = 2
 
 ACTOR = "wake_lane"
@@ -95,7 +95,7 @@ def _rabbitmq(url: str) -> "Broker":
             "jobs.broker_url: RabbitMQ needs pika; install it with"
             " `pip install 'msgsvc-core[rabbitmq]'`"
         ) from None
-    # Confirmed: a connection that the broker closed meanwhile swallows the first message otherwise.
+    # With confirmation: otherwise the first message on a connection that the broker has closed would be lost.
     broker = RabbitmqBroker(url=url, middleware=[], confirm_delivery=True)
     parameters: Any = broker.parameters
     parameters.socket_timeout = BROKER_TIMEOUT_S
@@ -104,7 +104,7 @@ def _rabbitmq(url: str) -> "Broker":
 
 
 def close_broker(broker: "Broker") -> None:
-    """Closes its connections; for Redis, dramatiq leaves that to us."""
+    """Closes its connections, which dramatiq does not do for Redis."""
     client = getattr(broker, "client", None)
     if client is not None:
         client.close()
@@ -112,7 +112,7 @@ def close_broker(broker: "Broker") -> None:
 
 
 def count_waiting(broker: "Broker", queue: str) -> int:
-    """Messages that nobody has taken yet. Raises what the broker's client raises when it is away."""
+    """Number of unread messages. Raises the errors of the broker's client if it is unavailable."""
     untyped: Any = broker
     if hasattr(broker, "get_queue_message_counts"):
         return int(untyped.get_queue_message_counts(queue)[0])
@@ -120,7 +120,7 @@ def count_waiting(broker: "Broker", queue: str) -> int:
 
 
 def find_fault(settings: Settings) -> str | None:
-    """What keeps the broker from being used, in a line; None if nothing does. Blocks."""
+    """Why the broker can't be used, in one line; None if it can. Blocks."""
     broker, queue = open_broker(settings)
     try:
         count_waiting(broker, queue)
@@ -155,7 +155,7 @@ class Announcer:
         self._changed.set()
 
     def stop(self) -> None:
-        """Sends what waits, and ends. Blocks for as long as the broker takes, but not for good."""
+        """Sends pending announcements, and ends. Blocks while the broker responds, within its timeout."""
         self._stopping.set()
         self._changed.set()
         self._thread.join(BROKER_TIMEOUT_S)
@@ -172,12 +172,12 @@ class Announcer:
             self._stopping.wait(PAUSE_S if sent else RETRY_S)
 
     def _send(self, lanes: set[str]) -> bool:
-        """False when the broker is away. The lanes are forgotten then: the sweeper finds them."""
+        """False if the broker is unavailable. The lanes are dropped then: the sweeper finds them."""
         try:
             try:
                 self._send_once(lanes)
             except Exception:  # noqa: BLE001 - the edge: each broker's client fails in its own ways
-                # RabbitMQ closes a connection that was idle for minutes; a new one may well do.
+                # RabbitMQ closes idle connections; a new one may work.
                 self._forget_connection()
                 self._send_once(lanes)
         except Exception as error:  # noqa: BLE001 - the edge: the broker is away, sweeps go on
@@ -208,7 +208,7 @@ class Announcer:
             )
 
     def _forget_connection(self) -> None:
-        """RabbitMQ's, of this thread: a broken one would be used for ever."""
+        """Drops this thread's RabbitMQ connection: a broken one would be reused for ever."""
         broker: Any = self.broker
         if hasattr(type(broker), "connection"):
             del broker.connection
@@ -222,7 +222,7 @@ class Announcer:
 
 
 class Listener:
-    """dramatiq's worker in this process: takes messages, and calls `on_lane` on the event loop."""
+    """dramatiq's worker in this process: receives messages, and calls `on_lane` on the event loop."""
 
     def __init__(self, broker: "Broker", queue: str, on_lane: Callable[[str], None]) -> None:
         import dramatiq  # noqa: PLC0415 - only with dramatiq
@@ -233,11 +233,11 @@ class Listener:
         self._worker = dramatiq.Worker(broker, worker_threads=THREADS, worker_timeout=POLL_MS)
 
     def start(self) -> None:
-        """Starts dramatiq's threads. A broker that is away is tried again by them, for good."""
+        """Starts dramatiq's threads, which reconnect to an unavailable broker indefinitely."""
         self._worker.start()
 
     def stop(self) -> None:
-        """Ends dramatiq's threads; what they have not handed over goes back to the broker. Blocks."""
+        """Ends dramatiq's threads; their unprocessed messages return to the broker. Blocks."""
         self._worker.stop(timeout=round(BROKER_TIMEOUT_S * 1000))
 
     def _hand_over(self, lane: str) -> None:

@@ -17,7 +17,7 @@ from msgsvc_core.kernel.values import value_object
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Identity of a runner, the duration of its leases, and the clock that judges others' leases."""
+    """Identity of a runner, the duration of its leases, and the clock by which it checks others' leases."""
 
     runner_id: str
     duration_ms: int
@@ -26,7 +26,7 @@ class Lease:
 
 @value_object
 class _Wanted:
-    """Up to `limit` jobs of a lane; with `suspects` also such as may have killed other runners."""
+    """Up to `limit` jobs of a lane; with `suspects` also those during which other runners crashed."""
 
     lane: str
     limit: int
@@ -35,21 +35,21 @@ class _Wanted:
 
 @value_object
 class Claimed:
-    """Jobs of a lane that are this runner's now, and from when on the next that waits is due, in Unix
-    milliseconds; None where none did when the lane was looked at."""
+    """The claimed jobs of a lane, and when the next waiting one is due, in Unix milliseconds; None if
+    there was none."""
 
     jobs: Sequence[Job]
     due_ms: int | None
 
 
 class Claims:
-    """Takes jobs of `names` for one runner, under its lease."""
+    """Claims jobs of `names` for one runner, under its lease."""
 
     def __init__(self, db: Database, clock: Clock, lease: Lease, names: Sequence[str]) -> None:
         self._clock = clock
         self._lease = lease
         self._names = names
-        # Not waited for the disk: what comes of the jobs is committed later, and so is there later.
+        # Not durable by itself: the outcomes of the jobs are committed later, and durably.
         self._together = TransactionBatcher(
             db, self._claim_all, inline=True, durable=False, wait_s=None
         )

@@ -10,7 +10,7 @@ from msgsvc_core.kernel.values import value_object
 if TYPE_CHECKING:
     from msgsvc_core.db import Tx
 
-#: Priorities within a lane, lower first (design: a login never waits behind a broadcast).
+#: Priorities within a lane, lower first (design: a sign-in never waits behind a broadcast).
 URGENT, NORMAL, BULK = 0, 50, 90
 
 
@@ -54,15 +54,15 @@ class Job:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether several runners died while they had it."""
+        """Whether several runners crashed during the job."""
         return self.deliveries > self.attempts + 1
 
 
 @value_object
 class Reschedule:
-    """A job that goes back to its lane: until `at_ms` (Unix milliseconds), or with None to its old
-    place, as if it had never been claimed. `counts` is whether this was one of its attempts, `refused`
-    whether a platform asked to wait with it."""
+    """Reschedules a job: until `at_ms` (Unix milliseconds) or, for None, to its old position, as if it had
+    never been claimed. `counts` is whether this was an attempt, `refused` whether a platform rate-limited
+    it."""
 
     job: Job
     at_ms: int | None
@@ -71,7 +71,7 @@ class Reschedule:
 
 
 def as_rate_limited(back: "Sequence[Reschedule]") -> list[Reschedule]:
-    """The same, of jobs of one receiver, with the first of which a platform asked to wait."""
+    """The same reschedules, of jobs of one recipient, the first of which a platform rate-limited."""
     return [replace(back[0], refused=True), *back[1:]]
 
 
@@ -88,12 +88,12 @@ class Retry(Exception):
 
 
 class Stopping(Exception):
-    """Raised by a handler that ends early because `ctx.stopping`: what it has not completed goes back
-    as if it had never been claimed."""
+    """Raised by a handler that ends early because of `ctx.stopping`: jobs that it has not completed return
+    to the queue as if they had never been claimed."""
 
 
 class LeaseLost(Exception):
-    """The job's lease ran out and another runner has it; the effect must not be committed."""
+    """The job's lease has expired and another runner has the job; its effect must not be committed."""
 
 
 class JobContext(Protocol):
@@ -109,7 +109,7 @@ class JobContext(Protocol):
         ...
 
     def transaction(self) -> "AbstractAsyncContextManager[Tx]":
-        """A transaction beside the jobs, for work that may be done again."""
+        """A transaction independent of the jobs, for work that may be repeated."""
         ...
 
     def reading(self) -> "AbstractAsyncContextManager[Tx]":
@@ -117,55 +117,55 @@ class JobContext(Protocol):
         ...
 
     def holding(self, *jobs: Job) -> "AbstractAsyncContextManager[Tx]":
-        """A transaction in which `jobs` are still this runner's, and stay so until its end.
+        """A transaction in which this runner keeps its leases on `jobs` until it ends.
 
-        For a handler that writes down in steps what it is about to do. Raises `LeaseLost` when another
-        runner has taken one of them over.
+        For a handler that records what it is about to do. Raises `LeaseLost` if another runner has taken over
+        one of them.
         """
         ...
 
     async def progressed(self, tx: "Tx", *jobs: Job) -> None:
-        """Says, where `holding` them, that a part of `jobs` is done: runners that died before are not
-        held against them any more, as they are against a job that comes to nothing each time."""
+        """Records, in a `holding` transaction, that a part of `jobs` is done: this resets their count of
+        crashes, so that only jobs without any progress are considered the cause of crashes."""
         ...
 
     def completing(
         self, *jobs: Job, first: "Callable[[Tx], Awaitable[object]] | None" = None
     ) -> "AbstractAsyncContextManager[Tx]":
-        """A transaction that removes `jobs` along with whatever else is written in it.
+        """A transaction that deletes `jobs` together with everything else written in it.
 
-        `first` is awaited in it before they are removed: it takes hold of rows that others hold when they
-        enqueue a job of the same key. Those would wait for the removal, and this for the rows.
+        `first` is awaited before they are deleted: it locks rows that others lock when they enqueue a job
+        with the same key. Otherwise they would wait for the deletion, and this for the rows, a deadlock.
 
-        Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        Raises `LeaseLost`, and rolls back, if another runner has taken over one of them.
         """
         ...
 
     def rescheduling(
         self, job: Job, *, after_s: float, counts: bool = True
     ) -> "AbstractAsyncContextManager[Tx]":
-        """A transaction that puts `job` back for later along with whatever else is written in it."""
+        """A transaction that reschedules `job` together with everything else written in it."""
         ...
 
     def putting_back(self, back: Sequence[Reschedule]) -> "AbstractAsyncContextManager[Tx]":
-        """The same for several jobs in one transaction.
+        """Reschedules several jobs in one transaction.
 
-        Raises `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        Raises `LeaseLost`, and rolls back, if another runner has taken over one of them.
         """
         ...
 
     def settling(
         self, done: Sequence[Job], back: Sequence[Reschedule] = ()
     ) -> "AbstractAsyncContextManager[Tx]":
-        """A transaction that removes jobs and puts others back, for outcomes that are written together.
+        """A transaction that deletes jobs and reschedules others, for outcomes that are written together.
 
-        They may be jobs of other batches that this runner works on: `forget` them there. Raises
-        `LeaseLost`, and rolls back, when another runner has taken one of them over.
+        They may belong to other batches of this runner: call `forget` there. Raises `LeaseLost`, and rolls
+        back, if another runner has taken over one of them.
         """
         ...
 
     def forget(self, *jobs: Job) -> None:
-        """Takes jobs of this batch for settled: they were, through the context of another batch."""
+        """Removes jobs of this batch that were settled through the context of another batch."""
         ...
 
 
@@ -176,7 +176,7 @@ OnRetry = Callable[["Tx", Job], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, max_s: float = 3600.0) -> Backoff:
-    """Seconds to wait after the n-th failed attempt: `first_s`, then each time `factor` longer."""
+    """Seconds to wait after the n-th failed attempt: `first_s`, then `factor` times more for each attempt."""
 
     def wait(attempts: int) -> float:
         return min(max_s, first_s * factor ** min(attempts - 1, 64))
@@ -219,8 +219,8 @@ class JobSpec:
 class Capacity:
     """How many jobs of a lane may be claimed now, and how many batches may run concurrently.
 
-    `next_check_ms` is when capacity may grow, in Unix milliseconds. `batch` is the maximum number of jobs in
-    a batch; None for the lane spec's.
+    `next_check_ms` is when capacity may increase, in Unix milliseconds. `batch` is the maximum number of jobs
+    in a batch; None for the lane spec's.
     """
 
     jobs: int
@@ -230,33 +230,33 @@ class Capacity:
 
 
 class Gate(Protocol):
-    """Lets a lane's jobs out no faster than they may be worked on, by one runner."""
+    """Limits the rate at which one runner claims a lane's jobs."""
 
     def capacity(self) -> Capacity:
-        """Asked often, so it answers from memory."""
+        """The current capacity. Called often, so it must not query the database."""
         ...
 
     @property
     def needs_refresh(self) -> bool:
-        """Whether `refresh` is to be called even though there is no room."""
+        """Whether `refresh` must be called even if there is no capacity."""
         ...
 
     async def refresh(self, tx: "Tx", *, acquired: bool) -> Capacity:
-        """The capacity by what the database says. Called for exclusive lanes, before each claim and in its
-        transaction; `acquired` says that this runner has just become the owner of the lane: another may
+        """Returns the capacity according to the database. Called for exclusive lanes, before each claim
+        and in its transaction. `acquired` means that this runner has just acquired the lane: another may
         have worked on it until now."""
         ...
 
     def claimed(self, jobs: Sequence[Job]) -> None:
-        """Jobs that were claimed, and go to their handlers now."""
+        """These jobs were claimed, and are passed to their handlers now."""
         ...
 
     def put_back(self, job: Job, until_ms: int) -> None:
-        """A job whose handler failed goes back until then, in Unix milliseconds."""
+        """The handler of a job failed; the job is rescheduled until then, in Unix milliseconds."""
         ...
 
     def ended(self, jobs: Sequence[Job]) -> None:
-        """Their handlers have ended, whatever became of them."""
+        """The handlers of these jobs have ended, with any outcome."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Starts job processing in this process, and the wake-ups between processes, as `jobs.runner` says."""
+"""Starts job processing in this process, and the wake-ups between processes, according to `jobs.runner`."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.kernel.clock import Clock
 
-#: `serve` takes requests and updates; `work` is one of the processes of `msgsvc worker`.
+#: `serve` handles requests and updates; `work` is one of the processes of `msgsvc worker`.
 Role = Literal["serve", "work"]
 
 
@@ -29,9 +29,9 @@ async def start_jobs(
     undo: AsyncExitStack,
     role: Role,
 ) -> None:
-    """Starts what the settings and the role ask for; `undo` gets what ends it.
+    """Starts what the settings and the role require; `undo` gets the functions that stop it.
 
-    Raises `SettingsError` when RabbitMQ's client is missing.
+    Raises `SettingsError` if RabbitMQ's client is not installed.
     """
     kind = settings.jobs.runner
     if kind == "embedded":
@@ -64,7 +64,7 @@ async def _start_with_broker(
     announcer.start()
 
     def announce(lane: str, run_at_ms: int) -> None:
-        # What is for later is the sweeper's.
+        # The sweeper finds later jobs.
         if run_at_ms <= clock.now_ms():
             announcer.announce(lane)
 

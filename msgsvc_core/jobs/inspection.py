@@ -1,6 +1,6 @@
-"""The SQL of an operator's look at jobs, and of what `JobAdmin` does to them.
+"""The SQL for operators: lists of jobs, and the changes of `JobAdmin`.
 
-Payloads are answered without what is sealed in them, or looks like a secret.
+Payloads are returned without encrypted values, and those that look like secrets.
 """
 
 import json
@@ -16,7 +16,7 @@ from msgsvc_core.kernel.values import value_object
 
 State = Literal["ready", "running", "dead"]
 
-#: What stands in an answer instead of a sealed or secret value.
+#: Replaces encrypted or secret values.
 HIDDEN = "[hidden]"
 
 #: Parts of payload keys whose values are hidden; encrypted values are of no use to a reader.
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job as an operator sees it. Times are Unix milliseconds."""
+    """A job for operators. Times are Unix milliseconds."""
 
     job_id: str
     name: str
@@ -51,14 +51,14 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs are meant; None means any."""
+    """Filters of jobs; None means any."""
 
     state: State | None = None
     lane: str | None = None
     name: str | None = None
 
     def condition(self) -> tuple[str, dict[str, Any]]:
-        """SQL and its parameters. The states are written out, for the indexes that hold only one."""
+        """SQL and its parameters. The states are literals, for the partial indexes."""
         parts = ["1 = 1"]
         params: dict[str, Any] = {}
         if self.state is not None:
@@ -71,7 +71,7 @@ class Filter:
 
 
 async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
-    """Up to `limit` jobs, the oldest first."""
+    """Up to `limit` jobs, oldest first."""
     condition, params = wanted.condition()
     # Few jobs run concurrently, and their index lacks this order: SQLite would scan all jobs for it.
     order = "job_id || ''" if wanted.state == "running" else "job_id"
@@ -91,8 +91,8 @@ async def find(tx: Tx, job_id: str) -> JobView | None:
 
 @value_object
 class LockedJob:
-    """A job that nobody else claims or changes until the transaction ends. Its `job.attempts` are those
-    that were made."""
+    """A job that nobody else claims or changes until the transaction ends. Its `job.attempts` are the
+    completed ones."""
 
     job: Job
     state: State
@@ -134,12 +134,12 @@ async def make_due(tx: Tx, job_id: str, now_ms: int) -> None:
 
 
 async def remove(tx: Tx, job_id: str) -> None:
-    """Removes a job that is held."""
+    """Deletes a locked job."""
     await tx.execute("DELETE FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id})
 
 
 async def has_open_twin(tx: Tx, job: Job) -> bool:
-    """Whether another job of its lane, name and payload waits or is at work."""
+    """Whether another job with its lane, name and payload waits or runs."""
     rows = await tx.fetch_all(
         "SELECT job_id FROM core_jobs WHERE lane = :lane AND state IN ('ready', 'running')"
         " AND name = :name AND job_id <> :job_id"
@@ -150,7 +150,7 @@ async def has_open_twin(tx: Tx, job: Job) -> bool:
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
-    """A payload for people: what is named like a secret is hidden, whatever it holds."""
+    """A payload for people: values with the name of a secret are hidden."""
     if value is not None and any(part in name.lower() for part in _SECRET_PARTS):
         return HIDDEN
     if isinstance(value, Mapping):

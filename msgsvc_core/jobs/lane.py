@@ -1,4 +1,4 @@
-"""One lane on one runner: claims what is due, works on it within the lane's concurrency."""
+"""One lane on one runner: claims due jobs, and runs them within the lane's concurrency."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ from msgsvc_core.jobs.contract import Capacity, Gate, Job, LaneSpec
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 
-#: Milliseconds until a lane is looked at again whose due jobs another runner is just claiming.
+#: Milliseconds until a lane is checked again whose due jobs another runner is just claiming.
 CONTENDED_MS = 50
 
 log = structlog.get_logger(__name__)
 
 
 class Lane:
-    """`drain` returns when nothing is due and nothing runs; `wake` makes it look again."""
+    """`drain` returns when nothing is due and nothing runs; `wake` makes it check again."""
 
     def __init__(
         self,
@@ -46,28 +46,28 @@ class Lane:
         self._run = run
         self._pass_on = pass_on
         self._gate = gate
-        #: What the gate said at the last look; None without a gate.
+        #: The gate's last capacity; None without a gate.
         self._capacity: Capacity | None = None
         self._due_ms: int | None = None
         self._running: set[asyncio.Task[None]] = set()
-        #: The one batch with a job that may have killed other runners.
+        #: The only batch with a job during which other runners crashed.
         self._suspect: asyncio.Task[None] | None = None
         self._woken = asyncio.Event()
         self._stopping = False
         self._is_owner = True
 
     def wake(self) -> None:
-        """There may be work, or room for it."""
+        """There may be new jobs, or new capacity."""
         self._woken.set()
 
     def stop(self) -> None:
-        """Claims nothing more; `drain` returns when what runs has ended."""
+        """Stops claiming; `drain` returns when running batches have ended."""
         self._stopping = True
         self.wake()
 
     async def drain(self) -> int | None:
-        """Works until nothing is due. Returns when the lane should be looked at again, in Unix
-        milliseconds, or None when only a wake-up can bring work."""
+        """Runs jobs until none is due. Returns when the lane should be checked again, in Unix
+        milliseconds, or None if only a wake-up can bring work."""
         try:
             while True:
                 self._woken.clear()
@@ -81,7 +81,7 @@ class Lane:
                     if not self._woken.is_set() or self._stopping:
                         return next_look_ms
         finally:
-            # When this is cancelled itself, or failed.
+            # If this was cancelled, or failed.
             await cancel_and_wait(*self._running)
 
     @property
@@ -91,12 +91,12 @@ class Lane:
 
     @property
     def _batch(self) -> int:
-        """How many jobs a batch may hold."""
+        """Maximum jobs of a batch."""
         of_room = None if self._capacity is None else self._capacity.batch
         return self._spec.batch if of_room is None else min(of_room, self._spec.batch)
 
     async def _until_woken(self) -> None:
-        """Waits for a wake-up, or until the gate may have room again."""
+        """Waits for a wake-up, or until the gate may have capacity again."""
         wait_s = None
         if self._capacity is not None and self._capacity.jobs <= 0:
             wait_s = max(0.0, self._capacity.next_check_ms - self._clock.now_ms()) / 1000
@@ -105,7 +105,7 @@ class Lane:
                 await self._woken.wait()
 
     def _limit(self) -> int:
-        """How many jobs may be claimed, by the capacity as the gate said it last."""
+        """How many jobs may be claimed, by the gate's last capacity."""
         limit = (self._batches - len(self._running)) * self._batch
         return limit if self._capacity is None else min(limit, self._capacity.jobs)
 
@@ -116,14 +116,14 @@ class Lane:
         if self._limit() <= 0:
             if not (self._gate and self._gate.needs_refresh):
                 return 0
-            # A lane may be held back for days: to see whether it still is, nothing is written.
+            # A lane may be paused for days: checking that writes nothing.
             async with self._db.read() as tx:
                 self._capacity = await self._gate.refresh(tx, acquired=False)
             if self._limit() <= 0:
                 return 0
         jobs, limit = await self._claim_own() if self._spec.exclusive else await self._claim()
         if len(jobs) == limit and self._pass_on and not self._spec.exclusive:
-            # There may be more than this runner can take.
+            # There may be more than this runner can run.
             self._pass_on(self.name)
         if jobs and self._gate:
             self._gate.claimed(jobs)
@@ -162,8 +162,8 @@ class Lane:
         return claimed.jobs, limit
 
     async def _claim_own(self) -> tuple[Sequence[Job], int]:
-        """The same for a lane that has one owner, if that is this runner."""
-        # Not waited for: what comes of the jobs is committed later, and so is on disk later.
+        """Like `_claim`, for an exclusive lane, if this runner owns it."""
+        # Not durable by itself: the outcomes of the jobs are committed later, and durably.
         async with self._db.transaction(inline=True, durable=False) as tx:
             owned = await lanes.own(
                 tx,
@@ -181,9 +181,9 @@ class Lane:
             return await self._claim(tx)
 
     async def _next_look(self, looked_at_ms: int) -> int | None:
-        """When to look again, nothing having been there to claim at `looked_at_ms`."""
+        """When to check again, after no job could be claimed at `looked_at_ms`."""
         if not self._is_owner:
-            # What is due is the other runner's, until its lease runs out.
+            # Due jobs are leased by the other runner until its lease ends.
             return self._clock.now_ms() + self._lease.duration_ms // 3
         if self._capacity is not None and self._capacity.jobs <= 0:
             return self._capacity.next_check_ms
@@ -193,5 +193,5 @@ class Lane:
             if await store.has_due(tx, self.name, self._job_names, looked_at_ms):
                 # Another runner is claiming it now; polling without delay would spin.
                 return looked_at_ms + CONTENDED_MS
-        # What is due is of a plugin that is not loaded. The sweeper finds what comes after it.
+        # Due jobs are of a plugin that is not loaded. The sweeper finds later ones.
         return None

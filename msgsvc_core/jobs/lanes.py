@@ -6,8 +6,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import for_update
 from msgsvc_core.jobs.lease_clock import Held
 
-# The first job of each priority of each lane. Every step is one in `core_jobs_ready`, so this costs as
-# much as there are pairs of the two, however many jobs wait.
+# The first job of each priority of each lane. Each step is one lookup in `core_jobs_ready`, so the cost is
+# the number of such pairs, however many jobs wait.
 _EVERYWHERE = (
     "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE state = 'ready'"
@@ -39,8 +39,8 @@ _FIRSTS = (
 
 
 async def with_work(tx: Tx) -> dict[str, int]:
-    """Each lane with waiting or running jobs, and the Unix milliseconds from which one may be
-    claimed: when it is due, or when its lease ends."""
+    """Each lane with waiting or running jobs, and from when one may be claimed, in Unix milliseconds: when
+    it is due, or when its lease ends."""
     return await _due(
         tx,
         f"{_EVERYWHERE}{_FIRSTS}"
@@ -51,7 +51,7 @@ async def with_work(tx: Tx) -> dict[str, int]:
 
 
 async def owned_with_work(tx: Tx, runner_id: str) -> dict[str, int]:
-    """The same of waiting jobs, in the exclusive lanes that a runner owns."""
+    """Like `with_work`, for waiting jobs in the exclusive lanes that a runner owns."""
     return await _due(tx, f"{_IN_OWNED}{_FIRSTS}", {"runner_id": runner_id})
 
 
@@ -64,7 +64,7 @@ async def _due(tx: Tx, sql: str, params: dict[str, object]) -> dict[str, int]:
 
 
 async def owned_by_others(tx: Tx, *, runner_id: str, over_ms: int) -> set[str]:
-    """Exclusive lanes on which another runner has a lease."""
+    """Exclusive lanes that another runner has leased."""
     rows = await tx.fetch_all(
         "SELECT lane FROM core_lanes WHERE owner <> :runner_id AND leased_until_ms > :over_ms",
         {"runner_id": runner_id, "over_ms": over_ms},
@@ -75,7 +75,7 @@ async def owned_by_others(tx: Tx, *, runner_id: str, over_ms: int) -> set[str]:
 async def own(
     tx: Tx, lane: str, *, runner_id: str, now_ms: int, over_ms: int, lease_ms: int
 ) -> Literal["kept", "taken"] | None:
-    """Keeps or acquires an exclusive lane; None while another runner's lease on it is valid.
+    """Renews or acquires an exclusive lane; None if another runner's lease is valid.
 
     A lane whose lease of ours expired is acquired again: another runner may have owned it meanwhile.
     """
@@ -104,7 +104,7 @@ async def own(
 async def renew(
     tx: Tx, *, runner_id: str, name: str, now_ms: int, over_ms: int, lease_ms: int
 ) -> None:
-    """Extends the runner's leases on its lanes, and says that it lives."""
+    """Extends the runner's leases on its lanes, and records that it is alive."""
     until = {"runner_id": runner_id, "until_ms": now_ms + lease_ms}
     await tx.execute(
         "UPDATE core_lanes SET leased_until_ms = :until_ms WHERE owner = :runner_id", until
@@ -130,7 +130,7 @@ async def renew_owned(tx: Tx, *, runner_id: str, until_ms: int) -> set[str]:
 
 
 async def lock_owned(tx: Tx, lane: str, owner: str) -> bool:
-    """Whether `owner` has the lease of a lane; nobody takes it over until `tx` ends."""
+    """Whether `owner` has leased a lane; nobody takes it over until `tx` ends."""
     found = await tx.fetch_val(
         "SELECT 1 AS found FROM core_lanes WHERE lane = :lane AND owner = :owner"
         + for_update(tx.dialect),
@@ -140,7 +140,7 @@ async def lock_owned(tx: Tx, lane: str, owner: str) -> bool:
 
 
 async def leases_after(tx: Tx, from_ms: int) -> list[Held]:
-    """Leases on jobs and lanes, and signs of life, that end later than that."""
+    """Leases on jobs and lanes, and heartbeats of runners, that end later than that."""
     rows = await tx.fetch_all(
         "SELECT leased_by AS holder, leased_until_ms FROM core_jobs"
         " WHERE state = 'running' AND leased_until_ms > :from_ms"
@@ -165,7 +165,7 @@ async def end_lease(tx: Tx, lease: Held) -> None:
 
 
 async def release(tx: Tx, *, runner_id: str) -> None:
-    """Gives a stopping runner's lanes free, and takes it off the list."""
+    """Releases a stopping runner's lanes, and removes the runner."""
     for sql in (
         "DELETE FROM core_lanes WHERE owner = :runner_id",
         "DELETE FROM core_runners WHERE runner_id = :runner_id",
@@ -174,7 +174,7 @@ async def release(tx: Tx, *, runner_id: str) -> None:
 
 
 async def count_runners(tx: Tx, now_ms: int) -> int:
-    """Number of live runners, judging by their leases."""
+    """Number of live runners, by their leases."""
     found: int = await tx.fetch_val(
         "SELECT COUNT(*) AS count FROM core_runners WHERE leased_until_ms > :now_ms",
         {"now_ms": now_ms},

@@ -19,17 +19,17 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseClock:
-    """The time by which one runner judges leases of `lease_ms`; they are renewed in a third of that."""
+    """The time by which one runner checks leases of `lease_ms`, which are renewed after a third of that."""
 
     def __init__(self, clock: Clock, lease_ms: int) -> None:
         self._clock = clock
         self._lease_ms = lease_ms
         self._offset_ms = self._offset()
-        #: The monotonic time until which no lease is over.
+        #: The monotonic time until which no lease counts as expired.
         self._doubtful_until_ms = 0
 
     def over_ms(self) -> int:
-        """Leases that end at this Unix millisecond, or before, are over; 0 while none is."""
+        """Leases that end at or before this Unix millisecond have expired; 0 if none counts as expired."""
         offset_ms, passed_ms = self._offset(), self._clock.monotonic_ms()
         step_ms = offset_ms - self._offset_ms
         self._offset_ms = offset_ms
@@ -61,7 +61,7 @@ class FutureLeases:
         return self._clock.now_ms() + 2 * self._lease_ms
 
     def dead(self, found: Collection[Held]) -> list[Held]:
-        """Those of the leases found now that nobody has renewed for the length of a lease."""
+        """Those of the given leases that nobody has renewed for the duration of a lease."""
         passed_ms = self._clock.monotonic_ms()
         self._seen_ms = {held: self._seen_ms.get(held, passed_ms) for held in found}
         return [held for held, seen in self._seen_ms.items() if passed_ms - seen >= self._lease_ms]

@@ -1,4 +1,4 @@
-"""Enqueues jobs in the transaction of what causes them, and wakes their lanes after its commit."""
+"""Enqueues jobs in the caller's transaction, and wakes their lanes after its commit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,12 +16,12 @@ Wake = Callable[[str, int], None]
 
 
 class JobQueue:
-    """What the rest of the system sees of jobs: it enqueues them, and asks what waits."""
+    """The queue of jobs: enqueues them, and reports which are waiting."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._wake: Wake | None = None
-        #: Jobs that handlers of this process work on now.
+        #: Jobs that handlers of this process are running now.
         self.in_flight = 0
 
     def woken_by(self, wake: Wake | None) -> None:
@@ -29,7 +29,7 @@ class JobQueue:
         self._wake = wake
 
     async def enqueue(self, tx: Tx, *jobs: NewJob) -> None:
-        """Writes `jobs` in `tx`. One whose `key` is taken by an open job of its name is left out."""
+        """Writes `jobs` in `tx`. A job whose `key` an open job of its name has is skipped."""
         now_ms = self._clock.now_ms()
         rows = [_row(job, now_ms) for job in jobs]
         keyed = [row for row in rows if row["key"] is not None]
@@ -44,8 +44,8 @@ class JobQueue:
             tx.on_commit(partial(self.wake, lane, run_at_ms))
 
     async def bring_forward(self, tx: Tx, job: NewJob) -> bool:
-        """Has the job that waits for later with the name, lane and payload of `job` run now, in its
-        priority; False if there is none: it is due already, at work, or done."""
+        """Makes the waiting job with the name, lane and payload of `job` due now, with its priority; False
+        if there is none: it is due already, running, or done."""
         now_ms = self._clock.now_ms()
         count = await tx.execute(
             "UPDATE core_jobs SET run_at_ms = :now_ms, priority = :priority"
@@ -64,7 +64,7 @@ class JobQueue:
         return count > 0
 
     async def has_open(self, tx: Tx, name: str, key: str) -> bool:
-        """Whether a job of that name and key waits or is at work."""
+        """Whether a job of that name and key waits or runs."""
         rows = await tx.fetch_all(
             "SELECT job_id FROM core_jobs"
             " WHERE name = :name AND key = :key AND key IS NOT NULL AND state <> 'dead'",
@@ -73,7 +73,7 @@ class JobQueue:
         return bool(rows)
 
     async def running(self, tx: Tx, lane: str, name: str) -> list[Job]:
-        """A lane's jobs of one name that are in a handler now, or were when their runner died."""
+        """A lane's jobs of one name that are running now, or were when their runner crashed."""
         return await store.running(tx, lane, name)
 
     async def list_postponed(self, tx: Tx, lane: str) -> list[Job]:
@@ -81,11 +81,11 @@ class JobQueue:
         return await store.list_postponed(tx, lane)
 
     async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
-        """Whether a lane has a job, at work or not, that is due at that time."""
+        """Whether a lane has a waiting or running job that is due at that time."""
         return await store.has_due_by(tx, lane, until_ms)
 
     async def has_waiting(self, tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
-        """Whether a lane has an unclaimed job of one of the priorities that is due at the time beside it, in
+        """Whether a lane has an unclaimed job of one of the priorities that is due by the given time, in
         Unix milliseconds. `due_by` is not empty."""
         return await store.has_waiting(tx, lane, due_by)
 
@@ -101,16 +101,16 @@ class JobQueue:
     async def find_unclaimed(
         self, tx: Tx, lane: str, name: str, *, until_ms: int, containing: str
     ) -> list[tuple[str, Any]]:
-        """Id and payload of a lane's jobs of one name, dead ones too, created until then, that no runner
+        """Id and payload of a lane's jobs of one name, also dead ones, created until then, that no runner
         has claimed and whose payload contains a text."""
         return await store.find_unclaimed(tx, lane, name, until_ms=until_ms, containing=containing)
 
     async def discard_unclaimed(self, tx: Tx, job_ids: Sequence[str]) -> None:
-        """Removes those of the jobs that no runner has claimed."""
+        """Deletes those of the jobs that no runner has claimed."""
         await store.discard_unclaimed(tx, job_ids)
 
     def add(self, unit: WriteBatch, job: NewJob) -> None:
-        """Adds a job without a key to what is written together; its lane is woken after the commit."""
+        """Adds a job without a key to a batch of writes; its lane is woken after the commit."""
         assert job.key is None, "whether a key is free takes a transaction to see"
         row = _row(job, self._clock.now_ms())
         unit.insert("core_jobs", row)

@@ -1,4 +1,4 @@
-"""Once an hour: removes what need not be kept any longer, and lets older secret keys be retired."""
+"""Hourly jobs that delete expired rows and re-encrypt values, so that older secret keys can be removed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -10,13 +10,13 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_parts, in_steps
 from msgsvc_core.kernel.clock import Clock
 
-#: Encrypts what an older secret key encrypted by the current one.
+#: Re-encrypts values that are encrypted under an older secret key.
 Reseal = Callable[[Tx], Awaitable[None]]
 
 
 class Retention:
-    """The job `name` that removes old rows. Each owner of tables has one, and names what it keeps for how
-    long."""
+    """The job `name` that deletes expired rows. Each owner of tables has one, with the retention rules of
+    its tables."""
 
     def __init__(
         self, *, name: str, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
@@ -31,7 +31,7 @@ class Retention:
         return JobSpec(self._name, self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Removes each table's old rows in steps; one that fails keeps no other from its turn."""
+        """Deletes each table's expired rows in steps; a failure does not prevent the others."""
         now_ms = self._clock.now_ms()
         removing = [partial(_remove, ctx, each, now_ms - each.retention_ms) for each in self._rules]
         await in_parts(partial(self._reseal_all, ctx), *removing)

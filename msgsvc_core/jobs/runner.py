@@ -29,21 +29,21 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import new_id
 
-#: Seconds until a lane whose database failed is looked at again.
+#: Seconds until a lane is retried after the database failed.
 PAUSE_AFTER_FAULT_S = 1.0
 
 #: Seconds between an owner's polls of its exclusive lanes to which other processes add: those may wake a
 #: runner that does not own the lane, and cannot address the owner.
 OWN_LOOK_S = 0.1
 
-#: Seconds between looks whether tables of PostgreSQL have grown, of all runners together.
+#: Seconds between checks whether PostgreSQL's tables have grown, of all runners together.
 GROWTH_LOOK_S = 2.0
 
-#: Milliseconds that a clock may be wrong by until what recurs no longer waits for it to come right: less,
-#: as a clock set an hour back, would have it run twice for one time.
+#: Milliseconds by which a clock may be wrong; a recurring job that is later than that runs now. Less would
+#: make jobs run twice when a clock is set back by an hour.
 WRONG_BY_MS = 2 * 3600 * 1000
 
-#: How much earlier or later than planned a runner's turn comes, so that those started together spread.
+#: Jitter of a runner's turn, as a fraction, so that runners started together spread.
 SPREAD = 0.2
 
 log = structlog.get_logger(__name__)
@@ -52,7 +52,7 @@ log = structlog.get_logger(__name__)
 class LaneRunner:
     """`start` it once; `wake` a lane whenever it may have work.
 
-    `pass_on` is called with a lane that has more work than this runner can take.
+    `pass_on` is called with a lane that has more work than this runner can run.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class LaneRunner:
         self._future_leases = FutureLeases(clock, lease_ms)
         self._names = tuple(self._specs)
         self._claims = Claims(db, clock, self._lease, self._names)
-        #: Jobs in a handler now. Only their leases are renewed: a job whose outcome could not be
-        #: written, because the database was away, must run out and come again.
+        #: Jobs that are running now. Only their leases are renewed: a job whose outcome could not be written,
+        #: because the database was unavailable, must expire and be claimed again.
         self._working: set[str] = set()
         self._starts = Starts()
         self._lanes: dict[str, Lane] = {}
@@ -89,16 +89,16 @@ class LaneRunner:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._upkeep: list[asyncio.Task[None]] = []
         self._stopping = False
-        #: Runners that share the work; each sweeps so much less often.
+        #: Runners that share the work; each sweeps less often accordingly.
         self._runners = 1
 
     @property
     def stopping(self) -> bool:
-        """Whether it takes no more jobs."""
+        """Whether it claims no more jobs."""
         return self._stopping
 
     async def start(self) -> None:
-        """Starts work; creates recurring jobs that are new."""
+        """Starts running jobs; creates missing recurring jobs."""
         await self._set_up_recurring()
         async with self._db.read() as tx:
             if without_handler := await store.names_without_handler(tx, self._names):
@@ -116,7 +116,7 @@ class LaneRunner:
         self._upkeep = [asyncio.create_task(work) for work in upkeep]
 
     async def stop(self) -> None:
-        """Takes no more jobs, lets running ones end for `grace_s`, and gives the rest back."""
+        """Stops claiming, waits up to `grace_s` for running jobs, and releases the rest."""
         self._stopping = True
         self._queue.woken_by(None)
         for timer in self._timers.values():
@@ -134,7 +134,7 @@ class LaneRunner:
             log.warning("runner_released_nothing", error=str(error))
 
     def wake(self, lane_name: str, run_at_ms: int = 0) -> None:
-        """Has a lane drained, now or from `run_at_ms` on."""
+        """Drains a lane, now or from `run_at_ms` on."""
         if self._stopping:
             return
         delay_s = (run_at_ms - self._clock.now_ms()) / 1000
@@ -143,17 +143,17 @@ class LaneRunner:
         elif lane_name in self._draining:
             self._lanes[lane_name].wake()
         else:
-            # The lane is made here, not in its task: the next wake may come before that starts.
+            # The lane is created here, not in its task: the next wake-up may come before that starts.
             lane = self._lanes.get(lane_name) or self._new_lane(lane_name)
             self._draining[lane_name] = asyncio.create_task(
                 self._drain(lane),
                 name=f"lane {lane_name}",
-                # Not the waker's: its request id would appear in the logs of unrelated jobs.
+                # Not in the caller's context: its request id would appear in the logs of unrelated jobs.
                 context=Context(),
             )
 
     def _wake_later(self, lane_name: str, delay_s: float) -> None:
-        """Sets the lane's timer, unless an earlier one is set. The sweeper is behind it all."""
+        """Sets the lane's timer, unless an earlier one is set. The sweeper is the fallback."""
         loop = asyncio.get_running_loop()
         at = loop.time() + min(delay_s, 3600.0)
         timer = self._timers.get(lane_name)
@@ -200,9 +200,9 @@ class LaneRunner:
         return lane
 
     async def _run(self, jobs: Sequence[Job], gate: Gate | None) -> None:
-        """Hands a batch to its handlers, the jobs of one name together, in the order of the queue."""
-        # A process that stood still for the length of a lease finds its own jobs free. Those that are
-        # in a handler here go on there, under the lease that was just taken.
+        """Passes a batch to its handlers, the jobs of one name together, in the order of the queue."""
+        # A process that was suspended for the duration of a lease finds its own jobs unclaimed. Those that
+        # are running here continue, under the new lease.
         jobs = [job for job in jobs if job.job_id not in self._working]
         claimed = {job.job_id for job in jobs}
         self._working |= claimed
@@ -257,8 +257,8 @@ class LaneRunner:
                 await lanes.end_lease(tx, held)
 
     async def _set_up_recurring(self) -> None:
-        """Adds what is missing of recurring jobs: new ones, and those that became dead letters, or
-        were discarded by an operator. Those that a wrong clock has put far off run now."""
+        """Creates missing recurring jobs: new ones, and those that became dead letters or were discarded.
+        Those that a wrong clock has scheduled too far in the future run now."""
         specs = {name: spec for name, spec in self._specs.items() if spec.every_s is not None}
         async with self._db.read() as tx:
             there = await store.open_with_key(tx, list(specs), RECURRING)
@@ -275,12 +275,13 @@ class LaneRunner:
                 await store.bring_forward(tx, name, RECURRING, farthest_ms[name], now_ms)
 
     def _shared(self, interval_s: float) -> float:
-        """Seconds until this runner's turn, when all together do something about once in `interval_s`."""
+        """Seconds until this runner's turn, if all together do something about once per `interval_s`."""
         spread = 1 + random.uniform(-SPREAD, SPREAD)  # noqa: S311 - no secret
         return interval_s * self._runners * spread
 
     async def _sweep(self) -> None:
-        """Wakes lanes that are due and nobody else's, and those that will be before the next sweep."""
+        """Wakes lanes with due jobs that no other runner owns, and those that are due before the next
+        sweep."""
         await self._set_up_recurring()
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
@@ -309,12 +310,12 @@ class LaneRunner:
 
 
 def _name_of_process() -> str:
-    """For operators: machine and process."""
+    """Machine and process, for operators."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def _farthest_ms(spec: JobSpec) -> int:
-    """In how many milliseconds a recurring job runs next at the latest: where clocks are right."""
+    """The maximum milliseconds until the next run of a recurring job, if clocks are right."""
     assert spec.every_s is not None, "it recurs"
     longest_s = max(spec.every_s, spec.backoff(spec.max_attempts))
     return round(longest_s * (1 + spec.jitter) * 1000) + WRONG_BY_MS

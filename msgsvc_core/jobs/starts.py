@@ -1,4 +1,4 @@
-"""Start order of the parts of a lane's batches, where a batch holds jobs of several names."""
+"""The order in which the parts of a lane's batches start, if a batch has jobs of several names."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,10 +19,10 @@ class Start:
 
 
 class Starts:
-    """Has jobs of one kind start in the order in which they were claimed.
+    """Starts jobs of one kind in the order in which they were claimed.
 
-    A batch does its names one after the other, so that a message and a notice behind it arrive in that
-    order. While it is at the first, the next batch may hold jobs that belong behind its second.
+    A batch runs its names one after the other, so that a message and a notice after it arrive in that order.
+    During the first, the next batch may have jobs that must follow its second.
     """
 
     def __init__(self) -> None:
@@ -30,13 +30,13 @@ class Starts:
 
     @asynccontextmanager
     async def places(self, parts: Sequence[Sequence[Job]]) -> AsyncIterator[list[Start]]:
-        """A place for each part, behind all that came earlier."""
+        """A place for each part, after all earlier ones."""
         places = []
         for jobs in parts:
             kinds = {(job.lane, job.name, job.priority) for job in jobs}
             earlier = [other.started for other in self._waiting if other.kinds & kinds]
             places.append(Start(kinds, earlier))
-        # Parts of one batch don't wait for one another: they follow each other anyway.
+        # Parts of one batch don't wait for one another: they run in sequence anyway.
         self._waiting += places
         try:
             yield places
@@ -45,7 +45,7 @@ class Starts:
                 self._finish(place)
 
     async def reach(self, place: Start) -> None:
-        """Waits until the work of `place` may start, and takes it as started."""
+        """Waits until the work at `place` may start, and marks it as started."""
         if place.earlier:
             await asyncio.wait(place.earlier)
         self._finish(place)

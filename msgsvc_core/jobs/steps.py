@@ -1,4 +1,4 @@
-"""Work on many rows in steps, for jobs that remove what is old."""
+"""Work on many rows in steps, for jobs that delete expired rows."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,13 +7,13 @@ import structlog
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import JobContext, LeaseLost, Stopping
 
-#: Rows that one step removes: some 10 ms, for which SQLite's other writers wait.
+#: Rows deleted per step: some 10 ms, for which SQLite's other writers wait.
 STEP = 2000
 
-#: Does something with up to that many rows in a transaction; returns with how many.
+#: Processes up to that many rows in a transaction; returns how many.
 Step = Callable[[Tx, int], Awaitable[int]]
 
-#: What a job does beside other things that don't need it.
+#: An independent part of a job.
 Part = Callable[[], Awaitable[None]]
 
 log = structlog.get_logger(__name__)

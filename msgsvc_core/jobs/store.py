@@ -16,8 +16,8 @@ _CLAIMED = (
 )
 
 # The first job of each priority, one index step each, however many jobs wait. A plain search for due jobs
-# would scan all that wait for later at a more urgent priority. (No MIN(): PostgreSQL reads the whole lane
-# for it where it has no statistics yet.)
+# would scan all later ones of a more urgent priority. (No MIN(): PostgreSQL reads the whole lane for it
+# before it has statistics.)
 _LOOK = (
     "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE lane = :lane AND state = 'ready'"
@@ -34,28 +34,28 @@ _LOOK = (
 )
 
 _READY = "state = 'ready' AND priority = :priority AND run_at_ms <= :now_ms"
-# What a dead runner held is taken up as before. What has seen two die may be what killed them, and is
-# taken alone, so that it takes nobody along to the dead letters.
+# Jobs of a crashed runner are claimed again. A job during which two runners crashed may be the cause, and is
+# run alone, so that no other job becomes a dead letter with it.
 _EXPIRED = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries <= attempts + 1"
 _SUSPECT = "state = 'running' AND leased_until_ms <= :over_ms AND deliveries > attempts + 1"
 
 
 @dataclass(frozen=True, slots=True)
 class LaneSnapshot:
-    """What a lane holds: for each priority, the lowest first, from when on one of its jobs is due;
-    and when the first lease of its running jobs ends. Unix milliseconds."""
+    """The state of a lane: for each priority, the lowest first, when its first job is due; and when the
+    first lease of its running jobs ends. Unix milliseconds."""
 
     levels: tuple[tuple[int, int], ...]
     lease_ends_ms: int | None
 
     @property
     def due_ms(self) -> int | None:
-        """From when on a waiting job is due; None without one."""
+        """When the first waiting job is due; None without one."""
         return min((due_ms for _, due_ms in self.levels), default=None)
 
 
 async def read_lane(tx: Tx, lane: str) -> LaneSnapshot:
-    """What a lane holds, whether or not we have handlers for it."""
+    """Reads the state of a lane, whether or not there are handlers for its jobs."""
     levels: list[tuple[int, int]] = []
     lease_ends_ms = None
     for row in await tx.fetch_all(_LOOK, {"lane": lane}):
@@ -79,10 +79,10 @@ async def claim(
     limit: int,
     suspects: bool,
 ) -> list[Job]:
-    """Claims up to `limit` due jobs of a lane under a lease: first those whose runner died, then the most
-    urgent. With `suspects`, a job that several runners died on comes first, alone.
+    """Claims up to `limit` due jobs of a lane under a lease: first those whose runner crashed, then the most
+    urgent. With `suspects`, a job during which several runners crashed comes first, alone.
 
-    Only jobs of `names` are claimed: those that the runner has a handler for. Leases that end at or before
+    Only jobs of `names`, for which the runner has handlers, are claimed. Leases that end at or before
     `over_ms` have expired (`LeaseClock`).
     """
     which: list[tuple[str, int | None]] = []
@@ -106,7 +106,7 @@ async def claim(
         if level is not None:
             params["priority"] = level
         rows = await tx.fetch_all(*_claim_statement(tx, condition, names, params))
-        # RETURNING has no order of its own.
+        # RETURNING has no defined order.
         rows.sort(key=lambda row: (row["priority"], row["run_at_ms"], row["job_id"]))
         jobs += map(_job, rows)
         if len(jobs) >= limit or (jobs and condition is _SUSPECT):
@@ -138,7 +138,7 @@ def _claim_statement(
 
 
 async def running(tx: Tx, lane: str, name: str) -> list[Job]:
-    """A lane's jobs of one name that are in a handler now, or were when their runner died."""
+    """A lane's jobs of one name that are running now, or were when their runner crashed."""
     rows = await tx.fetch_all(
         f"SELECT {_CLAIMED} FROM core_jobs"
         " WHERE lane = :lane AND state = 'running' AND name = :name",
@@ -158,7 +158,7 @@ async def list_postponed(tx: Tx, lane: str) -> list[Job]:
 
 
 async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
-    """Whether a lane has a due job of `names`, be it one that another runner is just claiming."""
+    """Whether a lane has a due job of `names`, even one that another runner is just claiming."""
     known, params = any_of("name", "names", names, tx.dialect)
     return bool(
         await tx.fetch_all(
@@ -170,7 +170,7 @@ async def has_due(tx: Tx, lane: str, names: Sequence[str], now_ms: int) -> bool:
 
 
 async def has_due_by(tx: Tx, lane: str, until_ms: int) -> bool:
-    """Whether a lane has a job, at work or not, that is due at that time."""
+    """Whether a lane has a waiting or running job that is due at that time."""
     found = await tx.fetch_val(
         "SELECT 1 AS found FROM core_jobs WHERE lane = :lane AND state <> 'dead'"
         " AND run_at_ms <= :until_ms LIMIT 1",
@@ -180,7 +180,7 @@ async def has_due_by(tx: Tx, lane: str, until_ms: int) -> bool:
 
 
 async def has_waiting(tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
-    """Whether a lane has an unclaimed job of one of the priorities that is due at the time beside it."""
+    """Whether a lane has an unclaimed job of one of the priorities that is due by the given time."""
     conditions, params = [], dict[str, Any](lane=lane)
     for number, (priority, until_ms) in enumerate(due_by.items()):
         conditions.append(f"(priority = :priority_{number} AND run_at_ms <= :until_ms_{number})")
@@ -196,7 +196,7 @@ async def has_waiting(tx: Tx, lane: str, due_by: Mapping[int, int]) -> bool:
 async def find_unclaimed(
     tx: Tx, lane: str, name: str, *, until_ms: int, containing: str
 ) -> list[tuple[str, Any]]:
-    """Id and payload of a lane's jobs of one name, dead ones too, created until then, that no runner has
+    """Id and payload of a lane's jobs of one name, also dead ones, created until then, that no runner has
     claimed and whose payload contains a text."""
     rows = await tx.fetch_all(
         "SELECT job_id, payload FROM core_jobs WHERE lane = :lane AND state IN ('ready', 'dead')"
@@ -207,7 +207,7 @@ async def find_unclaimed(
 
 
 async def discard_unclaimed(tx: Tx, job_ids: Sequence[str]) -> None:
-    """Removes those of the jobs that no runner has claimed."""
+    """Deletes those of the jobs that no runner has claimed."""
     these, params = any_of("job_id", "ids", job_ids, tx.dialect)
     await tx.execute(f"DELETE FROM core_jobs WHERE {these} AND state IN ('ready', 'dead')", params)
 
@@ -225,7 +225,7 @@ async def count_by_lane(tx: Tx, now_ms: int) -> list[Row]:
 
 
 async def lock(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
-    """Keeps jobs this runner's until the transaction ends; False if one of them is not."""
+    """Keeps this runner's leases on jobs until the transaction ends; False if it has lost one."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT job_id FROM core_jobs WHERE {these} AND state = 'running'"
@@ -245,7 +245,7 @@ async def reset_deliveries(tx: Tx, jobs: Sequence[Job]) -> None:
 
 
 async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
-    """Removes jobs that are still leased by this runner; False if one of them is not."""
+    """Deletes jobs that are still leased by this runner; False if it has lost one."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     count = await tx.execute(
         f"DELETE FROM core_jobs WHERE {these} AND state = 'running' AND leased_by = :runner_id",
@@ -256,7 +256,7 @@ async def complete(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
 
 @value_object
 class Waiting:
-    """A job that is to wait until `run_at_ms`; `attempts` and `error` are what is known of it then."""
+    """A job rescheduled until `run_at_ms`, with its new `attempts` and `error`."""
 
     job: Job
     run_at_ms: int
@@ -293,7 +293,7 @@ async def reschedule(tx: Tx, back: Sequence[Waiting], *, runner_id: str) -> set[
 
 
 async def record_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
-    """Writes down since when a platform has asked to wait with jobs, unless it did so before."""
+    """Records when a platform first rate-limited jobs, unless that is recorded already."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     await tx.execute(
         f"UPDATE core_jobs SET refused_from_ms = :now_ms WHERE {these} AND refused_from_ms IS NULL",
@@ -302,7 +302,8 @@ async def record_refused(tx: Tx, jobs: Sequence[Job], now_ms: int) -> None:
 
 
 async def release_jobs(tx: Tx, jobs: Sequence[Job], *, runner_id: str) -> bool:
-    """Makes jobs wait at their old place, as if nobody had claimed them; False if one is lost."""
+    """Returns jobs to the queue at their old position, as if they had never been claimed; False if one is
+    lost."""
     these, params = any_of("job_id", "ids", [job.job_id for job in jobs], tx.dialect)
     count = await tx.execute(
         "UPDATE core_jobs SET state = 'ready', deliveries = deliveries - 1,"
@@ -326,7 +327,7 @@ async def dead_letter(tx: Tx, job: Job, *, runner_id: str, error: str) -> bool:
 
 
 async def renew(tx: Tx, job_ids: Sequence[str], *, runner_id: str, until_ms: int) -> None:
-    """Extends the leases of the jobs that the runner is working on."""
+    """Extends the leases of the jobs that the runner is running."""
     if not job_ids:
         return
     these, params = any_of("job_id", "ids", job_ids, tx.dialect)
@@ -338,7 +339,7 @@ async def renew(tx: Tx, job_ids: Sequence[str], *, runner_id: str, until_ms: int
 
 
 async def release(tx: Tx, *, runner_id: str) -> None:
-    """Gives back the jobs that a stopping runner still holds, so that another need not wait."""
+    """Releases the jobs of a stopping runner, so that others need not wait."""
     await tx.execute(
         "UPDATE core_jobs SET state = 'ready', deliveries = deliveries - 1,"
         " leased_by = NULL, leased_until_ms = NULL"
@@ -348,7 +349,7 @@ async def release(tx: Tx, *, runner_id: str) -> None:
 
 
 async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
-    """Names of waiting jobs that are none of `names`: their plugin is not loaded."""
+    """Names of waiting jobs that are not in `names`: their plugin is not loaded."""
     known, params = any_of("name", "names", names, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT DISTINCT name FROM core_jobs"
@@ -359,7 +360,7 @@ async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
 
 
 async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int]:
-    """Those of `names` of which a job with that key waits or is at work, and when it is or was due."""
+    """Those of `names` that have a waiting or running job with that key, and when it is or was due."""
     known, params = any_of("name", "names", names, tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT name, run_at_ms FROM core_jobs WHERE {known} AND key = :key AND key IS NOT NULL"
@@ -370,7 +371,7 @@ async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int
 
 
 async def bring_forward(tx: Tx, name: str, key: str, from_ms: int, now_ms: int) -> None:
-    """Has the job of that key that waits until `from_ms` or longer run now."""
+    """Makes the job with that key due now if it waits until `from_ms` or longer."""
     await tx.execute(
         "UPDATE core_jobs SET run_at_ms = :now_ms WHERE name = :name AND key = :key"
         " AND state = 'ready' AND run_at_ms >= :from_ms",
@@ -393,7 +394,7 @@ async def count_by_state(tx: Tx, now_ms: int) -> dict[str, int]:
 
 
 def _job(row: Row) -> Job:
-    # Of `_CLAIMED`, in their order.
+    # Columns of `_CLAIMED`, in order.
     job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, *order = row
     content = from_json(payload)
     return Job(

@@ -1,4 +1,4 @@
-"""asyncio: yielding to the event loop, ending tasks, and time limits of many calls with one timer."""
+"""asyncio: yielding to the event loop, cancelling tasks, and timeouts of many calls with one timer."""
 
 import asyncio
 import math
@@ -23,7 +23,7 @@ class TimeoutPool:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: The calls that are being made, with the loop's time at which each is to end.
+        #: The calls in progress, with their deadlines in the loop's time.
         self._running: dict[PooledTimeout, float] = {}
         self._timer: asyncio.Handle | None = None
         #: Loop time at which the timer fires; uvloop does not report it for a timer that is due
@@ -31,14 +31,14 @@ class TimeoutPool:
         self._fires_at = math.inf
 
     def timeout(self, seconds: float) -> "PooledTimeout":
-        """The limit of one call, entered in the task that makes it."""
+        """The timeout of one call, entered in the task that makes it."""
         return PooledTimeout(self, seconds)
 
     def add(self, call: "PooledTimeout", seconds: float) -> None:
         """Starts the timeout of a call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            # The timer of a loop that is over rings no more.
+            # The timer belonged to a loop that has ended.
             self._loop, self._timer, self._fires_at = loop, None, math.inf
             self._running.clear()
         ends = self._running[call] = loop.time() + seconds
@@ -46,7 +46,7 @@ class TimeoutPool:
             self._set_timer(loop, ends)
 
     def remove(self, call: "PooledTimeout") -> None:
-        """The call is over, in time or not."""
+        """The call has ended, in time or not."""
         self._running.pop(call, None)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
@@ -67,7 +67,7 @@ class TimeoutPool:
 
 
 class PooledTimeout:
-    """One call's limit, made by `TimeoutPool.timeout`; it is entered once."""
+    """The timeout of one call, made by `TimeoutPool.timeout`; entered once."""
 
     __slots__ = ("_cancelling", "_has_expired", "_pool", "_seconds", "_task")
 
@@ -84,7 +84,7 @@ class PooledTimeout:
         self._pool.add(self, self._seconds)
 
     def expire(self) -> None:
-        """The time is over."""
+        """The deadline has passed."""
         self._has_expired = True
         self._task.cancel()
 
@@ -111,25 +111,25 @@ BATCH = 25
 
 
 async def yield_every(items: Iterable[T], batch: int = BATCH) -> AsyncIterator[T]:
-    """`items`, so many of them in each turn of the event loop."""
+    """Yields `items`, `batch` of them per turn of the event loop."""
     for number, item in enumerate(items, start=1):
         yield item
         if number % batch == 0:
             await asyncio.sleep(0)
 
 
-#: Seconds after which a task that was cancelled and goes on is cancelled again.
+#: Seconds after which a cancelled task that is still running is cancelled again.
 CANCEL_AGAIN_S = 10.0
 
 log = structlog.get_logger(__name__)
 
 
 async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
-    """Cancels tasks, and waits until they have ended, in whatever way.
+    """Cancels tasks and waits until they have ended.
 
-    One that goes on is cancelled again after `CANCEL_AGAIN_S`: code of plugins, or of a library, may have
-    swallowed the cancellation. A caller that is cancelled meanwhile hands that on to the tasks, and is
-    cancelled once they have ended.
+    A task that is still running after `CANCEL_AGAIN_S` is cancelled again: code of plugins or libraries may
+    have swallowed the cancellation. If the caller is cancelled meanwhile, so are the tasks, and the
+    cancellation is raised once they have ended.
     """
     going_on, cancelled = set(tasks), None
     while going_on:
@@ -145,7 +145,7 @@ async def cancel_and_wait(*tasks: asyncio.Task[Any]) -> None:
                 log.warning("tasks_go_on", tasks=sorted(task.get_name() for task in going_on))
     for task in tasks:
         if not task.cancelled():
-            # Looked at, or asyncio would say that nobody has.
+            # Retrieve the exception, or asyncio would log that it was never retrieved.
             task.exception()
     if cancelled is not None:
         raise cancelled

@@ -1,4 +1,4 @@
-"""The one source of time, so that tests can move it."""
+"""The source of time, which tests can replace."""
 
 import re
 import time
@@ -13,11 +13,11 @@ _RFC3339 = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: Years of the times that anybody may name. The margin to the ends of the calendar keeps sums with
-#: durations, and local times, inside it too.
+#: The years of all accepted times. The margin to the limits of `datetime` is for sums with durations, and for
+#: local times.
 FIRST_YEAR, LAST_YEAR = 1970, 2099
 
-#: The ends of the calendar in Unix milliseconds, a day from those of `datetime`: no zone leads beyond.
+#: The limits of `datetime`, less a day, in Unix milliseconds: no time zone exceeds them.
 _LEAST_MS = -62_135_510_400_000
 _MOST_MS = 253_402_214_400_000
 
@@ -67,12 +67,12 @@ def to_rfc3339(ms: int) -> str:
 
 
 def to_datetime(ms: int) -> datetime:
-    """Unix milliseconds as a moment; beyond the calendar its end, so that no row breaks its own page."""
+    """Unix milliseconds as a `datetime`; clamped to its limits, so that a bad row can't break a page."""
     return _EPOCH + timedelta(milliseconds=min(max(ms, _LEAST_MS), _MOST_MS))
 
 
 def from_rfc3339(text: str) -> int:
-    """Unix milliseconds of a time with `Z` or an offset; finer parts are cut off.
+    """Unix milliseconds of a time with `Z` or an offset; more precise fractions are truncated.
 
     Raises ValueError, also for times that are not from 1970 to 2099.
     """
@@ -91,7 +91,7 @@ def from_rfc3339(text: str) -> int:
 
 
 def check_year(year: int) -> None:
-    """Raises ValueError for a year of which no time may be named."""
+    """Raises ValueError for a year that is not accepted."""
     if not FIRST_YEAR <= year <= LAST_YEAR:
         raise InvalidValue(
             "must lie in the years {first} to {last}", first=FIRST_YEAR, last=LAST_YEAR

@@ -1,20 +1,20 @@
-"""CSV for spreadsheets: UTF-8, RFC 4180, and nothing that would be run as a formula."""
+"""CSV for spreadsheets: UTF-8, RFC 4180, and no cell that would run as a formula."""
 
 import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
 
-#: By this, spreadsheets know that the text is UTF-8; without it they garble all but English.
+#: Marks the text as UTF-8 for spreadsheets, which otherwise garble everything but English.
 BOM = "\ufeff"
 
-#: Characters with which a spreadsheet starts a formula (OWASP, "CSV Injection"): at the start of a cell,
-#: or of what it takes for a cell where the separator is a semicolon.
+#: Characters that start a formula in a spreadsheet (OWASP, "CSV Injection"): at the start of a cell, or after
+#: a separator, which may be a semicolon.
 _FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@\t\r\n＝＋－＠])")
 
 
 def escape_formula(text: str) -> str:
-    """The text, with an apostrophe before what would be a formula; spreadsheets don't show it."""
+    """The text with an apostrophe before a formula; spreadsheets don't show it."""
     return _FORMULA.sub(r"\1'", text)
 
 

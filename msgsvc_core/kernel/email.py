@@ -1,11 +1,11 @@
-"""Email addresses as people write them, made comparable."""
+"""Validates and normalizes email addresses."""
 
 import re
 import unicodedata
 
 from msgsvc_core.kernel.errors import InvalidValue
 
-#: Characters of an address, and of what stands before its `@` (RFC 5321, section 4.5.3.1).
+#: Maximum characters of an address, and of its local part (RFC 5321, section 4.5.3.1).
 MAX_LENGTH, MAX_LOCAL_LENGTH = 254, 64
 
 _LOCAL = re.compile(r"[^\s@\"(),:;<>\[\]\\.]+(?:\.[^\s@\"(),:;<>\[\]\\.]+)*")
@@ -13,11 +13,11 @@ _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 
 
 def normalized(text: str) -> str:
-    """The address without spaces at its ends, in small letters, its domain as DNS has it.
+    """The address without surrounding spaces, in lower case, its domain in the form of DNS.
 
-    Small letters before the `@` too: mailboxes that differ in nothing else are of the same person
-    everywhere that matters. Raises ValueError for what can be no address; quoted names and addresses in
-    brackets, which nobody has, are refused with it.
+    The local part is lower-cased too: in practice, mailboxes that differ only in case belong to the same
+    person. Raises ValueError for an invalid address, and for quoted local parts and IP addresses in brackets,
+    which are not in use.
     """
     local, at, domain = unicodedata.normalize("NFC", text.strip()).rpartition("@")
     local = local.lower()

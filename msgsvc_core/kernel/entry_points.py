@@ -12,6 +12,6 @@ def installed(group: str) -> EntryPoints:
 
 @cache
 def _selection() -> Callable[..., EntryPoints]:
-    # Reads a file of every installed distribution. What it returns is `EntryPoints` from Python 3.12 on, and
-    # both select.
+    # Reads a file of every installed distribution. It returns `EntryPoints` from Python 3.12 on; both have
+    # `select`.
     return entry_points().select

@@ -1,7 +1,7 @@
-"""The error codes of the API, one class each; the edge turns them into the envelope.
+"""The error codes of the API, one class each; the HTTP layer turns them into the envelope.
 
-A plugin declares its own subclasses and names them in `register_errors`. The docstring of a class is
-its meaning in the documentation.
+A plugin declares its own subclasses and lists them in `register_errors`. The docstring of a class is its
+description in the documentation.
 """
 
 import dataclasses
@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-#: Statuses on which repeating the same request makes sense (decision 0075).
+#: Statuses for which retrying the same request makes sense (decision 0075).
 RETRYABLE_STATUSES = frozenset({425, 429, 500, 503})
 
 
 class SettingsError(Exception):
-    """The configuration can't work. The text names the setting and says what to do."""
+    """The configuration is invalid. The text names the setting and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong, and with which field.
+    """One problem, and the field that has it.
 
-    `msgid` is the English template, and so the message's id in the catalogue of `package`; `params` are the
-    values for it. It becomes a sentence only where it is shown: `str()` is the English one.
+    `msgid` is the English template and the message's id in the catalogue of `package`; `params` are its
+    values. It is translated only where it is shown: `str()` is in English.
     """
 
     msgid: str
     params: Mapping[str, object] = dataclasses.field(default_factory=dict)
-    #: Where it is: `("steps[3]", "text")`; empty for what is about no field.
+    #: The path of the field: `("steps[3]", "text")`; empty if it concerns no field.
     path: tuple[str, ...] = ()
     package: str = ""
 
@@ -38,11 +38,12 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in English and without the field."""
+        """The problem, in English and without the field."""
         return self.msgid.format(**self.params) if self.params else self.msgid
 
     def at(self, *places: str, joined: bool = False) -> "Finding":
-        """The same of a part: `text` at `steps[3]`; `joined`, it begins the same path: `steps[3].text`."""
+        """The finding for a nested field: `text` at `steps[3]`; if `joined`, as one path component:
+        `steps[3].text`."""
         if joined and self.path:
             *before, place = places
             return replace(self, path=(*before, f"{place}.{self.path[0]}", *self.path[1:]))
@@ -53,7 +54,7 @@ class Finding:
 
 
 class Reasons(tuple[Finding, ...]):
-    """What is wrong, as the parameter of another finding."""
+    """Problems as the parameter of another finding."""
 
     __slots__ = ()
 
@@ -65,7 +66,7 @@ class Reasons(tuple[Finding, ...]):
 
 
 class Refusal(Exception):
-    """An exception whose text is made of findings, so that each reader can have it in their language."""
+    """An exception whose text is made of findings, so that it can be translated for each reader."""
 
     findings: tuple[Finding, ...]
 
@@ -89,19 +90,19 @@ class InvalidValue(Refusal, ValueError):
 
     @classmethod
     def made_of(cls, findings: Iterable[Finding]) -> Self:
-        """What was found elsewhere, as an error of this kind."""
+        """Findings of another check, as an error of this class."""
         error = cls("")
         error._set(findings)
         return error
 
 
 def join_findings(findings: Iterable[Finding]) -> str:
-    """Several in English, as the API answers them."""
+    """Several findings in English, as the API returns them."""
     return "; ".join(map(str, findings))
 
 
 def findings_of(error: Exception) -> tuple[Finding, ...]:
-    """Those of a refusal; of any other exception, its text, which no catalogue has."""
+    """The findings of a refusal; for any other exception its text, untranslated."""
     return error.findings if isinstance(error, Refusal) else (Finding(str(error)),)
 
 
@@ -110,9 +111,9 @@ def package_of_module(name: str) -> str:
 
 
 def calling_package(above: int = 1) -> str:
-    """The package of the code that calls the function which asks, whose catalogue has the text.
+    """The package of the code that calls the calling function, whose catalogue has the text.
 
-    `above` counts functions between the two. Constructors of the same object are passed over.
+    `above` is the number of functions between the two. Constructors of the same object are skipped.
     """
     frame = sys._getframe(above)
     made = frame.f_locals.get("self")
@@ -124,17 +125,17 @@ def calling_package(above: int = 1) -> str:
 
 
 class ApiError(Refusal):
-    """An answer other than success.
+    """An error response.
 
     `ApiError("a project has at most {limit} forms", limit=20)`: the English template is the message's id in
-    catalogues, and what follows are its parameters. `field` is the path of the field at fault.
+    catalogues, and the keyword arguments are its parameters. `field` is the path of the invalid field.
     `retry_after_s` becomes `Retry-After`.
     """
 
     code: ClassVar[str]
     status: ClassVar[int]
-    #: Whether what the handler wrote before it raised this is committed all the same: an attempt that
-    #: was counted must stay counted.
+    #: Whether the handler's writes before the error are committed: an attempt that was counted must stay
+    #: counted.
     keeps_writes: ClassVar[bool] = False
 
     def __init__(
@@ -154,20 +155,20 @@ class ApiError(Refusal):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> Self:
-        """The refusal of a value of which several things are wrong."""
+        """The error for a value with several problems."""
         error = cls()
         error._set(findings)
         return error
 
     @classmethod
     def because(cls, error: Exception, *, field: str = "", joined: bool = False) -> Self:
-        """What a lower layer found, as the refusal of `field`, or, `joined`, of what is below it."""
+        """The findings of a lower layer, as the error of `field` or, if `joined`, of a path below it."""
         path = (field,) if field else ()
         return cls.of(finding.at(*path, joined=joined) for finding in findings_of(error))
 
     @property
     def message(self) -> str:
-        """In English."""
+        """The message in English."""
         return str(self)
 
     @property
@@ -175,18 +176,18 @@ class ApiError(Refusal):
         return self.status in RETRYABLE_STATUSES
 
     def at(self, place: str, *, joined: bool = False) -> Self:
-        """The same refusal, of a part of what the caller sent: `steps[3]`, with `joined` as the beginning of
-        the path, `steps[3].text`."""
+        """The same error, for a part of the request: `steps[3]`; with `joined` as the start of the path,
+        `steps[3].text`."""
         return self._copied(finding.at(place, joined=joined) for finding in self.findings)
 
     def said_as(self, msgid: str, /, *, field: str = "", **params: object) -> Self:
-        """The same refusal within another text, which has it as `{reason}`."""
+        """The same error as the parameter `{reason}` of another text."""
         around = {**params, "reason": Reasons(self.findings)}
         finding = Finding(msgid, around, (field,) if field else (), calling_package(2))
         return self._copied((finding,))
 
     def _copied(self, findings: Iterable[Finding]) -> Self:
-        # Not `copy`, which would call the constructor of a subclass with arguments of ours.
+        # Not `copy`, which would call the constructor of a subclass with wrong arguments.
         other = self.__class__.__new__(self.__class__)
         other.__dict__.update(self.__dict__)
         other._set(findings)

@@ -7,16 +7,16 @@ D = TypeVar("D")
 
 
 class PluginError(Exception):
-    """A plugin is missing, or does not fit this core. The text says which and what to do."""
+    """A plugin is missing, or incompatible with this core. The text says which and what to do."""
 
 
 def flatten(results: Iterable[Iterable[Any]]) -> list[Any]:
-    """The declarations of all plugins in one list; hooks answer with a sequence a plugin."""
+    """The declarations of all plugins in one list; each plugin's hook returns a sequence."""
     return [item for result in results for item in result]
 
 
 def unique_by_name(what: str, declarations: Iterable[D], attribute: str = "name") -> dict[str, D]:
-    """Declarations by their name. Raises `PluginError` when two have the same one."""
+    """Declarations by their name. Raises `PluginError` for duplicates."""
     named: dict[str, D] = {}
     for declaration in declarations:
         name = getattr(declaration, attribute)
@@ -27,12 +27,13 @@ def unique_by_name(what: str, declarations: Iterable[D], attribute: str = "name"
 
 
 def in_order(hook: Any) -> Callable[..., Coroutine[Any, Any, None]]:
-    """A function that takes the arguments of an async hook, in their order, and awaits its implementations
-    one after the other; the first failure ends it."""
+    """A function that calls the implementations of an async hook in order and awaits each; the first
+    exception ends it."""
     names: Sequence[str] = hook.spec.argnames
 
     async def call(*arguments: Any) -> None:
-        # Some are called many thousand times a second, and have no implementation in most installations.
+        # Some hooks are called many thousand times a second, and have no implementation in most
+        # installations.
         if hook.get_hookimpls():
             await await_in_order(hook(**dict(zip(names, arguments, strict=True))))
 
@@ -40,7 +41,7 @@ def in_order(hook: Any) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 async def await_in_order(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Awaits what the implementations of an async hook returned; the first failure ends it."""
+    """Awaits the coroutines of an async hook's implementations; the first exception ends it."""
     waiting = list(calls)
     try:
         while waiting:

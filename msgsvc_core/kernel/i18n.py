@@ -1,6 +1,6 @@
 """Translated texts: the service's own, from catalogues, and those that a project writes.
 
-English is written in the code; `.po` files translate. They are compiled in memory at start: there is no
+The code has English texts, and `.po` files translate them. They are compiled in memory at start: there is no
 build step. Each package has a domain of its own: its texts are looked up in its own catalogue, then in the
 core's, and in no other plugin's, where the same English may mean something else ("Open", the verb or the
 state).
@@ -41,25 +41,25 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.kernel.visible_text import check_visible
 
-#: Those of decision 0075, which the service itself speaks.
+#: The languages of the service's own texts (decision 0075).
 LANGUAGES = ("en", "ru")
 
-#: Under this name the languages that are listed stand in the context of a validation.
+#: The name of the accepted languages in the context of a validation.
 LISTED = "languages"
 
-#: In a JSON Schema, what the listed languages take the place of; no description shows it.
+#: In a JSON Schema, a marker that is replaced by the accepted languages; never in the published schema.
 LISTED_MARK = "x-msgsvc-languages"
 
 #: Language, script, region and variants, written as BCP 47 recommends (section 2.1.1).
 TAG = r"[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*"
 _TAG = re.compile(TAG)
 
-#: Characters of a tag (BCP 47, section 4.4.1).
+#: Maximum characters of a tag (BCP 47, section 4.4.1).
 MAX_TAG_LENGTH = 35
 
 
 def check_tag(tag: str) -> str:
-    """The same. Raises ValueError for what is no tag, or written otherwise."""
+    """The tag. Raises ValueError for an invalid tag, or one that is not in canonical form."""
     if len(tag) > MAX_TAG_LENGTH or not _TAG.fullmatch(tag):
         raise InvalidValue("must be a language's tag such as de, pt-BR or zh-Hant")
     return tag
@@ -77,7 +77,7 @@ def _check_language(tag: str, info: ValidationInfo) -> str:
     return tag
 
 
-#: A field of a body, a query or an answer.
+#: A language in a body, a query or a response.
 Language = Annotated[
     str,
     AfterValidator(_check_language),
@@ -127,8 +127,8 @@ def in_words(languages: Sequence[str], last: str = "and") -> str:
 
 
 def closest(tag: str, languages: Iterable[str]) -> str | None:
-    """That of `languages` which a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` means best, by the lookup of
-    RFC 4647 (section 3.4); None if it means none of them."""
+    """The one of `languages` that matches a tag such as `ru-RU`, `pt_BR` or `ZH-hant-tw` best, by the
+    lookup of RFC 4647 (section 3.4); None if none matches."""
     by_name = {one.lower(): one for one in languages}
     wanted = tag.strip().lower().replace("_", "-")
     while wanted:
@@ -177,7 +177,7 @@ def from_column(column: str | None) -> Localized | None:
 
 
 def _listed(info: ValidationInfo) -> Sequence[str] | None:
-    """What a validation's caller holds languages to; None for what is stored."""
+    """The languages that the validation's caller accepts; None for stored values, which accept any."""
     listed: Sequence[str] | None = (info.context or {}).get(LISTED)
     return listed
 
@@ -185,23 +185,23 @@ def _listed(info: ValidationInfo) -> Sequence[str] | None:
 #: The domain of the core's own texts.
 CORE = "msgsvc_core"
 
-#: Where gettext looks for a language's catalogues, within its folder.
+#: The folder of a language's catalogues, for gettext.
 LC_MESSAGES = "LC_MESSAGES"
 
 
 class Translate(Protocol):
-    """`_("Hello, {name}!", name="Ann")`; the values are put in after the translation. `{limit:,}` groups
+    """`_("Hello, {name}!", name="Ann")`; the values are inserted after the translation. `{limit:,}` groups
     digits as the language does."""
 
     def __call__(self, text: str, /, **values: object) -> str: ...
 
     def ngettext(self, one: str, many: str, count: int, /) -> str:
-        """`_.ngettext("{count} day", "{count} days", 3)`: the form that the language has for 3. The count's
-        digits are grouped: `12,500 days`."""
+        """`_.ngettext("{count} day", "{count} days", 3)`: the plural form for 3. The count's digits are
+        grouped: `12,500 days`."""
         ...
 
     def __getitem__(self, module: str, /) -> "Translate":
-        """The same language, by the texts of another package: `_["msgsvc_dashboard"]("Show")`."""
+        """The translator of another package, in the same language: `_["msgsvc_dashboard"]("Show")`."""
         ...
 
 
@@ -232,13 +232,14 @@ class Texts:
 
     @property
     def spoken(self) -> tuple[str, ...]:
-        """The languages that the service itself speaks: those of which the core has texts."""
+        """The languages of the service's own texts: those with a catalogue of the core."""
         return tuple(
             lang for lang in self.languages if lang in LANGUAGES or (CORE, lang) in self._catalogues
         )
 
     def choose(self, lang: str | None) -> str:
-        """The language of ours for a platform's code such as `ru-RU`; the default for others."""
+        """The supported language for a platform's code such as `ru-RU`; the default language if there is
+        none."""
         return closest(lang or "", self.languages) or self.default_lang
 
     def into(self, lang: str, module: str = CORE) -> Translate:
@@ -249,13 +250,13 @@ class Texts:
         if found is None:
             package, chosen = asked[0], self.choose(lang)
             found = _Translation(self, chosen, self._chain(package, chosen))
-            # Languages come from people too.
+            # Languages are user input too.
             if lang == chosen:
                 self._translations[asked] = found
         return found
 
     def _chain(self, package: str, lang: str) -> gettext.NullTranslations:
-        """The package's texts and then the core's, in a language and then in the default one."""
+        """The catalogues of the package and of the core, in a language and then in the default one."""
         chain = gettext.NullTranslations()
         languages = [lang] if lang in LANGUAGES else dict.fromkeys((lang, self.default_lang))
         for one, owner in product(languages, dict.fromkeys((package, CORE))):
@@ -296,14 +297,14 @@ def _catalogues_in(folder: Path, languages: Sequence[str]) -> Iterator[tuple[str
 
 
 def _locale_of(lang: str) -> str | None:
-    """The locale whose rule for plural forms counts; None, for the rule that the file has, where Babel knows
-    none."""
+    """The locale with the rule for plural forms; None, for the rule in the file, if Babel does not know
+    the language."""
     name = lang.replace("-", "_")
     return name if localedata.exists(name) else None
 
 
 def _check(catalogue: Catalog, path: Path) -> None:
-    """Raises `SettingsError` for a translation that names a value which its text has not."""
+    """Raises `SettingsError` for a translation with a placeholder that its text does not have."""
     for message in catalogue:
         originals = _all_of(message.id)
         known = {name for text in originals for name in _names_in(text)}
@@ -319,7 +320,7 @@ def _check(catalogue: Catalog, path: Path) -> None:
 
 
 def _all_of(texts: object) -> Sequence[str]:
-    """The text, or its plural forms."""
+    """The text, or all its plural forms."""
     return [str(text) for text in texts] if isinstance(texts, list | tuple) else [str(texts or "")]
 
 
@@ -330,8 +331,8 @@ def _names_in(text: str) -> set[str]:
 def explained(
     findings: Iterable[Finding], translate: Translate, label: Callable[[str], str] = str
 ) -> str:
-    """What a refusal says, in a language: each text by the catalogue of the package that has it, else by the
-    core's. `label` says what a field is called where this is read."""
+    """The message of a refusal in a language: each text by the catalogue of its package, or else the
+    core's. `label` returns the displayed name of a field."""
     return "; ".join(_explained(finding, translate, label) for finding in findings)
 
 
@@ -348,13 +349,13 @@ def _explained(finding: Finding, translate: Translate, label: Callable[[str], st
     return ": ".join((*map(label, finding.path), by_package(finding.msgid, **params)))
 
 
-#: Shorter numbers are written without separators in every language.
+#: The smallest number that has separators in some language.
 _GROUPED_FROM = 1000
 
 
 class _Numbers(Formatter):
-    """Formats integers by the rules of a language where the format specification is one of `specs`:
-    `12,500` in English, `12 500` in Russian, with a no-break space."""
+    """Formats integers by the rules of a language, for the format specifications in `specs`: `12,500` in
+    English, `12 500` in Russian, with a no-break space."""
 
     def __init__(self, lang: str, *specs: str) -> None:
         self._locale = _locale_of(lang) or "en"
@@ -369,7 +370,7 @@ class _Numbers(Formatter):
 
 
 def package_of(function: Callable[..., Any]) -> str:
-    """Whose texts a function speaks with: its package."""
+    """The package whose texts a function uses: its own."""
     while isinstance(function, partial):
         function = function.func
     return str(getattr(function, "__module__", CORE)).partition(".")[0]

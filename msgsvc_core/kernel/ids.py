@@ -12,15 +12,16 @@ import time
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-#: Every two digits: a number is taken apart in half the steps, and several ids are made a request.
+#: All pairs of digits: encoding takes half the steps, and several ids are made per request.
 _PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 
-#: Base62 characters that hold 128 bits.
+#: Base62 characters of 128 bits.
 ID_WIDTH = 22
 
 
 class _Stamps:
-    """Milliseconds and a 12-bit fraction (RFC 9562, section 6.2, method 3), never the same twice."""
+    """Strictly increasing timestamps: milliseconds and a 12-bit fraction (RFC 9562, section 6.2, method
+    3)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +56,7 @@ def _encode(number: int, width: int) -> str:
 
 
 def uuid7() -> int:
-    """128 bits of a UUIDv7 that grows with every call in this process."""
+    """128 bits of a UUIDv7 that increases with every call in this process."""
     stamp = _stamps.next()
     low = 0b10 << 62 | random.getrandbits(62)
     return (stamp >> 12 << 16 | 0x7000 | stamp & 0xFFF) << 64 | low
@@ -67,7 +68,7 @@ def new_id(prefix: str) -> str:
 
 
 def is_id(text: str, prefix: str) -> bool:
-    """Whether a text has the shape of what `new_id(prefix)` makes."""
+    """Whether a text has the form of an id of `new_id(prefix)`."""
     head, _, tail = text.rpartition("_")
     return head == prefix and len(tail) == ID_WIDTH and tail.isascii() and tail.isalnum()
 

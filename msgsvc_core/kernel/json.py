@@ -1,4 +1,4 @@
-"""JSON as we write it: compact, and with every script's letters as they are."""
+"""JSON output: compact, without escapes for letters of any script."""
 
 from typing import Any
 
@@ -6,19 +6,19 @@ import pydantic_core
 
 
 def to_json(value: Any) -> str:
-    """`value` as text. Raises ValueError for halves of letters, which no database takes either.
+    """`value` as text. Raises ValueError for unpaired surrogates, which no database stores either.
 
-    Pydantic's serializer: it takes a quarter of the time of the standard library's, and what is sent
-    is written as JSON several times.
+    Uses pydantic's serializer, which takes a quarter of the time of the standard library's; each message is
+    serialized several times.
     """
     return pydantic_core.to_json(value).decode()
 
 
 def to_json_bytes(value: Any) -> bytes:
-    """The same as it goes over the wire."""
+    """`to_json` as UTF-8 bytes."""
     return pydantic_core.to_json(value)
 
 
 def from_json(text: str) -> Any:
-    """What `to_json` wrote, in a quarter of the standard library's time."""
+    """Parses the output of `to_json`, in a quarter of the standard library's time."""
     return pydantic_core.from_json(text)

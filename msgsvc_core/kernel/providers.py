@@ -1,4 +1,4 @@
-"""One object of each type, and functions whose parameters are filled with them."""
+"""Dependency injection: one object per type, passed to functions by the types of their parameters."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class NotProvided(LookupError):
-    """A handler asks for a type that nothing provides. The text names both."""
+    """A handler has a parameter of a type that nothing provides. The text names both."""
 
 
 class Providers:
@@ -30,7 +30,7 @@ class Providers:
         self._objects: dict[Any, Any] = {}
 
     def add(self, provided: Any, *, kind: Any = None) -> None:
-        """Provides an object. Raises `ValueError` where another is provided under the same type."""
+        """Provides an object. Raises `ValueError` if the type is provided already."""
         kind = type(provided) if kind is None else kind
         if kind in self._objects and self._objects[kind] is not provided:
             raise ValueError(f"two objects are provided as {_name(kind)}")
@@ -48,7 +48,7 @@ class Providers:
         return iter(self._objects)
 
     def bind(self, function: Callable[..., Any], given: Collection[str]) -> Callable[..., Any]:
-        """The function with every parameter filled that its caller does not give by name or position.
+        """The function with every parameter filled in that its caller does not pass.
 
         Raises `NotProvided` for a parameter whose type nothing provides, unless it has a default.
         """
@@ -64,7 +64,7 @@ class Providers:
 
 
 def provided_arguments(function: Callable[..., Any], given: Collection[str]) -> dict[str, Any]:
-    """The parameters of a handler that are to be provided, by name, with their types."""
+    """The parameters of a handler that must be provided, by name, with their types."""
     return {name: kind for name, kind in _without_default(function).items() if name not in given}
 
 
@@ -82,7 +82,7 @@ def _without_default(function: Callable[..., Any]) -> Mapping[str, Any]:
     return found
 
 
-#: What was found out about plain functions: each service of a process binds the same ones.
+#: Cached parameters of plain functions: each service of a process binds the same ones.
 _parameters: WeakKeyDictionary[Callable[..., Any], Mapping[str, Any]] = WeakKeyDictionary()
 
 

@@ -1,7 +1,7 @@
-"""Local times: what the clock on the wall shows, and which moment that is.
+"""Conversion between local times and Unix time.
 
-A local time that is missing, as clocks go forward, stands for the next minute that there is; one that
-comes twice, as they go back, for the first of the two (decision 0075).
+A local time that does not exist, when clocks go forward, is moved to the next existing minute. One that
+occurs twice, when clocks go back, means the first (decision 0075).
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from msgsvc_core.kernel.clock import to_datetime
 from msgsvc_core.kernel.errors import InvalidValue
 
-#: Characters of the name of a time zone.
+#: Maximum characters of the name of a time zone.
 ZONE_LENGTH = 64
 
 _ZONE = re.compile(r"[A-Z][A-Za-z0-9_+-]{1,31}(/[A-Za-z0-9_+-]{1,31}){0,2}", re.ASCII)
@@ -25,7 +25,8 @@ _MINUTE = timedelta(minutes=1)
 def zone(name: str) -> ZoneInfo:
     """The time zone of an IANA name, e.g. `Europe/Berlin`. Raises ValueError."""
     try:
-        # Other names may be files of the machine, or zones that are another on each. `Factory` is none.
+        # Other names may be files of the machine, or zones that differ between machines. `Factory` is no
+        # zone.
         if _ZONE.fullmatch(name) and name != "Factory":
             return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -43,17 +44,17 @@ Zone = Annotated[str, Field(max_length=ZONE_LENGTH), AfterValidator(_check_zone)
 
 
 def to_ms(moment: datetime) -> int:
-    """Unix milliseconds of a moment."""
+    """Unix milliseconds of an aware `datetime`."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def local_of(ms: int, timezone: ZoneInfo) -> datetime:
-    """What the clock shows then, without the time zone."""
+    """The local time in the time zone, as a naive `datetime`."""
     return to_datetime(ms).astimezone(timezone).replace(tzinfo=None, fold=0)
 
 
 def ms_of(local: datetime, timezone: ZoneInfo, *, second: bool = False) -> int:
-    """The moment at which the clock shows `local`; `second` is for the later of two."""
+    """The Unix milliseconds of a local time; `second` selects the later of two."""
     while True:
         moment = local.replace(tzinfo=timezone, fold=int(second)).astimezone(UTC)
         if moment.astimezone(timezone).replace(tzinfo=None) == local:

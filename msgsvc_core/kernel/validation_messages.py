@@ -1,6 +1,6 @@
-"""What is wrong with a value, by pydantic's type of error and its parameters.
+"""Messages of validation errors, by pydantic's type of error and its parameters.
 
-Its text is read nowhere: the texts are ours, with ids that catalogues translate.
+The texts are our own, with ids that catalogues translate; pydantic's are not used.
 """
 
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from typing import Any
 
 from msgsvc_core.kernel.errors import Finding, findings_of
 
-#: Characters of the client's own text that an error message repeats.
+#: Maximum characters of the client's own text that an error message repeats.
 MAX_REPEATED = 64
 
-#: The catalogue that has the texts of this module.
+#: The catalogue of this module's texts.
 _CORE = "msgsvc_core"
 
-#: By the `type` of a pydantic error: our text, and which member of its `ctx` is which of our parameters.
+#: By the `type` of a pydantic error: our text, and the members of its `ctx` by the name of our parameters.
 _TEXTS: dict[str, tuple[str, dict[str, str]]] = {
     "missing": ("is required", {}),
     "extra_forbidden": ("there is no such field", {}),
@@ -51,7 +51,7 @@ _TEXTS: dict[str, tuple[str, dict[str, str]]] = {
     "date_type": ("must be a valid date", {}),
 }
 
-#: The texts that say something else of one.
+#: The texts with a different singular.
 _OF_ONE = {
     "must have at least {minimum} characters": "must have at least {minimum} character",
     "must have at most {limit} characters": "must have at most {limit} character",
@@ -61,10 +61,10 @@ _OF_ONE = {
 
 
 def to_findings(problem: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """What one of pydantic's errors, made with its context, says, without the place where it is.
+    """The findings of one of pydantic's errors with its context, without its location.
 
-    What a validator of ours raised is said as it was raised. A type that no model of ours leads to is in
-    pydantic's own words, untranslated.
+    Errors of our own validators keep their text. A type that none of our models causes has pydantic's text,
+    untranslated.
     """
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "value_error":
@@ -81,14 +81,14 @@ def to_findings(problem: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 
 def _number(value: object) -> object:
-    """`0` for the `0.0` that pydantic makes of the bound of a float."""
+    """`0` for the `0.0` that pydantic makes of a bound of a float."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-#: The type of the errors that `wrong_field` makes.
+#: The type of the errors of `wrong_field`.
 WRONG_FIELD = "wrong_field"
 
 
 def shortened(name: str) -> str:
-    """A name from the body, fit to be repeated in a message."""
+    """A name from the body, shortened for an error message."""
     return name if len(name) <= MAX_REPEATED else name[: MAX_REPEATED - 1] + "…"

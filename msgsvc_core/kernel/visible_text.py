@@ -1,22 +1,22 @@
-"""What people see of a text: whether anything, and how it looks in one line."""
+"""Whether a text has visible characters, and its form in one line."""
 
 import re
 import unicodedata
 
 from msgsvc_core.kernel.errors import InvalidValue
 
-#: What is seen in any case, and is there in nearly every text: it spares a look at each character.
+#: Characters that are certainly visible, and in nearly every text: a shortcut.
 _PLAIN = re.compile(r"[!-~]")
 
-#: Spaces, controls, formats such as zero-width ones, and halves of surrogate pairs. Characters that
-#: this Python does not know yet (`Cn`) and private ones (`Co`) may well be seen.
+#: Categories of invisible characters: spaces, controls, formats such as zero-width ones, and surrogates.
+#: Characters unknown to this Python (`Cn`) and private ones (`Co`) may be visible.
 _UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs"})
 
-#: Not printable by themselves, and part of what is: families of emoji, Persian words.
+#: Invisible alone, but part of visible text: families of emoji, Persian words.
 JOINERS = "\u200c\u200d"
 
-#: Fillers, blanks, joiners and variation selectors, which Unicode counts as letters, symbols or marks:
-#: its property `Default_Ignorable_Code_Point`, and the empty pattern of Braille.
+#: Fillers, blanks, joiners and variation selectors, which Unicode classifies as letters, symbols or marks:
+#: its property `Default_Ignorable_Code_Point`, and the empty Braille pattern.
 _BLANK = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -24,7 +24,7 @@ _BLANK = re.compile(
 
 
 def has_visible(text: str) -> bool:
-    """Whether the text holds one character at least that people see."""
+    """Whether the text has at least one visible character."""
     if _PLAIN.search(text):
         return True
     return any(
@@ -33,13 +33,13 @@ def has_visible(text: str) -> bool:
 
 
 def check_visible(text: str) -> str:
-    """The same. Raises ValueError for a text of spaces and invisible characters alone."""
+    """The text. Raises ValueError if it has no visible character."""
     if not has_visible(text):
         raise InvalidValue("must hold more than spaces and invisible characters")
     return text
 
 
 def one_line(text: str) -> str:
-    """A text of somebody's as it may stand in a line or on a button."""
+    """A user's text in the form for one line or a button."""
     words = " ".join(text.split())
     return "".join(sign for sign in words if sign.isprintable() or sign in JOINERS)

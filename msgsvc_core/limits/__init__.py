@@ -1,4 +1,4 @@
-"""Rate limits: exact sliding windows behind one contract."""
+"""Rate limiters: exact sliding windows in memory, Redis or the database."""
 
 from msgsvc_core.limits.contract import Limiter, WhenAway, Window
 from msgsvc_core.limits.memory import MemoryLimiter

@@ -14,8 +14,7 @@ class MemoryLimiter:
 
     Memory is bounded by the hits inside their windows: every hit evicts a few idle keys. No method awaits
     between reading and writing, which makes each atomic on its event loop. Windows use monotonic time, so
-    setting the clock neither opens nor closes a key. A process's own memory is always available, so
-    `when_away` has no effect.
+    setting the clock has no effect. A process's own memory is always available, so `when_away` has no effect.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -24,7 +23,7 @@ class MemoryLimiter:
         self._hits: OrderedDict[tuple[str, int], deque[int]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Keys in memory."""
+        """The number of keys in memory."""
         return len(self._hits)
 
     async def hit(
@@ -47,13 +46,13 @@ class MemoryLimiter:
         return self._window(times, limit, window_s, now_ms, allowed=len(times) < limit)
 
     async def open(self) -> None:
-        """Nothing to do: memory is there."""
+        """Does nothing."""
 
     async def close(self) -> None:
-        """Nothing to do; what was counted stays."""
+        """Does nothing; the counters are kept."""
 
     async def check(self) -> str | None:
-        """None: always well."""
+        """Always None."""
         return None
 
     def _live_times(self, key: str, limit: int, window_s: int, now_ms: int) -> deque[int]:
@@ -77,8 +76,8 @@ class MemoryLimiter:
     def _window(
         self, times: deque[int], limit: int, window_s: int, now_ms: int, *, allowed: bool
     ) -> Window:
-        # More hits than the limit are there when it was lowered meanwhile: the next slot then frees
-        # with the hit that brings their number below it, not with the oldest.
+        # If the limit was lowered, there may be more hits than the limit: the next slot is freed with the hit
+        # that brings their number below it, not with the oldest.
         since_ms = times[max(0, len(times) - limit)] if times else now_ms
         # Clients get wall-clock time.
         unix_ms = self._clock.now_ms()

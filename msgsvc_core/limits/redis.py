@@ -15,24 +15,24 @@ from msgsvc_core.kernel.errors import Unavailable
 from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 from msgsvc_core.limits.memory import MemoryLimiter
 
-#: Seconds that Redis gets for one answer, connecting included. It needs well under a millisecond.
+#: Timeout of a call to Redis in seconds, including the connection. It needs well under a millisecond.
 TIMEOUT_S = 0.25
 
-#: Seconds between two trials of a Redis that is away; hits between them don't wait for it.
+#: Seconds between attempts to reach an unavailable Redis; hits between them don't wait for it.
 RETRY_S = 1.0
 
-#: Seconds between two log lines about the same absence.
+#: Seconds between two log lines about the same outage.
 LOG_EVERY_S = 60.0
 
 #: Calls in flight per process. More would only queue in Redis, which runs one script at a time.
 MAX_CALLS = 32
 
-#: Milliseconds for which a key outlives its window. Redis expires keys by its own clock; the margin
-#: keeps them for an injected clock that stands still.
+#: Milliseconds for which a key outlives its window. Redis expires keys by its own clock; the margin keeps
+#: them for an injected clock that does not advance.
 EXPIRY_MARGIN_MS = 60_000
 
-# The members of a sorted set are hits, their scores the milliseconds at which they were made. Hits
-# of one millisecond come and go together, so their number makes the next member unique.
+# The members of a sorted set are hits, their scores the milliseconds at which they were made. Hits of one
+# millisecond expire together, so their number makes the next member unique.
 HIT_OR_PEEK = """
 local limit, window_ms, take = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == 'hit'
 local now
@@ -64,13 +64,13 @@ log = structlog.get_logger(__name__)
 
 
 class RedisUnavailable(Exception):
-    """Redis did not answer in time, or not as it should."""
+    """Redis did not respond in time, or responded with an error."""
 
 
 def redis_client(url: str, timeout_s: float = TIMEOUT_S) -> Redis:
-    """A client that connects when it is first used, and never tries a call twice.
+    """A client that connects on first use, and never retries a call.
 
-    A hit whose answer was lost may have been counted: a second try would take a second slot.
+    A hit whose response was lost may have been counted: a retry would take a second slot.
     """
     return Redis.from_url(
         url,
@@ -83,13 +83,12 @@ def redis_client(url: str, timeout_s: float = TIMEOUT_S) -> Redis:
 class RedisLimiter:
     """An exact sliding window over every process that uses the same Redis; see `Limiter`.
 
-    The time is Redis' own, because the clocks of machines differ by more than a window may. With
-    `server_time=False` it is `clock`'s, for one machine or a test. Hits counted locally, while Redis
-    is away, go by `clock` in either case.
+    The time is Redis' own, because the clocks of machines may differ by more than a window. With
+    `server_time=False` it is `clock`'s, for one machine or a test. Hits counted locally, while Redis is
+    unavailable, use `clock` in either case.
 
-    `client` becomes the limiter's, which closes it. A call that takes longer than `timeout_s` in all
-    counts as an absence. `monotonic` are seconds for the pauses between
-    trials.
+    `client` becomes the limiter's, which closes it. A call that takes longer than `timeout_s` counts as an
+    outage. `monotonic` returns seconds for the pauses between attempts.
     """
 
     def __init__(
@@ -111,22 +110,22 @@ class RedisLimiter:
         self._script = client.register_script(HIT_OR_PEEK)
         self._local = MemoryLimiter(clock)
         self._calls = asyncio.Semaphore(MAX_CALLS)
-        #: When Redis is tried again; None while it answers.
+        #: When Redis is tried again; None while it is available.
         self._retry_at: float | None = None
         self._logged_at: float | None = None
 
     async def open(self) -> None:
-        """Connects. A Redis that is away is logged; it is no reason not to start."""
+        """Connects. An outage of Redis is logged, and does not prevent the start."""
         await self.check()
 
     async def close(self) -> None:
         """Closes the connections."""
-        # Of a loop that may end now; a service that starts again may be in another.
+        # They belong to a loop that may end now; a restarted service may use another.
         self._calls = asyncio.Semaphore(MAX_CALLS)
         await self._client.aclose()
 
     async def check(self) -> str | None:
-        """What is wrong with Redis; None if it answers. Asks even between two trials."""
+        """What is wrong with Redis; None if it responds. Calls it even between two attempts."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._client.ping()
@@ -158,7 +157,7 @@ class RedisLimiter:
 
     async def _call(self, action: str, key: str, limit: int, window_s: int) -> Window:
         """Raises `RedisUnavailable`, immediately between two reconnection attempts."""
-        # Waiting for one's turn is no sign that Redis is away, so it stands outside the timeout.
+        # Waiting for a free call does not mean that Redis is unavailable, so it is outside the timeout.
         async with self._calls:
             if not self._may_try():
                 raise RedisUnavailable
@@ -178,7 +177,7 @@ class RedisLimiter:
         )
 
     def _may_try(self) -> bool:
-        """Always while Redis answers; of an absence, once per `RETRY_S`."""
+        """True while Redis is available; during an outage, once per `RETRY_S`."""
         if self._retry_at is None:
             return True
         now = self._monotonic()

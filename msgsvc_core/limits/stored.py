@@ -1,4 +1,4 @@
-"""Limits that hold over restarts and processes: the times of the latest hits, in the database."""
+"""Limits in the database, which hold across restarts and processes: the times of the latest hits."""
 
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.db.retention import RetentionRule
@@ -8,8 +8,8 @@ from msgsvc_core.limits.contract import WhenAway, Window, check_limit
 from msgsvc_core.limits.memory import MemoryLimiter
 from msgsvc_core.security import digest
 
-#: Milliseconds by which clocks of machines may differ. Hits from further in the future are forgotten: a
-#: clock that was set back would keep the key shut until it has caught up.
+#: Milliseconds by which clocks of machines may differ. Hits from further in the future are deleted: otherwise
+#: a clock that was set back would block the key until it has caught up.
 SKEW_MS = 60_000
 
 #: A hit counts until its window has passed.
@@ -18,7 +18,7 @@ RETENTION = RetentionRule("core_limit_hits", "expires_at_ms")
 
 @value_object
 class _Hits:
-    """The numbers of the first and the newest hit in the window; of none, `newest` is `first - 1`."""
+    """The numbers of the first and the newest hit in the window; without hits, `newest` is `first - 1`."""
 
     first: int
     newest: int
@@ -29,13 +29,13 @@ class _Hits:
 
 
 class StoredHits:
-    """An exact sliding window in a transaction of the caller's: what is rolled back takes no slot."""
+    """An exact sliding window in the caller's transaction: a rollback frees the slot."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     async def hit(self, tx: Tx, key: str, limit: int, window_s: int) -> Window:
-        """As `Limiter.hit`. Concurrent hits of the key wait until the transaction ends."""
+        """Like `Limiter.hit`. Concurrent hits of the key wait until the transaction ends."""
         check_limit(limit, window_s)
         stored_key = digest(f"{window_s}:{key}")
         await tx.lock(f"limit:{stored_key}")
@@ -49,7 +49,7 @@ class StoredHits:
         allowed = hits.count < limit
         if allowed:
             hits = _Hits(hits.first, hits.newest + 1)
-            # Never before the one that it follows, by whichever machine's clock: times grow with numbers.
+            # Never before the previous one, on any machine's clock: times increase with numbers.
             at_ms = max(now_ms, newest_ms)
             await tx.insert(
                 "core_limit_hits",
@@ -63,7 +63,7 @@ class StoredHits:
         return await _window(tx, stored_key, hits, limit, window_s, now_ms, allowed=allowed)
 
     async def peek(self, tx: Tx, key: str, limit: int, window_s: int) -> Window:
-        """As of `Limiter.peek`."""
+        """Like `Limiter.peek`."""
         check_limit(limit, window_s)
         stored_key, now_ms = digest(f"{window_s}:{key}"), self._clock.now_ms()
         hits = await _inside(tx, stored_key, now_ms - window_s * 1000)
@@ -71,7 +71,7 @@ class StoredHits:
         return await _window(tx, stored_key, hits, limit, window_s, now_ms, allowed=allowed)
 
     async def _delete_future(self, tx: Tx, stored_key: str, now_ms: int) -> int:
-        """The time of the newest hit that is left, 0 without any."""
+        """The time of the newest remaining hit, 0 without any."""
         newest = (
             "SELECT at_ms FROM core_limit_hits WHERE key = :key ORDER BY number DESC LIMIT 1",
             {"key": stored_key},
@@ -89,10 +89,10 @@ class StoredHits:
 class DatabaseLimiter:
     """A limiter for services without Redis; see `Limiter`.
 
-    A limit that must hold (`when_away` is `refuse`) is counted in the database, which every process
-    shares and which no restart empties. One that bounds load is counted by each process alone: a commit
-    for each request would cost more than what it bounds. Don't call it inside a transaction: on SQLite
-    the two would wait for each other; `StoredHits` is for that.
+    A strict limit (`when_away` is `refuse`) is counted in the database, which every process shares and which
+    survives restarts. A limit that bounds load is counted by each process: a commit for each request would
+    cost more than what it bounds. Don't call it inside a transaction: on SQLite the two would deadlock;
+    `StoredHits` is for that.
     """
 
     def __init__(self, db: Database, clock: Clock) -> None:
@@ -118,10 +118,10 @@ class DatabaseLimiter:
             return await self._stored.peek(tx, key, limit, window_s)
 
     async def open(self) -> None:
-        """Nothing to do: the database is its owner's to open."""
+        """Does nothing: the database is opened by its owner."""
 
     async def close(self) -> None:
-        """Nothing to do; what was counted stays."""
+        """Does nothing; the counters are kept."""
 
     async def check(self) -> None:
         """Always healthy: an unavailable database is reported elsewhere."""
@@ -145,7 +145,7 @@ async def _window(
 ) -> Window:
     since_ms = now_ms
     if hits.count:
-        # Of a lowered limit the next slot frees with the hit that brings their number below it.
+        # If the limit was lowered, the next slot is freed with the hit that brings their number below it.
         since_ms = await tx.fetch_val(
             "SELECT at_ms FROM core_limit_hits WHERE key = :key AND number = :number",
             {"key": stored_key, "number": hits.first + max(0, hits.count - limit)},

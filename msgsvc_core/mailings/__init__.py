@@ -1,4 +1,4 @@
-"""Mailings: one message to an audience. What plugins build broadcasts and recurring sends on."""
+"""Mailings: one message to an audience. Plugins build broadcasts and recurring messages on them."""
 
 from msgsvc_core.mailings.models import (
     Audience,

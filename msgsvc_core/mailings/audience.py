@@ -1,4 +1,4 @@
-"""The SQL of an audience: who is in it, counted and written into the ledger by the database alone."""
+"""The SQL of audiences: counted, and written into the ledger, in the database."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,16 +7,16 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, any_of
 from msgsvc_core.mailings.models import Audience
 
-#: The rows of a ledger that the index `core_recipients_told` holds. It is taken where this stands in
-#: the query, word by word.
+#: The rows of a ledger in the index `core_recipients_told`. It is used for queries with exactly this
+#: condition.
 TOLD = "status IN ('failed', 'skipped', 'unknown')"
 
-#: What subscribers carry: the table `t`, its column, and the subscriber as `s`.
+#: Attributes of subscribers: the table `t`, its column, and the subscriber as `s`.
 _TAGS = (
     "core_subscriber_tags t WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
 )
 
-#: How many of the tags of a field those have whom it means.
+#: The number of a field's tags that a matching subscriber has.
 _HOLDS = {"tags_any": "> 0", "tags_all": "= :tags_all_count", "tags_none": "= 0"}
 
 
@@ -28,10 +28,10 @@ def condition(
     *,
     active: bool = True,
 ) -> tuple[str, dict[str, Any]]:
-    """Which active subscribers `s` are meant, or which that are not active, and the parameters.
+    """The condition that selects subscribers `s` of an audience, active or not, and its parameters.
 
-    Counted, where EXISTS would do: PostgreSQL makes a join of that, and without statistics yet it went
-    through all who carry a tag for each of them.
+    With counts instead of EXISTS: PostgreSQL turns EXISTS into a join and, without statistics, read all
+    carriers of a tag for each of them.
     """
     parts = ["s.project_id = :project_id", f"s.status {'=' if active else '<>'} 'active'"]
     params: dict[str, Any] = {"project_id": project_id}
@@ -83,7 +83,7 @@ def _tag_conditions(audience: Audience, dialect: Dialect) -> tuple[list[str], di
 async def count_by_bot(
     tx: Tx, project_id: str, audience: Audience, resend_of: str | None, most: int
 ) -> dict[str, int]:
-    """How many there are by the bot that they are reached by; counting ends after `most`."""
+    """The number of subscribers per bot that reaches them; counting stops after `most`."""
     where, params = condition(project_id, audience, resend_of, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT bot, COUNT(*) AS count FROM"
@@ -94,7 +94,7 @@ async def count_by_bot(
 
 
 async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachable: int) -> int:
-    """How many of those who are named by their ids will be skipped, beside the `reachable` ones."""
+    """The number of subscribers given by id who will be skipped, besides the `reachable` ones."""
     if not audience.subscriber_ids:
         return 0
     if audience.names_alone:
@@ -107,10 +107,10 @@ async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachab
 
 
 async def step_end(tx: Tx, project_id: str, after: str, most: int) -> str | None:
-    """The last id of the next `most` subscribers of the project; None if there are no more.
+    """The last id of the project's next `most` subscribers; None if there are no more.
 
-    Steps are bounded by who is looked at, not by who is found: an audience of ten in a project of
-    millions would be one long step otherwise.
+    Steps are limited by the rows read, not by the matches: an audience of ten in a project of millions would
+    otherwise be one long step.
     """
     end: str | None = await tx.fetch_val(
         "SELECT MAX(subscriber_id) AS last FROM (SELECT subscriber_id FROM core_subscribers"
@@ -132,9 +132,9 @@ async def expand(
     until: str,
     before_ms: int,
 ) -> int:
-    """Writes the recipients of one step into the ledger; returns how many are new there.
+    """Writes the recipients of one step into the ledger; returns how many are new in it.
 
-    Who subscribes after `before_ms`, in Unix milliseconds, is not in the audience.
+    Subscribers added after `before_ms`, in Unix milliseconds, are not included.
     """
     where, params = condition(project_id, audience, resend_of, tx.dialect)
     return await tx.execute(
@@ -157,8 +157,8 @@ async def expand_unreachable(
     until: str,
     before_ms: int,
 ) -> int:
-    """Writes those of a step into the ledger who are named by their ids, and have left or blocked the
-    bot: skipped from the start, as whoever names somebody wants to know. Returns how many."""
+    """Writes those of a step who were given by id, and have unsubscribed or blocked the bot, as skipped:
+    the sender named them and expects an outcome. Returns how many."""
     if not audience.subscriber_ids:
         return 0
     where, params = condition(project_id, audience, None, tx.dialect, active=False)
@@ -176,7 +176,7 @@ async def expand_unreachable(
 
 
 async def bots_of(tx: Tx, project_id: str, job_id: str) -> list[str]:
-    """The bots that a ledger's recipients are reached by."""
+    """The bots that reach a ledger's recipients."""
     rows = await tx.fetch_all(
         "SELECT DISTINCT bot FROM core_recipients"
         " WHERE project_id = :project_id AND job_id = :job_id AND status = 'queued' ORDER BY bot",

@@ -1,4 +1,4 @@
-"""What a mailing shows: kept as it was at the call, rendered for each recipient."""
+"""The content of a mailing: stored when it is accepted, rendered for each recipient."""
 
 import json
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from msgsvc_core.subscribers.models import Subscriber
 #: Variables that every recipient has.
 ALWAYS = ("first_name", "lang", "tags")
 
-#: Those that a recipient may lack: they need a default.
+#: Variables that a recipient may lack: they need a default.
 SOMETIMES = ("username",)
 ATTRIBUTE = "attributes."
 
-#: Contents that are kept as they were read. They are found by their text, so none can be out of date.
+#: Number of cached parsed contents. They are looked up by their text, so none can be stale.
 KEPT = 64
 
 
 @dataclass
 class MailingContent:
-    """Contents that were read. `variables` are the same for all recipients."""
+    """Parsed contents. `variables` are the same for all recipients."""
 
     rendering: Rendering
     variables: Mapping[str, str]
@@ -36,12 +36,12 @@ class MailingContent:
 
     @property
     def personal(self) -> list[str]:
-        """The variables that are each recipient's own."""
+        """The variables that differ per recipient."""
         return [name for name in self.rendering.variables if name not in self.variables]
 
     @property
     def unknown(self) -> list[str]:
-        """Variables without a default that some recipient would have no value for."""
+        """Variables without a default that some recipients may have no value for."""
         return [
             name
             for name in self.rendering.required
@@ -50,7 +50,7 @@ class MailingContent:
 
     @property
     def shared_media(self) -> Media | None:
-        """The file that everybody gets; None without one, and where the address is personal."""
+        """The file that all recipients get; None if there is none, or its URL differs per recipient."""
         media = self.rendering.content.media
         if media is None or self._is_personal(("media", "url"), ("media", "filename")):
             return None
@@ -58,9 +58,9 @@ class MailingContent:
         return self.render("en", "en", sample, most=2**31).media
 
     def message_for(self, subscriber: Subscriber, default_lang: str, most: int) -> OutgoingMessage:
-        """What a recipient is shown; `most` bounds the text.
+        """The message for a recipient; `most` is the maximum length of the text.
 
-        Raises `WrongVariable` and `ValidationFailed` for values that don't fit.
+        Raises `WrongVariable` and `ValidationFailed` for invalid values.
         """
         if self.personal:
             values = self.values_of(subscriber)
@@ -73,7 +73,7 @@ class MailingContent:
 
     @property
     def unfilled(self) -> OutgoingMessage:
-        """What is kept of a message that a recipient's values did not fit: the text as it is written."""
+        """The content stored for a message that a recipient's values made invalid: the unrendered text."""
         content = self.rendering.content
         text = in_language(content.text, "en", "en")
         return OutgoingMessage(text=text, format=content.format, silent=self.silent)
@@ -81,7 +81,7 @@ class MailingContent:
     def render(
         self, lang: str, default_lang: str, personal: Mapping[str, str], most: int
     ) -> OutgoingMessage:
-        """The message with these values beside the common ones, which win.
+        """The message with these values and the common ones, which take precedence.
 
         Raises what `message_for` does.
         """
@@ -91,7 +91,7 @@ class MailingContent:
         )
 
     def values_of(self, subscriber: Subscriber) -> dict[str, str]:
-        """The recipient's own values, of the variables that are asked for."""
+        """The recipient's own values of the variables in use."""
         own: dict[str, Any] = {
             "first_name": subscriber.first_name or None,
             "username": subscriber.username,
@@ -107,7 +107,7 @@ class MailingContent:
             if isinstance(value, str | int | float):
                 values[name] = to_text(value)
             elif name in self.rendering.required and name in ALWAYS:
-                # Nothing stands for "no tags" but nothing.
+                # Without tags the variable has no value.
                 values[name] = ""
         return values
 
@@ -121,7 +121,7 @@ class MailingContent:
 
 
 def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent: bool) -> str:
-    """The contents as they are kept."""
+    """The contents in the form of the column."""
     return to_json(
         {
             "content": content.model_dump(exclude_defaults=True),
@@ -132,14 +132,14 @@ def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent:
 
 
 def without_values(column: str) -> str:
-    """The contents as they are kept, with empty variables."""
+    """The contents in the form of the column, with empty variables."""
     kept = json.loads(column)
     return to_json({**kept, "variables": dict.fromkeys(kept["variables"], "")})
 
 
 @lru_cache(maxsize=KEPT)
 def read_column(column: str) -> MailingContent:
-    """Contents as they were kept. Raises `ValidationFailed` for a text that is no template."""
+    """Parses stored contents. Raises `ValidationFailed` for an invalid template."""
     kept = json.loads(column)
     content = TemplateContent.model_validate(kept["content"])
     return MailingContent(read_content(content), kept["variables"], kept["silent"])

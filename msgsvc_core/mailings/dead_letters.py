@@ -1,4 +1,4 @@
-"""What becomes of a mailing when a job of it can't be done: it must not end as if all had got it."""
+"""Handles dead letters of mailings' jobs: such a mailing must not end as if it had been sent to everyone."""
 
 from msgsvc_core.channels.lanes import channel_of
 from msgsvc_core.channels.outbound import OutboundGates
@@ -25,10 +25,9 @@ class DeadMailings:
         self._outcomes = outcomes
 
     async def dead_letter(self, tx: Tx, job: Job, _error: str) -> None:
-        """Pauses the mailing, and who reads why may have it go on; one that was cancelled comes to its
-        end."""
+        """Pauses the mailing with the reason, so that it can be resumed; completes a cancelled one."""
         key = job.project_id or "", job.payload["job_id"]
-        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        # The reason is not given to the project: it may name hosts and files of the operator.
         why = "the service could not go on; its operator can see why"
         now_ms = self._clock.now_ms()
         if await store.set_status(
@@ -42,7 +41,7 @@ class DeadMailings:
             await self._mailings.finish(tx, *key, "cancelled")
 
     async def _settle_in_flight(self, tx: Tx, mailing: Mailing, job: Job) -> None:
-        """Settles those whom the shard had in flight."""
+        """Settles the recipients that the shard had in flight."""
         gate = self._gates[channel_of(job.lane)]
         context = SendContext(mailing, read_column(mailing.content), None, gate)
         await self._outcomes.settle_left(context, tx, job)

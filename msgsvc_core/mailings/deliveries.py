@@ -1,4 +1,4 @@
-"""Delivers a mailing's message to one recipient: why it is skipped, its contents, and the call."""
+"""Delivers a mailing's message to one recipient: whether it is skipped, its content, and the call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecipientDelivery(SendAttempt):
-    """A recipient who is in flight. `job` stands for the call in the gate's reckoning of a paced bot."""
+    """A recipient in flight. `job` identifies the call to the gate's rate limits."""
 
     __slots__ = ("content", "subscriber")
 
@@ -57,7 +57,7 @@ class RecipientDelivery(SendAttempt):
 
 @dataclass(frozen=True, slots=True)
 class SendContext:
-    """What all deliveries of a shard have in common. `failure` is why none of them can be sent."""
+    """What all deliveries of a shard share. `failure` is the reason why none of them can be sent."""
 
     mailing: Mailing
     content: MailingContent
@@ -67,12 +67,12 @@ class SendContext:
 
     @property
     def repeatable(self) -> bool:
-        """Whether what is in doubt may be sent again: see `Capabilities.repeatable`."""
+        """Whether a call with a lost response may be repeated: see `Capabilities.repeatable`."""
         return self.channel is not None and self.channel.capabilities.repeatable
 
 
 class RecipientSender:
-    """Finds recipients, makes the message of each, and sends it."""
+    """Loads recipients, renders the message of each, and sends it."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RecipientSender:
     async def find_many(
         self, tx: Tx, project_id: str, subscriber_ids: Sequence[str]
     ) -> dict[str, Subscriber]:
-        """Those recipients who are still there, by their ids."""
+        """The recipients that still exist, by id."""
         found = await self._subscribers.get_many(
             tx, [(project_id, each) for each in subscriber_ids]
         )
@@ -101,7 +101,8 @@ class RecipientSender:
     async def prepare(
         self, context: SendContext, deliveries: Sequence[RecipientDelivery]
     ) -> list[RecipientDelivery]:
-        """Gives deliveries their contents; returns those to be sent, the others have failed or must wait."""
+        """Renders the contents of deliveries; returns those to be sent. The others have failed or must
+        wait."""
         for delivery in deliveries:
             delivery.failure = context.failure
             try:
@@ -119,15 +120,16 @@ class RecipientSender:
         return [each for each in deliveries if each.failure is None and each.delay_ms is None]
 
     async def check_shared(self, content: MailingContent) -> "Check | None":
-        """What is known of the file that all get; None where nothing has to be known."""
+        """The check of the file that all recipients get; None if it needs none."""
         return await self._files.check_of(content.shared_media)
 
     async def _check_files(
         self, context: SendContext, deliveries: Sequence[RecipientDelivery]
     ) -> None:
-        """Checks files whose address is personal: one that all get is checked before anybody is in flight.
+        """Checks files whose URL differs per recipient; a shared file is checked before any recipient is in
+        flight.
 
-        Waits for a moment: what is known of so many is not remembered until they would be here again.
+        Waits for a moment: with so many URLs, the results would not be cached until the next attempt.
         """
         if context.content.shared_media is not None:
             return
@@ -137,25 +139,25 @@ class RecipientSender:
             if delivery.content is not None and delivery.content.media is not None
         ]
         checks = await self._files.check_all([media for _, media in with_file])
-        # No checks where nothing has to be known.
+        # No checks if no file needs one.
         for (delivery, _), check in zip(with_file, checks, strict=False):
             delivery.failure = check.failure
             if not check.done:
                 delivery.delay_ms = ceil(check.retry_in_s * 1000)
 
     async def send(self, context: SendContext, delivery: RecipientDelivery) -> None:
-        """Makes the call, when the bot's and the chat's turn has come. Never raises what the call does."""
+        """Makes the call, when the rate limits of bot and chat allow it. Never raises the call's errors."""
         channel, chat_id = context.channel, delivery.subscriber.chat_id
         assert channel is not None, "who is in flight has a channel"
         assert delivery.content is not None, "what is sent was prepared"
-        # Of the mailing and the recipient: the same after a crash, when no message has an id yet.
+        # From mailing and recipient: the same after a crash, when no message has an id yet.
         content = delivery.content.with_key(f"{context.mailing.job_id}-{delivery.subscriber_id}")
         send = partial(self._sender.send, channel, chat_id, content)
         await delivery.make(context.gate, channel, chat_id, send, in_flight=True)
 
 
 def obstacle(context: SendContext, subscriber: Subscriber | None, now_ms: int) -> str | None:
-    """Why a recipient is skipped; None if they are not."""
+    """Why a recipient is skipped; None if not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
     mailing = context.mailing

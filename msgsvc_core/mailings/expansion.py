@@ -1,4 +1,4 @@
-"""Fixes a mailing's audience when its time has come: the database writes the ledger, step by step."""
+"""Expands a mailing's audience when it is due: the database writes the ledger in steps."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
 from msgsvc_core.mailings.validation import AudienceNames
 
-#: Subscribers that are looked at in one transaction: some 10 ms, for which SQLite's other writers wait.
+#: Subscribers read per transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000
 
 
 class MailingExpansion:
-    """The job that finds the recipients of a mailing, of whom there are `most`."""
+    """The job that writes the recipients of a mailing into the ledger, at most `most`."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class MailingExpansion:
         return JobSpec(EXPAND_JOB, self.expand, max_attempts=1000, on_dead=self._on_dead)
 
     async def expand(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Goes on from where the last step ended; when nobody is left, has the mailing sent."""
+        """Continues after the last step; after the final one, starts sending."""
         for job in jobs:
             while await self._step(ctx, job):
                 if ctx.stopping:
@@ -48,7 +48,7 @@ class MailingExpansion:
             await self._begin_sending(ctx, job)
 
     async def _step(self, ctx: JobContext, job: Job) -> bool:
-        """Writes the next recipients; False when there are no more, or the mailing is cancelled."""
+        """Writes the next recipients; False if there are no more, or the mailing is cancelled."""
         project_id = job.project_id or ""
         now_ms = self._clock.now_ms()
         async with ctx.holding(job) as tx:
@@ -57,7 +57,7 @@ class MailingExpansion:
             if mailing is None or mailing.expanded_to is None or not _goes_on(mailing):
                 return False
             asked = Audience.model_validate(mailing.audience)
-            # Without its tags, a mailing to all but some would go to all.
+            # Without its tags, a mailing to all except some would go to all.
             if missing := await self._names.find_missing(tx, project_id, asked):
                 await self._cancel(tx, mailing, f"when it was to begin: {missing.message}")
                 return False
@@ -89,24 +89,25 @@ class MailingExpansion:
             most = self._most
             if mailing.total + more <= most:
                 return True
-            # It was within the limit when it was asked for; to send to the first of them would be worse.
+            # It was within the limit when it was accepted; sending only to the first recipients would be
+            # worse.
             error = f"the audience had grown beyond {most:,} subscribers when it was to begin"
             await self._cancel(tx, mailing, error)
             return False
 
     async def _cancel(self, tx: Tx, mailing: Mailing, error: str) -> None:
-        """Ends a mailing of which nobody has been sent anything."""
+        """Ends a mailing of which nothing has been sent."""
         now_ms = self._clock.now_ms()
         before: tuple[MailingStatus, ...] = ("running", "paused")
         await store.set_status(tx, *mailing.key, "cancelled", before, now_ms=now_ms, error=error)
         await self._mailings.finish(tx, *mailing.key, "cancelled")
 
     async def _begin_sending(self, ctx: JobContext, job: Job) -> None:
-        """Makes the shards, one for each bot; without any the mailing is completed."""
+        """Creates the shards, one for each bot; without any, the mailing is completed."""
         project_id = job.project_id or ""
         now_ms = self._clock.now_ms()
         mailing_id = job.payload["job_id"]
-        # As who resumes it has them: the mailing before the job.
+        # The same lock order as in `resume`: the mailing before the job.
         async with ctx.completing(
             job, first=lambda tx: store.lock(tx, project_id, mailing_id)
         ) as tx:
@@ -117,7 +118,7 @@ class MailingExpansion:
             asked = Audience.model_validate(mailing.audience)
             missing = 0
             if asked.names_alone and mailing.resend_of is None:
-                # Who is not there has no row, but counts as who left does.
+                # Recipients who don't exist have no row, but count as skipped like unsubscribed ones.
                 missing = len(set(asked.subscriber_ids or ())) - mailing.total
             await store.fixed(tx, mailing, now_ms, missing=missing)
             bots = await audience.bots_of(tx, *mailing.key)
@@ -132,5 +133,5 @@ class MailingExpansion:
 
 
 def _goes_on(mailing: Mailing) -> bool:
-    """Once it has begun, a pause holds back the sending alone."""
+    """Whether the expansion continues: once started, a pause only stops the sending."""
     return mailing.started_at_ms is not None and mailing.status in {"running", "paused"}

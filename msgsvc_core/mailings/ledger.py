@@ -1,4 +1,4 @@
-"""The SQL of a mailing's ledger: who is next, and what became of whom."""
+"""The SQL of a mailing's ledger: the next recipients, and their outcomes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,15 +10,15 @@ from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
 
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
-#: What a row of the ledger is found by, beside `_open_rows`.
+#: The key of a ledger's row, see also `_open_rows`.
 _KEY = ("project", "subscriber", "job")
 
 
 @value_object
 class RecipientOutcome:
-    """What became of a recipient; with `run_at_ms` they stay `queued` until then.
+    """The outcome of a recipient; with `run_at_ms` they stay `queued` until then.
 
-    `tries` are added to their attempts.
+    `tries` is added to their attempts.
     """
 
     subscriber_id: str
@@ -33,9 +33,8 @@ class RecipientOutcome:
 
 @value_object
 class DueRecipient:
-    """A recipient who is to be sent to, with their attempts so far, and since when the platform asks to
-    wait with them, in Unix milliseconds. `in_doubt` is whether one of the attempts may have shown it to
-    them."""
+    """A recipient who is due, with their previous attempts, and the time of the platform's first request
+    to wait, in Unix milliseconds. `in_doubt` is whether an earlier attempt may have reached them."""
 
     subscriber_id: str
     attempts: int = 0
@@ -46,7 +45,7 @@ class DueRecipient:
 async def due_retries(
     tx: Tx, mailing: Mailing, bot: str, now_ms: int, limit: int
 ) -> list[DueRecipient]:
-    """Recipients who are to be tried again now."""
+    """Recipients whose retry is due."""
     rows = await tx.fetch_all(
         "SELECT subscriber_id, attempts, refused_from_ms, reason FROM core_recipients"
         f" WHERE {_OF_MAILING} AND bot = :bot"
@@ -60,7 +59,7 @@ async def due_retries(
 
 
 async def next_retry_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
-    """When the first of those is due who are to be tried again; None if there are none."""
+    """When the next retry is due; None if there is none."""
     due_ms: int | None = await tx.fetch_val(
         f"SELECT MIN(run_at_ms) AS due FROM core_recipients WHERE {_OF_MAILING} AND bot = :bot"
         " AND run_at_ms IS NOT NULL",
@@ -70,7 +69,7 @@ async def next_retry_ms(tx: Tx, mailing: Mailing, bot: str) -> int | None:
 
 
 async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> None:
-    """Takes recipients out of those who wait to be tried again: they are in flight now."""
+    """Marks retries as in flight."""
     if subscriber_ids:
         await tx.execute(
             f"UPDATE core_recipients AS r SET run_at_ms = NULL FROM {key_table(_KEY, tx.dialect)}"
@@ -98,14 +97,14 @@ async def next_recipients(tx: Tx, mailing: Mailing, shard: MailingShard, limit: 
 async def record_outcomes(
     tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]
 ) -> set[str]:
-    """Writes outcomes; returns the ids of those who are still in the ledger, and had none yet."""
+    """Writes outcomes; returns the ids of recipients that are still in the ledger and had none yet."""
     sent = [each for each in outcomes if each.status == "sent"]
     others = [each for each in outcomes if each.status != "sent"]
     return {*await _record_sent(tx, mailing, sent), *await _record_others(tx, mailing, others)}
 
 
 async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, str]:
-    """Has those be `sent` who ended as `unknown`; returns the ids of their messages, by theirs."""
+    """Corrects recipients from `unknown` to `sent`; returns the ids of their messages, by recipient."""
     if not subscriber_ids:
         return {}
     rows = await tx.fetch_all(
@@ -119,7 +118,7 @@ async def correct(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]) -> di
 
 
 async def _record_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOutcome]) -> list[str]:
-    """Nearly all: of each, only the message differs."""
+    """The most common outcome: only the message id differs."""
     if not outcomes:
         return []
     ids = [each.subscriber_id for each in outcomes]
@@ -129,7 +128,7 @@ async def _record_sent(tx: Tx, mailing: Mailing, outcomes: Sequence[RecipientOut
         " refused_from_ms = NULL"
     )
     if tx.dialect == "postgresql":
-        # No join, which it knows how to make well only once it has looked at the table.
+        # No join: PostgreSQL plans one well only with statistics of the table.
         statement = (
             "UPDATE core_recipients AS r SET status = 'sent', message_id ="
             f" (:messages::text[])[array_position(:ids::text[], r.subscriber_id)], {ending}"
@@ -170,8 +169,8 @@ async def _record_others(
     return [row["subscriber_id"] for row in rows]
 
 
-#: Rows of a mailing by their people, for PostgreSQL. It has looked at a ledger last while it was empty,
-#: or had others in it, and would go through all of it; with its ends, it goes from the one to the other.
+#: Rows of a mailing by recipient, for PostgreSQL. Its statistics of a ledger are from when it was empty or
+#: had other mailings, so it would read all of it; with both ends of the range, it reads only that.
 _IN_RANGE = (
     "r.project_id = :project_id AND r.job_id = :job_id"
     " AND r.subscriber_id BETWEEN :first AND :last AND r.subscriber_id = ANY(:ids)"
@@ -179,7 +178,7 @@ _IN_RANGE = (
 
 
 def _range_params(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, Any]:
-    """The parameters of `_IN_RANGE`. There is at least one id."""
+    """The parameters of `_IN_RANGE`; `subscriber_ids` is not empty."""
     ids = list(subscriber_ids)
     return {**_key(mailing), "first": min(ids), "last": max(ids), "ids": ids}
 
@@ -187,7 +186,7 @@ def _range_params(mailing: Mailing, subscriber_ids: Sequence[str]) -> dict[str, 
 def _open_rows(dialect: Dialect) -> str:
     """The rows `r` of `keys` without an outcome; PostgreSQL needs the parameters of `_range_params` too.
 
-    All of the key from `keys`: with a project by itself, SQLite goes through all of its rows.
+    The complete key is from `keys`: with a separate condition on the project, SQLite reads all its rows.
     """
     these = (
         "r.project_id = keys.project AND r.subscriber_id = keys.subscriber AND r.job_id = keys.job"
@@ -220,7 +219,7 @@ def _text(number: int | None) -> str | None:
 
 
 async def remove(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -> str | None:
-    """Removes the next `limit` rows; returns the last of them, None if there were none."""
+    """Deletes the next `limit` rows; returns the last of them, or None if there were none."""
     key = {"project_id": project_id, "job_id": job_id, "after": after}
     end: str | None = await tx.fetch_val(
         "SELECT MAX(subscriber_id) AS last FROM (SELECT subscriber_id FROM core_recipients"

@@ -1,4 +1,4 @@
-"""Mailings, inside and on the wire."""
+"""Models of mailings: internal, and of the API."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ class Audience(RequestModel):
 
     @property
     def names_alone(self) -> bool:
-        """Whether it is ids, and nothing that people might not meet."""
+        """Whether the audience consists of ids only, without filters."""
         return self.to_column().keys() == {"subscriber_ids"}
 
     def to_column(self) -> dict[str, Any]:
@@ -105,8 +105,7 @@ class MailingMessage(RequestModel):
 class NewMailing:
     """A mailing to be started: now, or at `send_at_ms`.
 
-    `source` is the plugin that asks for it, e.g. `broadcasts`. `per_minute` bounds the messages of any
-    minute.
+    `source` is the plugin that starts it, e.g. `broadcasts`. `per_minute` limits the messages of any minute.
     """
 
     source: str
@@ -114,16 +113,16 @@ class NewMailing:
     audience: Audience
     send_at_ms: int | None = None
     per_minute: int | None = None
-    #: Chosen by who may ask twice, so that it is taken once; else a new one.
+    #: An id chosen by the caller makes repeated calls idempotent; otherwise a new one is used.
     job_id: str | None = None
-    #: It was taken before, and is started at its time: an unknown subscriber id is skipped by then, whatever
-    #: it looks like.
+    #: Whether it was accepted earlier and is started at its time: unknown subscriber ids are then skipped,
+    #: whatever their format.
     was_kept: bool = False
 
 
 @value_object
 class Mailing:
-    """A row. `total` is counted at the call, and anew when the audience has been fixed.
+    """A row. `total` is counted when it is accepted, and again when the audience is expanded.
 
     At the end, with `finished_at_ms`, it is the sum of `sent`, `failed` and `skipped`.
     """
@@ -141,28 +140,28 @@ class Mailing:
     send_at_ms: int | None
     total: int
     sent: int
-    #: Those of `unknown` among them.
+    #: Includes `unknown`.
     failed: int
     skipped: int
-    #: Why it could not go on, for people.
+    #: Why it was stopped, for people.
     error: str | None
-    #: The mailing whose recipients of unknown outcome get this one.
+    #: The mailing whose recipients with an unknown outcome get this one.
     resend_of: str | None
     created_at_ms: int
     started_at_ms: int | None
     finished_at_ms: int | None
-    #: The last subscriber that was looked at for the audience; None once it is fixed.
+    #: The last subscriber read by the expansion; None once it is complete.
     expanded_to: str | None
     #: When the next message is due by `per_minute`, in Unix microseconds.
     next_us: int
-    #: Since when, and since which count of recipients, the rate is measured.
+    #: Start time, and count of recipients at that time, for the rate.
     timed_from_ms: int | None
     timed_from: int
-    #: For how many recipients it was paid at the call; None for those of before that was noted.
+    #: The number of recipients charged when it was accepted; None for mailings older than this field.
     charged: int | None = None
-    #: When its ledger was removed.
+    #: When its ledger was deleted.
     purged_at_ms: int | None = None
-    #: Of `failed`, those of whom nobody knows whether they got it.
+    #: The number of `failed` whose outcome is unknown.
     unknown: int = 0
 
     @property
@@ -170,7 +169,7 @@ class Mailing:
         return self.project_id, self.job_id
 
     def again(self, job_id: str, audience: dict[str, Any], *, total: int, now_ms: int) -> "Mailing":
-        """A new mailing of the same contents, to those of this one whose fate nobody knows."""
+        """A new mailing with the same content, to the recipients of this one with an unknown outcome."""
         return replace(
             self,
             job_id=job_id,
@@ -197,7 +196,8 @@ class Mailing:
 
     @property
     def shown_audience(self) -> dict[str, Any]:
-        """The audience with the number of its `subscriber_ids` in place of up to 10,000 of them."""
+        """The audience with the number of `subscriber_ids`, of which there may be 10,000, instead of the
+        ids."""
         shown = {name: value for name, value in self.audience.items() if name != "subscriber_ids"}
         if "subscriber_ids" in self.audience:
             shown["subscriber_ids_count"] = len(set(self.audience["subscriber_ids"]))
@@ -205,11 +205,11 @@ class Mailing:
 
     @property
     def done(self) -> int:
-        """Recipients who have their outcome."""
+        """The number of recipients with an outcome."""
         return self.sent + self.failed + self.skipped
 
     def to_message(self) -> dict[str, Any]:
-        """What it shows, as `MailingMessage` has it: a template as the text that it was at the call."""
+        """The content as `MailingMessage`: of a template, the text at the time of the call."""
         kept = json.loads(self.content)
         message = {**kept["content"], "variables": kept["variables"], "silent": kept["silent"]}
         if self.expires_at_ms is not None:
@@ -228,15 +228,15 @@ class Mailing:
         }
 
     def progress(self) -> float:
-        """The part of the recipients who have their outcome, 0 to 1."""
+        """The share of the recipients with an outcome, 0 to 1."""
         if self.finished_at_ms is not None:
             return 1.0
         return round(self.done / self.total, 4) if self.total else 0.0
 
     def eta_seconds(self, now_ms: int) -> int | None:
-        """Seconds that are left, by what `per_minute` allows and the rate since the last start.
+        """The remaining seconds, according to `per_minute` and the rate since the last start.
 
-        None while it does not run, and before there is a rate.
+        None while it is not running, and before there is a rate.
         """
         if self.status != "running" or self.timed_from_ms is None:
             return None
@@ -282,7 +282,7 @@ class MailingProgress(ResponseModel):
 
 @value_object
 class Recipient:
-    """A row of the ledger: a person, and what became of the mailing for them."""
+    """A row of the ledger: a recipient and their outcome."""
 
     subscriber_id: str
     bot: str
@@ -295,7 +295,7 @@ class Recipient:
 
 @value_object
 class MailingShard:
-    """The part of a mailing that one bot sends: how far it has come, and the recipients in flight."""
+    """The part of a mailing that one bot sends: its position, and the recipients in flight."""
 
     bot: str
     walked_to: str
@@ -305,7 +305,7 @@ class MailingShard:
 
 @value_object
 class LockedShard:
-    """A mailing that nobody else changes, one of its shards, and whether its project is active."""
+    """A locked mailing, one of its shards, and whether its project is active."""
 
     mailing: Mailing
     shard: MailingShard

@@ -27,12 +27,12 @@ from msgsvc_core.messages.outcomes import (
 )
 from msgsvc_core.subscribers.service import Subscribers
 
-#: The reason of recipients who wait to be sent to again, and may have got it already.
+#: The reason of recipients who wait for a retry, and may have got the message already.
 DOUBT = str(Reason.UNKNOWN)
 
 
 class MailingOutcomes:
-    """Records what became of recipients, and the `messages` that they got."""
+    """Records recipients' outcomes and their messages."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class MailingOutcomes:
     async def settle(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
     ) -> bool:
-        """Records deliveries that were sent, failed, or go back to wait; returns whether any does."""
+        """Records deliveries that were sent, have failed or are retried; returns whether any is retried."""
         if not deliveries:
             return False
         now_ms = self._clock.now_ms()
@@ -70,10 +70,10 @@ class MailingOutcomes:
                 outcomes.append(_ended(delivery, status))
             else:
                 outcomes.append(_waiting(delivery, outcome, now_ms))
-        # People before their rows, as an erasure has them: two that go the other way would deadlock.
+        # Subscribers before their rows, in the lock order of an erasure, to avoid deadlocks.
         lost = [each.subscriber.user_id for each in _lost(deliveries)]
         await self._subscribers.lock(tx, deliveries[0].subscriber.bot, lost)
-        # Who was erased meanwhile is not in the ledger, and nothing is kept of them.
+        # Subscribers erased meanwhile are not in the ledger, and nothing of them is stored.
         recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
         ended = [end for subscriber_id, end in final.items() if subscriber_id in recorded]
         counts = Counter(status.status for _, status in ended)
@@ -88,7 +88,7 @@ class MailingOutcomes:
         return len(final) < len(deliveries)
 
     async def skip(self, context: SendContext, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
-        """Records recipients who don't get it, each with the reason why."""
+        """Records skipped recipients, each with the reason."""
         if skipped:
             outcomes = [RecipientOutcome(each, "skipped", error=error) for each, error in skipped]
             recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
@@ -97,7 +97,7 @@ class MailingOutcomes:
     async def retry_in_doubt(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
     ) -> None:
-        """Sends again to those in flight when a process died: the platform drops what they got."""
+        """Sends again to those in flight when a process died: the platform drops duplicates."""
         now_ms = self._clock.now_ms()
         await ledger.record_outcomes(
             tx,
@@ -113,7 +113,7 @@ class MailingOutcomes:
     async def give_up(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
     ) -> None:
-        """Records those who were in flight when a process died: nobody knows whether they got it."""
+        """Records those in flight when a process died as `unknown`."""
         for delivery in deliveries:
             delivery.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
             with suppress(ValidationFailed, WrongVariable):
@@ -123,8 +123,8 @@ class MailingOutcomes:
         await self.settle(context, tx, deliveries)
 
     async def settle_left(self, context: SendContext, tx: Tx, job: Job) -> None:
-        """Settles the recipients in flight when a process died: nobody knows whether they got it. On a
-        platform that drops repeats they are sent to again."""
+        """Settles the recipients in flight when a process died: as `unknown`, or by sending again on a
+        platform that drops duplicates."""
         mailing = context.mailing
         shard = await store.find_shard(tx, *mailing.key, context.gate.key)
         if shard is None or not shard.in_flight:
@@ -142,8 +142,8 @@ class MailingOutcomes:
     async def settle_late(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
     ) -> int:
-        """Records what was sent by who is not the shard's runner any more, as it stood still. Whoever has it
-        now found them in flight, and gives them up as `unknown`; returns how many they had."""
+        """Records the results of a runner that was suspended and has lost the shard. The new runner found
+        these recipients in flight, and records them as `unknown`. Returns how many had an outcome."""
         sent = [
             each for each in deliveries if each.failure is None and each.message_ref is not None
         ]
@@ -168,7 +168,7 @@ class MailingOutcomes:
     async def _publish(
         self, tx: Tx, ended: Sequence[tuple[RecipientDelivery, FinalStatus]]
     ) -> None:
-        """Adds the messages, and emits an event of each."""
+        """Adds the messages, and emits an event for each."""
         statuses = [status for _, status in ended]
         await self._messages.insert_ended(tx, statuses)
         await self._events.emit_many(
@@ -204,7 +204,7 @@ class MailingOutcomes:
 
 
 def _lost(deliveries: Sequence[RecipientDelivery]) -> list[RecipientDelivery]:
-    """Deliveries to those who are to be unsubscribed."""
+    """Deliveries to recipients who must be unsubscribed."""
     return [each for each in deliveries if each.failure and each.failure.reason.should_unsubscribe]
 
 
@@ -221,8 +221,8 @@ def _ended(delivery: RecipientDelivery, status: FinalStatus) -> RecipientOutcome
 
 
 def _waiting(delivery: RecipientDelivery, outcome: Outcome, now_ms: int) -> RecipientOutcome:
-    """Someone who is to be tried again. How long a platform may ask to wait is counted from its first
-    refusal: a mailing may well take longer, by its pace or a pause."""
+    """A recipient who is retried. The limit of a platform's requests to wait counts from its first one,
+    since a mailing may take longer because of its pace or a pause."""
     refused_from_ms = delivery.rate_limited_since_ms
     error = None
     if outcome.status == "retry":

@@ -1,4 +1,4 @@
-"""What people get of a mailing, as an example, before anybody does."""
+"""Sample messages of a mailing, before it is sent."""
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
@@ -7,13 +7,13 @@ from msgsvc_core.mailings.content import ATTRIBUTE, MailingContent, read_column
 from msgsvc_core.mailings.models import MailingMessage
 from msgsvc_core.mailings.validation import MailingValidation
 
-#: Somebody who gets the message that is shown.
+#: The recipient of the sample.
 _SOMEBODY = {"first_name": "Alex", "username": "alex", "tags": "vip"}
 
 
 @value_object
 class Sample:
-    """What somebody gets, who reads one of `langs`."""
+    """A sample message for readers of one of `langs`."""
 
     langs: tuple[str, ...]
     message: OutgoingMessage
@@ -22,8 +22,8 @@ class Sample:
 async def samples(
     validation: MailingValidation, tx: Tx, project_id: str, message: MailingMessage
 ) -> list[Sample]:
-    """One for all languages, or one for each. Raises `ValidationFailed` for what could never be sent, and
-    `NotFound` for a template that is not there."""
+    """One sample for all languages, or one for each. Raises `ValidationFailed` for an invalid message, and
+    `NotFound` for an unknown template."""
     content = read_column(await validation.content_of(tx, project_id, message))
     languages = validation.languages
     shown = [(lang, _shown(validation, content, lang)) for lang in languages]

@@ -1,6 +1,6 @@
-"""Removes, every hour and in small steps, the ledgers of mailings that ended long ago.
+"""Deletes ledgers of mailings that ended long ago, hourly and in small steps.
 
-The mailing stays with its counts; so do the messages.
+The mailing with its counts, and the messages, are kept.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, Stopping
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.mailings import ledger, store
 
-#: Recipients that are removed in one transaction: some 10 ms, for which SQLite's other writers wait.
+#: Recipients deleted per transaction: some 10 ms, for which SQLite's other writers wait.
 STEP = 5000
 
 
 class LedgerPurge:
-    """The job that does so. Who the recipients were is kept for `recipient_days`."""
+    """The job that deletes ledgers after `recipient_days`."""
 
     def __init__(self, *, clock: Clock, recipient_days: int) -> None:
         self._clock = clock
@@ -25,7 +25,7 @@ class LedgerPurge:
         return JobSpec("mailing.purge", self.purge, every_s=3600)
 
     async def purge(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Ends where it is when the service stops: the next run goes on."""
+        """If the service stops, the next run continues."""
         before_ms = self._clock.now_ms() - self._recipient_days * DAY_MS
         for job in jobs:
             while True:

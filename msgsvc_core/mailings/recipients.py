@@ -1,6 +1,6 @@
-"""The SQL of the list of a mailing's recipients: along the ledger where most are meant, else by an index.
+"""The SQL of the list of a mailing's recipients: along the ledger for common statuses, else by an index.
 
-Who waits is found without a look at those whose turn has come: the shards tell how far it has.
+Waiting recipients are found without reading the others, from the position of the shards.
 """
 
 from typing import Any, get_args
@@ -13,14 +13,14 @@ from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus
 _COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 
-#: A condition, and its parameters.
+#: A condition and its parameters.
 Part = tuple[str, dict[str, Any]]
 
 
 async def list_page(
     tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
 ) -> list[Recipient]:
-    """Newest subscribers first; `after` is the last id of the page before."""
+    """Newest subscribers first; `after` is the last id of the previous page."""
     found: dict[str, Row] = {}
     for part, params in await _parts(tx, mailing, status):
         column = _column(tx, part)
@@ -44,7 +44,7 @@ async def list_page(
 
 
 async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
-    """Conditions of which each is met by some who have a status, as it is shown."""
+    """Conditions that together select the recipients of an API status."""
     if status is None:
         return [("1 = 1", {})]
     assert status in get_args(RecipientStatus), "it stands in the SQL"
@@ -52,18 +52,18 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
     if status == "queued":
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
     if status == "sent":
-        # Of those whose turn has not come, which would be gone through first, none has it.
+        # Recipients after the shards' position have no outcome, and would be read first.
         reached = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
         return [(f"status = 'sent' AND subscriber_id <= ({reached})", {})] if mailing.sent else []
     told: list[Part] = [(f"status = '{status}' AND {audience.TOLD}", {})]
     if status == "skipped" and mailing.status == "cancelled" and has_ended:
-        # Who waited when it was cancelled has been skipped by that.
+        # Recipients waiting when it was cancelled count as skipped.
         told += await _waiting(tx, mailing)
     return told
 
 
 async def _waiting(tx: Tx, mailing: Mailing) -> list[Part]:
-    """Whose turn has not come; who is to be tried again; who is in flight."""
+    """Recipients not reached yet, those to be retried, and those in flight."""
     shards = await store.list_shards(tx, *mailing.key)
     walked_to = min((shard.walked_to for shard in shards), default="")
     parts: list[Part] = [("status = 'queued' AND subscriber_id > :walked", {"walked": walked_to})]
@@ -80,13 +80,13 @@ _AGAIN = "run_at_ms IS NOT NULL"
 
 
 def _column(tx: Tx, part: str) -> str:
-    """What the rows go by. With a plus, SQLite takes the index of those who are tried again, who are
-    few, and not the one that is in this order."""
+    """The column of the condition. With a plus, SQLite uses the index of retries, which are few, and not
+    the one in this order."""
     return "+subscriber_id" if tx.dialect == "sqlite" and _AGAIN in part else "subscriber_id"
 
 
 def _some_wait(mailing: Mailing) -> bool:
-    """Whether somebody has no outcome yet; all of the ledger would be gone through for nobody."""
+    """Whether some recipients have no outcome yet; otherwise the whole ledger would be read in vain."""
     return mailing.expanded_to is not None or mailing.done < mailing.total
 
 

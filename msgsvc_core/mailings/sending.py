@@ -40,25 +40,25 @@ from msgsvc_core.mailings.service import SEND_JOB, Mailings
 
 log = structlog.get_logger(__name__)
 
-#: People who are in flight at once at most, all mailings of a channel together: as many calls as a lane has
-#: under way otherwise. With twice as many a broadcast was no quicker, and twice as many would be `unknown`
-#: after a kill. Fewer where the platform is slow.
+#: Maximum recipients in flight, of all mailings of a channel together: as many calls as a lane makes
+#: otherwise. With twice as many a broadcast was no quicker, and twice as many would be `unknown` after a
+#: crash. Fewer if the platform is slow.
 MAX_RECIPIENTS_IN_FLIGHT = int(MAX_IN_FLIGHT * BULK)
 
-#: The part of those in flight who are claimed, and whose outcomes are written, together. The others' calls
-#: are under way meanwhile: were all claimed at once, all would end at once, and wait for the database.
+#: The share of those in flight that are claimed, and recorded, together, while the others' calls are in
+#: progress. If all were claimed at once, all would end at once and wait for the database.
 GROUP_SHARE = 0.5
 
-#: Calls that begin in one turn of the event loop where the database's answers come through it as well. Of
-#: a hundred that begin together all answers come together: the answer to a statement waits behind them,
-#: and while the next statement's is awaited no call is left to be made. Lanes, whose batches make fewer
-#: statements, lose nothing with `BATCH` there.
+#: Calls that start per turn of the event loop if the database's responses arrive through it too. Of a hundred
+#: calls that start together, all responses arrive together, a database response waits behind them, and during
+#: the next statement there are no calls left to make. Lanes, whose batches make fewer statements, lose
+#: nothing with `BATCH`.
 SHARED_LOOP_BATCH = 5
 
-#: Seconds after which a shard gives its place in the lane back: others may wait for it, or be due.
+#: Seconds after which a shard releases its place in the lane: other jobs may be waiting or due.
 RUN_S = 1.0
 
-#: Seconds between looks at the mailing while the platform takes its time: it may have been paused.
+#: Seconds between checks of the mailing while the platform is slow: it may have been paused.
 CHECK_S = 0.25
 
 
@@ -91,10 +91,10 @@ class MailingSender:
         return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True)
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Goes on with the mailings of a batch, side by side; they share what may be in flight."""
+        """Runs the shards of a batch concurrently; they share the limit in flight."""
         key = channel_of(jobs[0].lane)
         gate = self._gates[key]
-        # Their calls are reckoned one by one.
+        # Their calls are counted one by one.
         gate.ended(jobs)
         limit = max(1, MAX_RECIPIENTS_IN_FLIGHT // len(jobs))
         async with self._channels.borrow(key) as channel:
@@ -125,39 +125,40 @@ class ShardRun:
         self._channel = channel
         self._gate = gate
         self._bot = gate.key
-        #: The mailing's.
+        #: The key of the mailing.
         self._key = job.project_id or "", str(job.payload["job_id"])
-        #: How many may be in flight, of this mailing alone and as far as the platform is quick enough, and
-        #: how many are claimed together.
+        #: Maximum in flight, of this mailing alone, if the platform is quick enough; and how many are claimed
+        #: together.
         self._max_limit = limit
         self._limit = self._group_size = 1
         self._slots = gate.concurrency.slots(bulk=True)
-        #: Whether nobody could be claimed because others of the channel have all that may be in flight.
+        #: Whether no recipient could be claimed because other mailings of the channel use the limit in
+        #: flight.
         self._waits_for_slots = False
-        #: How many outcomes are being written: their places are free once they are.
+        #: Number of outcomes that are being written: their places are free afterwards.
         self._recording = 0
-        #: Who is in flight, by id: their call is under way, or its outcome not written yet.
+        #: The recipients in flight, by id: their call is in progress, or its outcome not written yet.
         self._in_flight: dict[str, RecipientDelivery] = {}
         self._ended: list[RecipientDelivery] = []
         self._calls: set[asyncio.Task[None]] = set()
         self._progress = asyncio.Event()
-        #: Whether nobody else is claimed, and from when on in Unix milliseconds to go on.
+        #: Whether claiming has ended, and when to continue, in Unix milliseconds.
         self._is_stopping = False
         self._resume_at_ms: int | None = None
         self._is_first = True
         self._has_progressed = False
-        #: Whether somebody may wait to be tried again; nobody but this run makes them.
+        #: Whether there may be retries to claim; only this run creates them.
         self._has_retries = True
-        #: Whether as many were claimed as are claimed together, so that there may be more.
+        #: Whether a full group was claimed, so that there may be more.
         self._claimed_full_group = False
-        #: When the next are due by the mailing's pace and worth waiting for, in Unix milliseconds.
+        #: When the next recipients are due by the mailing's pace, if that is soon, in Unix milliseconds.
         self._next_due_ms: int | None = None
-        #: Why nobody can get it, e.g. a file that no messenger takes.
+        #: Why no recipient can get the message, e.g. a file that no messenger accepts.
         self._failure: DeliveryError | None = None
-        #: What failed before the calls of those who were claimed last.
+        #: An error before the calls of the last claimed recipients.
         self._error: Exception | None = None
         self._tries = 0
-        #: Whether the database's answers come through the event loop as the calls' do.
+        #: Whether the database's responses arrive through the event loop, as those of the calls.
         self._shares_loop = False
 
     async def run(self) -> None:
@@ -176,7 +177,7 @@ class ShardRun:
             await retry_on_deadlock(self._record_late)
             raise
         finally:
-            # A call that went on beside the next run would be made by somebody unknown to it.
+            # A call that continued during the next run would be unknown to it.
             await self._calls_ended()
             self._slots.set(0)
         if self._error is not None:
@@ -184,7 +185,7 @@ class ShardRun:
         await self._finish()
 
     def _stop_until(self, resume_at_ms: int) -> None:
-        """Ends the run when what is in flight has ended; the next begins then."""
+        """Ends the run when those in flight have ended; the next starts then."""
         self._is_stopping, self._resume_at_ms = True, resume_at_ms
 
     async def _calls_ended(self) -> None:
@@ -192,7 +193,7 @@ class ShardRun:
             await asyncio.gather(*self._calls, return_exceptions=True)
 
     async def _record_late(self) -> None:
-        """Records who was sent to, though another runner has the shard by now."""
+        """Records the recipients sent to, although another runner has taken over the shard."""
         async with self._ctx.transaction() as tx:
             mailing = await store.lock(tx, *self._key)
             if mailing is None:
@@ -202,7 +203,7 @@ class ShardRun:
             log.warning("outcomes_came_late", channel=self._bot, count=late)
 
     async def _wait(self) -> None:
-        """Until there is something to record, or the mailing is worth another look."""
+        """Waits until there is something to record, or the mailing should be checked."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s()):
                 while self._waits_for_slots and self._slots.available <= 0:
@@ -236,18 +237,18 @@ class ShardRun:
         )
 
     async def _step(self) -> None:
-        """Records what has ended, and claims more people, in one transaction."""
+        """Records what has ended, and claims more recipients, in one transaction."""
         ended, self._ended = self._ended, []
         for delivery in ended:
             del self._in_flight[delivery.subscriber_id]
-        # What has ended is known here alone: lost, it would be in doubt.
+        # Only this process knows these outcomes: if lost, they would be unknown.
         try:
             step = await retry_on_deadlock(partial(self._record, ended))
         except LeaseLost:
             self._ended = [*ended, *self._ended]
             raise
         if step is None:
-            # Its project was removed, and nothing is kept of it.
+            # The project was deleted, and nothing of it is kept.
             self._is_stopping = True
             return
         context, claimed = step
@@ -260,7 +261,8 @@ class ShardRun:
     async def _record(
         self, ended: Sequence[RecipientDelivery]
     ) -> tuple[SendContext, list[RecipientDelivery]] | None:
-        """The transaction of a step; returns who is in flight after it, or None if the mailing is gone."""
+        """The transaction of a step; returns those in flight after it, or None if the mailing does not
+        exist."""
         self._recording = len(ended)
         self._slots.set(len(self._in_flight) + self._recording)
         async with self._ctx.holding(self._job) as tx:
@@ -281,7 +283,7 @@ class ShardRun:
         return context, claimed
 
     async def _lock(self, tx: Tx) -> LockedShard | None:
-        """The mailing and its shard; it is paused where its project is not active any more."""
+        """Locks the mailing and its shard; pauses it if its project is disabled."""
         locked = await store.lock_shard(tx, *self._key, self._bot)
         if locked is None or locked.is_project_active or locked.mailing.status != "running":
             return locked
@@ -294,19 +296,20 @@ class ShardRun:
         if await self._outcomes.settle(context, tx, ended):
             self._has_retries = True
         if ended and not self._has_progressed:
-            # However often a process dies, as long as each gets some of the calls done.
+            # However often a process dies, as long as each makes some of the calls.
             await self._ctx.progressed(tx, self._job)
 
     def _context(self, mailing: Mailing) -> SendContext:
         content = read_column(mailing.content)
         return SendContext(mailing, content, self._channel, self._gate, self._failure)
 
-    # ---- who is next ----------------------------------------------------------------------------
+    # ---- claiming recipients --------------------------------------------------------------------
 
     async def _claim(
         self, context: SendContext, tx: Tx, shard: MailingShard
     ) -> tuple[list[RecipientDelivery], str]:
-        """The next people, who are in flight when `tx` is committed, and how far the shard has come then."""
+        """The next recipients, who are in flight once `tx` is committed, and the position of the shard
+        then."""
         mailing, now_ms = context.mailing, self._clock.now_ms()
         limit, self._claimed_full_group, self._next_due_ms = 0, False, None
         self._waits_for_slots = False
@@ -325,14 +328,14 @@ class ShardRun:
             await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(deliveries)))
         self._claimed_full_group = len(retries) + len(new) == self._group_size
         if not retries and not new:
-            # What is in flight may still go back; the end of the run looks whether any did.
+            # Recipients in flight may still be retried; the end of the run checks that.
             self._is_stopping = True
         return deliveries, new[-1] if new else shard.walked_to
 
     async def _due_retries(
         self, tx: Tx, mailing: Mailing, now_ms: int, limit: int
     ) -> list[DueRecipient]:
-        """Those who are to be tried again now, and are taken out of those who wait for that."""
+        """Claims recipients whose retry is due."""
         if not self._has_retries:
             return []
         retries = await ledger.due_retries(tx, mailing, self._bot, now_ms, limit)
@@ -344,7 +347,7 @@ class ShardRun:
         return retries
 
     def _claimable(self, mailing: Mailing, now_ms: int) -> int:
-        """How many people may be claimed in flight now. Ends the turn where that takes a while to change."""
+        """How many recipients may be claimed now. Ends the run if that will not change soon."""
         due, look_ms = self._limit, None
         if mailing.per_minute is not None:
             due, look_ms = pace.capacity(mailing, now_ms), pace.check_interval_ms(mailing)
@@ -358,7 +361,7 @@ class ShardRun:
         if capacity is not None:
             free = min(free, capacity.jobs)
             if free <= 0 and not self._in_flight:
-                # The lane's gate knows when to come again.
+                # The lane's gate knows when to continue.
                 self._stop_until(now_ms)
         slots = self._slots.available + self._recording
         if slots < free:
@@ -367,7 +370,7 @@ class ShardRun:
         if look_ms is not None and due <= free:
             self._next_due_ms = now_ms + look_ms
         count = min(free, due)
-        # Counted before they are in flight: others of the channel take people in flight meanwhile.
+        # Counted before they are in flight: other mailings of the channel claim recipients meanwhile.
         self._slots.set(max(self._slots.count, len(self._in_flight) + count))
         return count
 
@@ -381,7 +384,7 @@ class ShardRun:
         now_ms = self._clock.now_ms()
         deliveries: list[RecipientDelivery] = []
         skipped: list[tuple[str, str]] = []
-        #: Who must not be sent to any more, and may have got it before.
+        #: Recipients who must not be sent to any more, and may have got the message before.
         doubtful: list[RecipientDelivery] = []
         is_paced = self._gate.paced_capacity() is not None
         for each in claimed:
@@ -412,12 +415,12 @@ class ShardRun:
         await self._outcomes.give_up(context, tx, doubtful)
         return deliveries
 
-    # ---- their calls ----------------------------------------------------------------------------
+    # ---- calls ----------------------------------------------------------------------------------
 
     async def _start_calls(
         self, context: SendContext, claimed: Sequence[RecipientDelivery]
     ) -> None:
-        """Begins the calls of those who were just claimed in flight."""
+        """Starts the calls of recipients who were just claimed."""
         try:
             sendable = await self._sender.recipients.prepare(context, claimed)
         except Exception as error:  # noqa: BLE001 - raised when they have been put back
@@ -428,13 +431,13 @@ class ShardRun:
             self._is_stopping, self._error = True, error
             return
         if waits_ms := [each.delay_ms for each in claimed if each.delay_ms is not None]:
-            # Their files' host takes its time: more of them would only wait as well.
+            # Their files' host is slow: more recipients would only wait too.
             self._stop_until(self._clock.now_ms() + min(waits_ms))
         is_sent = set(map(id, sendable))
         self._ended += [delivery for delivery in claimed if id(delivery) not in is_sent]
         self._gate.reserve_turns([delivery.job for delivery in sendable])
-        # With a pace they are spread until the next look: all at once, they would hold up whatever else
-        # the process does.
+        # With a pace they are spread until the next check: all at once, they would delay everything else in
+        # the process.
         step_s = 0.0 if self._next_due_ms is None else self._wait_s() / max(1, len(sendable))
         self._spawn(self._send_all(context, sendable, step_s))
 
@@ -466,10 +469,10 @@ class ShardRun:
         if not self._calls or len(self._ended) >= self._group_size:
             self._progress.set()
 
-    # ---- the file that all get ------------------------------------------------------------------
+    # ---- the shared file ------------------------------------------------------------------------
 
     async def _check_file(self) -> None:
-        """Nobody is in flight before the file of all is known to be fit, or never to be."""
+        """No recipient is in flight before the check of the shared file has a final result."""
         job = self._job
         async with self._ctx.reading() as tx:
             mailing = await store.find(tx, *self._key)
@@ -491,12 +494,12 @@ class ShardRun:
         else:
             self._stop_until(now_ms if outcome.retry_at_ms is None else outcome.retry_at_ms)
 
-    # ---- the end of the turn --------------------------------------------------------------------
+    # ---- the end of the run ---------------------------------------------------------------------
 
     async def _finish(self) -> None:
-        """Has the shard go on, or ends it, and the mailing with the last one."""
+        """Reschedules the shard or ends it, and the mailing with the last one."""
         ctx, job = self._ctx, self._job
-        # As who resumes or cancels it has them: the mailing before the job of its shard.
+        # The same lock order as in `resume` and `cancel`: the mailing before the job of its shard.
         async with ctx.completing(job, first=lambda tx: store.lock(tx, *self._key)) as tx:
             locked = await store.lock_shard(tx, *self._key, self._bot)
             if locked is None:

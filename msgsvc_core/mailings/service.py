@@ -1,4 +1,4 @@
-"""The rules of mailings: what may be started, and what may be done to one that is under way."""
+"""Starts mailings, and pauses, resumes and cancels them."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -25,19 +25,19 @@ from msgsvc_core.mailings.models import (
 from msgsvc_core.mailings.previews import Sample, samples
 from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
 
-#: Told of a mailing that has ended, in the transaction that ends it.
+#: Called with a mailing that has ended, in the transaction that ends it.
 OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
 
-#: What is paid for: the messages of a mailing when it is taken, and the difference when it has ended.
+#: Paid operations: the messages of a mailing when it is accepted, and the difference when it has ended.
 OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
 
 
-#: The jobs of a mailing: the one that writes its ledger, and one for each shard.
+#: The jobs of a mailing: one that expands the audience, and one for each shard.
 EXPAND_JOB, SEND_JOB = "mailing.expand", "mailing.send"
 
 
 def expand_job(mailing: Mailing, run_at_ms: int | None) -> NewJob:
-    """Begins a mailing, or goes on with its ledger."""
+    """Starts a mailing, or continues its expansion."""
     return NewJob(
         EXPAND_JOB,
         {"job_id": mailing.job_id},
@@ -48,7 +48,7 @@ def expand_job(mailing: Mailing, run_at_ms: int | None) -> NewJob:
 
 
 def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: int = 0) -> NewJob:
-    """Continues one shard of a mailing; `tries` counts those to have a look at its file."""
+    """Continues one shard of a mailing; `tries` counts checks of its file."""
     return NewJob(
         SEND_JOB,
         {"job_id": mailing.job_id, "tries": tries},
@@ -60,8 +60,8 @@ def send_job(mailing: Mailing, bot: str, run_at_ms: int | None = None, tries: in
     )
 
 
-#: Milliseconds for which something more urgent may be due before a mailing makes room for it: the
-#: lane takes it up by itself sooner, unless mailings use up all that it has.
+#: Milliseconds for which a more urgent job may be due before a mailing yields to it: usually the lane claims
+#: it sooner, unless mailings use all its capacity.
 LATE_MS = 100
 
 
@@ -86,10 +86,10 @@ class Mailings:
         self._on_ended = on_ended
 
     async def start(self, tx: Tx, project_id: str, new: NewMailing) -> Mailing:
-        """Starts a mailing, or has it started at its time. Who gets it is decided then.
+        """Starts a mailing, now or at its time. The audience is determined then.
 
-        It is charged here. Raises `ValidationFailed` for what can't be sent, and more recipients than
-        there may be; `NotFound` for a template that is not there; `BillingBlocked`.
+        It is charged here. Raises `ValidationFailed` for an invalid message, and too many recipients;
+        `NotFound` for an unknown template; `BillingBlocked`.
         """
         now_ms = self._clock.now_ms()
         judged = await self._validation.judge(tx, project_id, new)
@@ -127,20 +127,20 @@ class Mailings:
         return mailing
 
     async def samples(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Sample]:
-        """What people get, as an example. Raises what `previews.samples` does."""
+        """Sample messages. Raises what `previews.samples` does."""
         return await samples(self._validation, tx, project_id, message)
 
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
-        """How many would get a mailing now, or be skipped; nothing is charged. Raises what else `start`
-        does."""
+        """The number of recipients who would get a mailing now, or be skipped; nothing is charged. Raises
+        what else `start` does."""
         return await self._validation.judge(tx, project_id, new)
 
     async def cost(self, tx: Tx, project_id: str, recipients: int) -> int:
-        """Credits that a mailing to so many would cost now; 0 where nothing is billed."""
+        """The price of a mailing to so many recipients now, in credits; 0 without billing."""
         return recipients * await self._billing.quote(tx, project_id, OPERATION)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        """How many an audience has now, whatever they would get. Raises `ValidationFailed`."""
+        """The current size of an audience, whatever the message. Raises `ValidationFailed`."""
         return await self._validation.reach(tx, project_id, asked)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
@@ -148,10 +148,10 @@ class Mailings:
         return await store.was_resent(tx, *mailing.key)
 
     async def resend_unknown(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """Starts a mailing of the same contents to those of whom nobody knows whether they got it.
+        """Starts a mailing of the same content to the recipients with an unknown outcome.
 
         Raises `NotFound`, and `Conflict` for a mailing that has not ended, has no recipient of unknown
-        outcome, was resent before, has expired, or was so long ago that its recipients are not kept;
+        outcome, was resent before, has expired, or is so old that its recipients were deleted;
         `BillingBlocked`.
         """
         before = await self._locked(tx, project_id, job_id)
@@ -161,7 +161,7 @@ class Mailings:
             raise Conflict("its recipients are no longer stored")
         if await store.was_resent(tx, project_id, job_id):
             raise Conflict("it was already resent to recipients with an unknown outcome")
-        # Whoever withdrew the permission by which they were chosen does not get it now either.
+        # Subscribers who have revoked the permission since don't get it.
         permission = before.audience.get("permission")
         asked = Audience(all=True) if permission is None else Audience(permission=permission)
         most = self._limits.broadcast_recipients
@@ -178,7 +178,7 @@ class Mailings:
         return mailing
 
     async def find(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """Raises `NotFound`, for another project's mailing as well."""
+        """Raises `NotFound`, also for another project's mailing."""
         mailing = await store.find(tx, project_id, job_id)
         if mailing is None:
             raise _not_found(job_id)
@@ -187,7 +187,8 @@ class Mailings:
     async def progress(
         self, tx: Tx, project_id: str, job_ids: Iterable[str | None]
     ) -> dict[str | None, MailingProgress]:
-        """How far mailings are, by their id, for who started them; what is no mailing is left out."""
+        """The progress of mailings, by their id, for the plugin that started them; unknown ids are
+        omitted."""
         named = [job_id for job_id in job_ids if job_id is not None]
         if not named:
             return {}
@@ -196,14 +197,15 @@ class Mailings:
         return {each.job_id: MailingProgress.of(each, now_ms) for each in found}
 
     async def find_any(self, tx: Tx, job_id: str) -> Mailing:
-        """A mailing of whatever project, for an operator. Raises `NotFound`."""
+        """A mailing of any project, for an operator. Raises `NotFound`."""
         mailing = await store.find_any(tx, job_id)
         if mailing is None:
             raise _not_found(job_id)
         return mailing
 
     async def list_any(self, tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
-        """Up to `limit` of all projects, newest first, for an operator; with `ended` also what is over."""
+        """Up to `limit` mailings of all projects, newest first, for an operator; with `ended` also
+        finished ones."""
         return await store.list_any(tx, ended=ended, limit=limit)
 
     async def page(
@@ -215,24 +217,24 @@ class Mailings:
         after: str | None,
         limit: int,
     ) -> list[Mailing]:
-        """Up to `limit` of one source, newest first, from `after` on."""
+        """Up to `limit` mailings of one source, newest first, from before `after`."""
         return await store.list_page(tx, project_id, source, status, after, limit)
 
     async def recipients(
         self, tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
     ) -> list[Recipient]:
-        """Up to `limit` people of a mailing, newest subscribers first, from `after` on."""
+        """Up to `limit` recipients of a mailing, newest subscribers first, from before `after`."""
         return await recipients.list_page(tx, mailing, status, after, limit)
 
     def recipients_until_ms(self, mailing: Mailing) -> int | None:
-        """Until when it is known who they were, in Unix milliseconds; None while it has not ended."""
+        """Until when its recipients are stored, in Unix milliseconds; None while it has not ended."""
         if mailing.finished_at_ms is None:
             return None
         return mailing.finished_at_ms + self._limits.recipient_days * DAY_MS
 
     async def pause(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """What is in flight is still sent; one that has not begun begins when it is resumed, if its time
-        has come by then. Raises `NotFound`, and `Conflict` unless it runs or waits for its time."""
+        """Pauses a mailing: those in flight are still sent. A scheduled one starts when it is resumed, if
+        it is due by then. Raises `NotFound`, and `Conflict` unless it is running or scheduled."""
         return await self._change(tx, project_id, job_id, "paused", ("scheduled", "running"))
 
     async def resume(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
@@ -243,10 +245,10 @@ class Mailings:
         if mailing.expanded_to is not None:
             await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
         elif ended := await self.finish(tx, project_id, job_id, "completed"):
-            # Nobody is left, or nobody ever was.
+            # No recipients are left, or there never were any.
             return ended
         shards = await store.list_shards(tx, project_id, job_id)
-        # A shard whose job is still there goes on with that.
+        # A shard that still has a job continues with it.
         await self._jobs.enqueue(
             tx, *(send_job(mailing, shard.bot) for shard in shards if not shard.is_done)
         )
@@ -259,29 +261,29 @@ class Mailings:
         await self._jobs.enqueue(tx, send_job(mailing, bot, run_at_ms, tries))
 
     async def must_yield(self, tx: Tx, lane: str) -> bool:
-        """Whether something more urgent waits in the lane, for which a mailing makes room."""
+        """Whether a more urgent job waits in the lane, to which a mailing yields."""
         now_ms = self._clock.now_ms()
         return await self._jobs.has_waiting(tx, lane, {URGENT: now_ms, NORMAL: now_ms - LATE_MS})
 
     async def cancel(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
-        """Nobody else gets it; it has ended when what is in flight has.
+        """Skips all remaining recipients; the mailing ends when those in flight have.
 
-        Raises `NotFound`, and `Conflict` for one that has ended.
+        Raises `NotFound`, and `Conflict` if it has ended.
         """
         before: tuple[MailingStatus, ...] = ("scheduled", "running", "paused")
         await self._change(tx, project_id, job_id, "cancelled", before)
         if ended := await self.finish(tx, project_id, job_id, "cancelled"):
             return ended
         mailing = await self._locked(tx, project_id, job_id)
-        # Where the job of a shard died, nobody else settles those whom it had in flight.
+        # If the job of a shard is dead, nothing else settles its recipients in flight.
         found = await store.list_shards(tx, project_id, job_id)
         shards = [shard for shard in found if shard.in_flight]
         await self._jobs.enqueue(tx, *(send_job(mailing, shard.bot) for shard in shards))
         return mailing
 
     async def forget_variables(self, tx: Tx, project_id: str, job_id: str) -> None:
-        """Takes out the values of a mailing's variables, for whoever deletes what they copy; one that
-        has not ended is cancelled. Of a mailing that is not there nothing is said."""
+        """Deletes the values of a mailing's variables, for the erasure of what they copy; a mailing that
+        has not ended is cancelled. No effect if it does not exist."""
         mailing = await store.lock(tx, project_id, job_id)
         if mailing is None:
             return
@@ -292,12 +294,12 @@ class Mailings:
     async def finish(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
     ) -> Mailing | None:
-        """Ends a mailing as `completed` or `cancelled`, and tells of it once; None if it can't yet."""
+        """Ends a mailing as `completed` or `cancelled`, and reports it once; None if it can't end yet."""
         now_ms = self._clock.now_ms()
         ended = await store.finish(tx, project_id, job_id, status, now_ms)
         if ended is not None:
             if "subscriber_ids" in ended.audience:
-                # It never began. Some of them may be erased later.
+                # It never started. Some recipients may be erased later.
                 await store.set_audience(tx, ended)
             await self._settle(tx, ended)
             await self._on_ended(tx, ended)
@@ -312,7 +314,7 @@ class Mailings:
         await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
 
     async def _settle(self, tx: Tx, ended: Mailing) -> None:
-        """Those who got it are paid for, and nobody else: an audience may have changed since the call."""
+        """Charges only for recipients who got it: the audience may have changed since the call."""
         difference = 0 if ended.charged is None else ended.sent - ended.charged
         if difference:
             charge = Charge(ended.project_id, SETTLEMENT, ended.job_id, False, difference)

@@ -1,4 +1,4 @@
-"""The SQL of mailings and their shards. Changes of status are conditional on the status before."""
+"""The SQL of mailings and their shards. Changes of status are conditional on the previous status."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ async def find(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
 
 
 async def find_any(tx: Tx, job_id: str) -> Mailing | None:
-    """A mailing of whatever project: for operators alone."""
+    """A mailing of any project: for operators."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_mailings WHERE job_id = :job_id", {"job_id": job_id}
     )
@@ -48,14 +48,14 @@ async def find_many(tx: Tx, project_id: str, job_ids: Sequence[str]) -> list[Mai
 
 
 async def lock(tx: Tx, project_id: str, job_id: str) -> Mailing | None:
-    """The mailing, which nobody else changes until the transaction ends."""
+    """Locks the mailing until the transaction ends."""
     return await _find(tx, project_id, job_id, for_update(tx.dialect))
 
 
 async def lock_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedShard | None:
-    """The mailing as by `lock`, and its shard by one bot; None where either is not there.
+    """Locks the mailing, and its shard of one bot; None if either does not exist.
 
-    Shards change only in transactions that hold the job of the shard.
+    Shards change only in transactions that lock the job of the shard.
     """
     columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
     row = await tx.fetch_one(
@@ -89,7 +89,7 @@ async def set_content(tx: Tx, project_id: str, job_id: str, content: str) -> Non
 async def list_page(
     tx: Tx, project_id: str, source: str, status: str | None, after: str | None, limit: int
 ) -> list[Mailing]:
-    """Those of one source, newest first; `after` is the last id of the page before."""
+    """Mailings of one source, newest first; `after` is the last id of the previous page."""
     conditions = ["project_id = :project_id", "source = :source"]
     params: dict[str, Any] = {"project_id": project_id, "source": source, "most": limit}
     if status is not None:
@@ -107,7 +107,7 @@ async def list_page(
 
 
 async def list_any(tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
-    """Those of all projects, newest first; with `ended` also those that are over: for operators alone."""
+    """Mailings of all projects, newest first; with `ended` also finished ones: for operators."""
     condition = "" if ended else " WHERE finished_at_ms IS NULL"
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_mailings{condition} ORDER BY job_id DESC LIMIT :most",
@@ -117,7 +117,7 @@ async def list_any(tx: Tx, *, ended: bool, limit: int) -> list[Mailing]:
 
 
 async def start(tx: Tx, project_id: str, job_id: str, now_ms: int) -> bool:
-    """Makes a scheduled mailing run; False if it is not scheduled any more."""
+    """Starts a scheduled mailing; False if it is no longer scheduled."""
     return bool(
         await tx.execute(
             "UPDATE core_mailings SET status = 'running', started_at_ms = :now_ms, total = 0"
@@ -130,7 +130,7 @@ async def start(tx: Tx, project_id: str, job_id: str, now_ms: int) -> bool:
 async def expanded(
     tx: Tx, project_id: str, job_id: str, *, more: int, skipped: int, expanded_to: str
 ) -> None:
-    """Notes how far the ledger is written: by how many more, `skipped` of whom are so from the start."""
+    """Records the progress of the expansion: `more` rows, `skipped` of which are skipped from the start."""
     await tx.execute(
         "UPDATE core_mailings SET total = total + :more, skipped = skipped + :skipped,"
         f" expanded_to = :expanded_to WHERE {_KEY}",
@@ -145,11 +145,11 @@ async def expanded(
 
 
 async def fixed(tx: Tx, mailing: Mailing, now_ms: int, *, missing: int) -> None:
-    """Notes that all of the ledger is written, and sending may begin. `missing` were named, and are not
-    there.
+    """Records that the expansion is complete, and sending may start. `missing` were given by id, and don't
+    exist.
 
-    From then on it says who is meant, so the ids that were asked for are not kept beside it: who is
-    erased leaves the ledger alone.
+    From then on the ledger is the audience, so the given ids are deleted: an erased subscriber is only
+    removed from the ledger.
     """
     await tx.execute(
         "UPDATE core_mailings SET audience = :audience, expanded_to = NULL,"
@@ -177,7 +177,7 @@ async def set_status(
     now_ms: int,
     error: str | None = None,
 ) -> bool:
-    """Changes the status if it is one of `before`; the rate is measured anew from here."""
+    """Changes the status if it is one of `before`; restarts the measurement of the rate."""
     names = ", ".join(f"'{each}'" for each in before)
     return bool(
         await tx.execute(
@@ -197,8 +197,8 @@ async def set_status(
 
 
 async def pause_if_disabled(tx: Tx, project_id: str, job_id: str, now_ms: int) -> None:
-    """Holds a running mailing of a project that was disabled. It does not go on by itself afterwards:
-    nobody knows whether what it says still holds then."""
+    """Pauses a running mailing of a disabled project. It is not resumed automatically: its content may be
+    outdated by then."""
     await tx.execute(
         "UPDATE core_mailings SET status = 'paused', error = 'the project is disabled',"
         f" timed_from_ms = :now_ms, timed_from = sent + failed + skipped WHERE {_KEY}"
@@ -209,7 +209,7 @@ async def pause_if_disabled(tx: Tx, project_id: str, job_id: str, now_ms: int) -
 
 
 async def set_audience(tx: Tx, mailing: Mailing) -> None:
-    """Leaves of the audience what is shown of it."""
+    """Reduces the audience to what the API shows of it."""
     await tx.execute(
         f"UPDATE core_mailings SET audience = :audience WHERE {_KEY}",
         {
@@ -223,7 +223,7 @@ async def set_audience(tx: Tx, mailing: Mailing) -> None:
 async def count(
     tx: Tx, mailing: Mailing, *, sent: int = 0, failed: int = 0, unknown: int = 0, skipped: int = 0
 ) -> None:
-    """Adds to the counts; `failed` holds those of `unknown`."""
+    """Adds to the counts; `failed` includes `unknown`."""
     await tx.execute(
         "UPDATE core_mailings SET sent = sent + :sent, failed = failed + :failed,"
         f" unknown = unknown + :unknown, skipped = skipped + :skipped WHERE {_KEY}",
@@ -239,7 +239,7 @@ async def count(
 
 
 async def set_next(tx: Tx, mailing: Mailing, next_us: int) -> None:
-    """Notes when the next message is due by the mailing's pace."""
+    """Records when the next message is due by the mailing's pace."""
     await tx.execute(
         f"UPDATE core_mailings SET next_us = :next_us WHERE {_KEY}",
         {"project_id": mailing.project_id, "job_id": mailing.job_id, "next_us": next_us},
@@ -249,9 +249,9 @@ async def set_next(tx: Tx, mailing: Mailing, next_us: int) -> None:
 async def finish(
     tx: Tx, project_id: str, job_id: str, status: MailingStatus, now_ms: int
 ) -> Mailing | None:
-    """Ends a mailing of which nobody is in flight any more; None if it has ended, or is to go on.
+    """Ends a mailing that has no recipient in flight; None if it has ended, or must continue.
 
-    Who was erased meanwhile, or not reached before a cancel, is `skipped`: so the counts add up.
+    Recipients erased meanwhile, or not reached before a cancel, are `skipped`, so that the counts add up.
     """
     before = "'running'" if status == "completed" else "'cancelled'"
     rows = await tx.fetch_all(
@@ -265,12 +265,12 @@ async def finish(
     return _mailing(rows[0]) if rows else None
 
 
-#: What of a shard stands against an end of that status.
+#: The state of a shard that prevents an end with that status.
 _OPEN = {"completed": "NOT w.is_done", "cancelled": "FALSE"}
 
 
 async def find_to_purge(tx: Tx, before_ms: int) -> tuple[str, str] | None:
-    """The project and id of a mailing that ended before then, and whose ledger is still there."""
+    """The project and id of a mailing that ended before then, and still has a ledger."""
     row = await tx.fetch_one(
         "SELECT project_id, job_id FROM core_mailings WHERE finished_at_ms IS NOT NULL"
         " AND purged_at_ms IS NULL AND finished_at_ms < :before_ms ORDER BY finished_at_ms LIMIT 1",
@@ -280,7 +280,7 @@ async def find_to_purge(tx: Tx, before_ms: int) -> tuple[str, str] | None:
 
 
 async def purged(tx: Tx, project_id: str, job_id: str, now_ms: int) -> None:
-    """Notes that the ledger is gone, and removes what goes with it."""
+    """Records that the ledger was deleted, and deletes what depends on it."""
     key = {"project_id": project_id, "job_id": job_id}
     await tx.execute(f"DELETE FROM core_mailing_ways WHERE {_KEY}", key)
     await tx.execute(
@@ -289,7 +289,7 @@ async def purged(tx: Tx, project_id: str, job_id: str, now_ms: int) -> None:
 
 
 async def was_resent(tx: Tx, project_id: str, job_id: str) -> bool:
-    """Whether another mailing goes to those of this one whose fate nobody knows."""
+    """Whether another mailing was sent to the recipients of this one with an unknown outcome."""
     found = await tx.fetch_all(
         "SELECT 1 AS found FROM core_mailings WHERE project_id = :project_id"
         " AND resend_of = :job_id LIMIT 1",

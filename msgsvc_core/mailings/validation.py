@@ -1,4 +1,4 @@
-"""What of a mailing is refused: at the call, and of its audience once more when it begins."""
+"""Validates mailings when they are accepted, and the audience again when they start."""
 
 import json
 import re
@@ -23,14 +23,14 @@ from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.tags.service import Tags
 
-#: What may be an id of a subscriber (decision 0075).
+#: The format of subscribers' ids (decision 0075).
 _SUBSCRIBER_ID = re.compile(r"sub_[0-9A-Za-z]{1,64}", re.ASCII)
 
 
 @value_object
 class PreparedMailing:
-    """A mailing that may be started: its contents as they are kept, who would get it, by bot, and how
-    many of those who are named would be skipped."""
+    """A validated mailing: its content in stored form, its recipients per bot, and the number of those
+    given by id who would be skipped."""
 
     content: str
     counts: dict[str, int]
@@ -46,7 +46,7 @@ class PreparedMailing:
 
 
 class AudienceNames:
-    """Whether a project has what an audience goes by."""
+    """Checks which names in an audience exist in a project."""
 
     def __init__(self, *, tags: Tags, permissions: Permissions) -> None:
         self._tags = tags
@@ -55,9 +55,9 @@ class AudienceNames:
     async def find_missing(
         self, tx: Tx, project_id: str, asked: Audience
     ) -> ValidationFailed | None:
-        """What an audience goes by that the project does not have; None if it has all.
+        """The first name in an audience that the project does not have; None if it has all.
 
-        Without it, an audience would be nobody, or everybody.
+        Without this check, the audience would be nobody, or everybody.
         """
         for field in ("tags_any", "tags_all", "tags_none"):
             tags: Sequence[str] = getattr(asked, field) or ()
@@ -81,7 +81,7 @@ class AudienceNames:
 
 
 class MailingValidation:
-    """Whether a mailing can be sent, and to how many."""
+    """Validates mailings, and counts their recipients."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class MailingValidation:
         self.default_lang = default_lang
 
     async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
-        """Raises `ValidationFailed` for what can't be sent, `NotFound` for a template that is not there."""
+        """Raises `ValidationFailed` for an invalid message, `NotFound` for an unknown template."""
         if new.send_at_ms is not None and new.send_at_ms < self._clock.now_ms():
             raise ValidationFailed("is in the past", field="send_at")
         self._check_sizes(new)
@@ -119,17 +119,17 @@ class MailingValidation:
         return PreparedMailing(content, counts, unreachable)
 
     async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        """How many an audience has now. Raises `ValidationFailed` for names that the project does not have,
-        and for more than there may be."""
+        """The current size of an audience. Raises `ValidationFailed` for unknown names, and if it exceeds
+        the limit."""
         if missing := await self._names.find_missing(tx, project_id, asked):
             raise missing
         self._check_channel_names(project_id, asked)
         return sum((await self._counts(tx, project_id, asked)).values())
 
     async def content_of(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
-        """What is shown, as it is kept: a template's later changes don't reach it.
+        """The content in stored form; later changes of a template don't affect it.
 
-        Raises `ValidationFailed` for a text that is no template, `NotFound` for a template's name.
+        Raises `ValidationFailed` for an invalid template, `NotFound` for an unknown one.
         """
         if message.template is not None:
             content = await self._templates.content_of(tx, project_id, message.template)
@@ -143,7 +143,7 @@ class MailingValidation:
         most = self._limits.broadcast_ids
         if len(new.audience.subscriber_ids or ()) > most:
             raise ValidationFailed("at most {limit:,}", field="audience.subscriber_ids", limit=most)
-        # Here and not in the type, by which mailings of before are read too, and not of what was kept before.
+        # Here and not in the type, which older mailings are parsed with; and not for those accepted before.
         for number, subscriber_id in enumerate(new.audience.subscriber_ids or ()):
             if not new.was_kept and not _SUBSCRIBER_ID.fullmatch(subscriber_id):
                 raise ValidationFailed(
@@ -175,7 +175,7 @@ class MailingValidation:
                 )
 
     async def _counts(self, tx: Tx, project_id: str, asked: Audience) -> dict[str, int]:
-        """By the bot that reaches them. Raises `ValidationFailed` for more than there may be."""
+        """Recipients per bot. Raises `ValidationFailed` if there are more than the limit."""
         most = self._limits.broadcast_recipients
         counts = await audience.count_by_bot(tx, project_id, asked, None, most + 1)
         if sum(counts.values()) > most:
@@ -183,7 +183,8 @@ class MailingValidation:
         return counts
 
     def _check_shown(self, content: MailingContent) -> None:
-        """Raises `ValidationFailed` for what could never be sent, and what some would have holes in."""
+        """Raises `ValidationFailed` for content that could never be sent, or lacks values for some
+        recipients."""
         for name in content.unknown:
             raise ValidationFailed(
                 "is required, or needs a default for who lacks it; every recipient has {names}",
@@ -195,7 +196,7 @@ class MailingValidation:
             self._message_limits.check_size(self.render(content, lang, sample))
 
     async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
-        """Raises `ValidationFailed` for what a bot that reaches some of them does not take."""
+        """Raises `ValidationFailed` for content that the channel of some recipients does not support."""
         sample = dict.fromkeys(content.personal, "x")
         for bot in counts:
             channel = await self._channels.find(bot)
@@ -209,7 +210,7 @@ class MailingValidation:
     def render(
         self, content: MailingContent, lang: str, values: Mapping[str, str]
     ) -> OutgoingMessage:
-        """What somebody is shown who reads `lang`. Raises `ValidationFailed` for a wrong variable."""
+        """The message for a reader of `lang`. Raises `ValidationFailed` for an invalid variable."""
         most = self._message_limits.text_length
         try:
             return content.render(lang, self.default_lang, values, most)

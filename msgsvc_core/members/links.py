@@ -17,7 +17,7 @@ from msgsvc_core.subscribers.service import Subscribers
 
 START_PREFIX = "mem_"
 
-#: A link means nothing after its time.
+#: An expired link is of no use.
 RETENTION = RetentionRule("core_member_links", "expires_at_ms")
 
 
@@ -35,7 +35,7 @@ class MemberLinks:
     async def create(
         self, tx: Tx, project_id: str, member_id: str, expires_in_s: int
     ) -> tuple[str, int]:
-        """A new link's start payload, and its expiry in Unix milliseconds.
+        """The start payload of a new link, and its expiry in Unix milliseconds.
 
         Raises `NotFound`, and `Conflict` for a removed member.
         """
@@ -60,7 +60,7 @@ class MemberLinks:
         project = await self._projects.get(ctx.tx, project_id)
         if project.status != "active":
             return False
-        # Concurrent use of the link, or removal of the member, waits here; its result is visible now.
+        # Waits for a concurrent use of the link, or removal of the member; its result is visible now.
         member = await store.lock(ctx.tx, project_id, link["member_id"])
         link = await self._find(ctx, digest)
         if member is None or link is None or not await self._may_use(ctx, link):
@@ -89,7 +89,7 @@ class MemberLinks:
         return await store.find_link(ctx.tx, digest, self._clock.now_ms())
 
     async def _may_use(self, ctx: InboundContext, link: Row) -> bool:
-        """Whether nobody has opened the link yet, or this person."""
+        """Whether the link is unused, or was used by this person."""
         if link["used_by"] is None:
             return True
         key = (link["project_id"], link["used_by"])
@@ -101,5 +101,5 @@ class MemberLinks:
 
 
 def _digest(token: str) -> str:
-    # A token has 128 random bits, so a plain digest can't be guessed back.
+    # A token has 128 random bits, so an unkeyed digest is enough.
     return hashlib.sha256(token.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Members, inside and on the wire."""
+"""Models of members: internal, and of the API."""
 
 from typing import Annotated, Literal
 
@@ -13,22 +13,22 @@ from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import has_visible
 
-#: Roles; `agent` and higher answer customers.
+#: Roles; `agent` and higher reply to customers.
 Role = Literal["owner", "admin", "agent", "viewer"]
 ANSWERING: tuple[Role, ...] = ("owner", "admin", "agent")
 
 MemberStatus = Literal["active", "removed"]
 
-#: Characters of a name, as it stands beside a ticket.
+#: Maximum characters of a name, as shown beside a ticket.
 NAME_LENGTH = 100
 
-#: Seconds for which a member's link works unless the request says otherwise: a day.
+#: Default lifetime of a member's link in seconds: a day.
 LINK_EXPIRES_IN_S = 24 * 3600
 
 
 @value_object
 class Membership:
-    """A project of an account's, and its role in it."""
+    """A project of an account, and its role in it."""
 
     project_id: str
     name: str
@@ -37,7 +37,7 @@ class Membership:
 
 @value_object
 class Member:
-    """A member of a project. `subscriber_ids` are their messenger accounts, the first linked first; empty
+    """A member of a project. `subscriber_ids` are their messenger accounts, in the order of linking; empty
     after removal."""
 
     project_id: str
@@ -52,7 +52,7 @@ class Member:
 
     @property
     def is_agent(self) -> bool:
-        """Whether they answer customers."""
+        """Whether they reply to customers."""
         return self.status == "active" and self.role in ANSWERING
 
 

@@ -1,4 +1,4 @@
-"""Protects owners from holders of an API key; implemented by the plugin that signs owners in."""
+"""Protects owners from holders of an API key; implemented by the plugin that provides sign-in of owners."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,10 +7,10 @@ from msgsvc_core.members.models import Role
 
 
 class OwnerProtection:
-    """Asked before an API key changes a member: admins make keys, and could make themselves owners by one.
+    """Checks changes of members by API keys: admins create keys, and could use one to make themselves owners.
 
-    `check_role` and `check_identity` ask the plugins (hooks `check_role_change` and
-    `check_identity_change`): whoever knows how owners sign in knows whom to protect.
+    `check_role` and `check_identity` call the hooks `check_role_change` and `check_identity_change` of the
+    plugins that know how owners sign in.
     """
 
     def __init__(
@@ -25,9 +25,9 @@ class OwnerProtection:
     async def check_by_key(
         self, tx: Tx, project_id: str, member_id: str, role: Role | None = None
     ) -> None:
-        """Raises `Conflict` where an API key may not give a member that role, or remove them (None)."""
+        """Raises `Conflict` if an API key may not give a member that role, or remove them (None)."""
         await self._check_role(tx, project_id, member_id, role)
 
     async def check_owner_by_key(self, tx: Tx, project_id: str, member_id: str) -> None:
-        """Raises `Conflict` where an API key may not change a member's identity or messenger accounts."""
+        """Raises `Conflict` if an API key may not change a member's identity or messenger accounts."""
         await self._check_identity(tx, project_id, member_id)

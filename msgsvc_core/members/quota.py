@@ -1,4 +1,4 @@
-"""How many members the plan of a project's owner lets it have."""
+"""The limit of members in the plan of a project's owner."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,11 +10,10 @@ from msgsvc_core.members import store
 
 
 class MemberQuota:
-    """Counts the owner of a project as one of its members, whether they are one or not.
+    """The owner of a project always counts as one of its members.
 
-    `owner_of` and `plan_of` answer with None where a project belongs to nobody, and where nothing is
-    billed; then members are not limited. `email_of` is the email of an account, None for one that no
-    plugin keeps.
+    `owner_of` and `plan_of` return None if a project has no owner, and without billing; then members are not
+    limited. `email_of` is the email of an account, None for one that no plugin stores.
     """
 
     def __init__(
@@ -29,8 +28,8 @@ class MemberQuota:
         self._email_of = email_of
 
     async def check_room(self, tx: Tx, project_id: str, email: str) -> None:
-        """Raises `Conflict` where the plan has no place for another member of that email. Waits for a
-        transaction that adds another at the same time."""
+        """Raises `Conflict` if the plan allows no other member with that email. Waits for concurrent
+        additions."""
         limited = await self._limited(tx, project_id)
         if limited is None:
             return
@@ -43,8 +42,8 @@ class MemberQuota:
 
     @asynccontextmanager
     async def keeping_room(self, tx: Tx, project_id: str) -> AsyncIterator[None]:
-        """Raises `Conflict`, after it, for a change by which more people are members than the plan has:
-        whoever took the owner's place may be somebody else from then on."""
+        """Raises `Conflict` after a change that leaves more members than the plan allows: the owner's
+        place among them may be another member's from then on."""
         limited = await self._limited(tx, project_id)
         if limited is None:
             yield
@@ -57,8 +56,8 @@ class MemberQuota:
             raise _full(plan)
 
     async def _limited(self, tx: Tx, project_id: str) -> tuple[str, str, Plan, int] | None:
-        """The owner's id and email, and their plan, where it limits members; under the lock of the
-        project's members."""
+        """Locks the project's members, and returns the owner's id and email, and their plan, if it limits
+        members."""
         owner_id = await self._owner_of(tx, project_id)
         plan = await self._plan_of(tx, owner_id)
         if owner_id is None or plan is None or plan.max_members is None:

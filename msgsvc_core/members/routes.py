@@ -24,7 +24,7 @@ router = Router(area="members")
 
 
 class RemovingQuery(Query):
-    """How thoroughly."""
+    """Whether to erase the member too."""
 
     erase: bool = Field(default=False, description="Also erase name and email permanently.")
 

@@ -1,4 +1,4 @@
-"""The rules of members: one member per email; removal takes effect immediately."""
+"""Members of projects: one member per email; removal takes effect immediately."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ class Members:
         self._on_changed = on_changed
 
     async def get(self, tx: Tx, project_id: str, member_id: str) -> Member:
-        """A member, including removed ones. Raises `NotFound`, for another project's id as well."""
+        """A member, including removed ones. Raises `NotFound`, also for another project's id."""
         member = (await store.get_many(tx, project_id, [member_id])).get(member_id)
         if member is None:
             raise _missing(member_id)
@@ -64,8 +64,8 @@ class Members:
         return await store.find_by_account(tx, project_id, account_id)
 
     async def link_account(self, tx: Tx, project_id: str, member_id: str, account_id: str) -> None:
-        """Makes a member and an account the same person. Raises `NotFound`, and `Conflict` where the
-        account is another member there, and for one more person than the plan has."""
+        """Links a member to an account. Raises `NotFound`, and `Conflict` if the account is another member
+        of the project, or the plan allows no more members."""
         async with self._quota.keeping_room(tx, project_id):
             if not await store.set_account(tx, project_id, member_id, account_id):
                 raise NotFound("there is no active member {member_id!r}", member_id=member_id)
@@ -73,15 +73,15 @@ class Members:
     async def accounts_of(
         self, tx: Tx, project_id: str, member_id: str | None = None
     ) -> dict[str, str]:
-        """The account of each active member that has one, or of one of them, by the member's id."""
+        """The account of each active member that has one, or of `member_id`, by the member's id."""
         return await store.list_accounts(tx, project_id, member_id)
 
     async def role_of(self, tx: Tx, account_id: str, project_id: str) -> Role | None:
-        """The role of an account in a project; None without one, or where there is no project."""
+        """The role of an account in a project; None without one, or if the project does not exist."""
         return cast("Role | None", await store.find_role(tx, account_id, project_id))
 
     async def projects_of(self, tx: Tx, account_id: str) -> Sequence[Membership]:
-        """The projects that an account owns or is a member of, the oldest first."""
+        """The projects that an account owns or is a member of, oldest first."""
         found = await store.list_projects(tx, account_id)
         return [Membership(id_, name, cast("Role", role)) for id_, name, role in found]
 
@@ -103,15 +103,16 @@ class Members:
         return found
 
     async def list_agents(self, tx: Tx, project_id: str) -> list[Member]:
-        """Active members who answer customers, the oldest first."""
+        """Active members who reply to customers, oldest first."""
         return await store.list_agents(tx, project_id)
 
     async def page(self, tx: Tx, project_id: str, query: MemberQuery) -> list[Member]:
-        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        """Newest first; one more than `query.limit` if there are more."""
         return await store.list_page(tx, project_id, query)
 
     async def add(self, tx: Tx, project_id: str, body: AddMemberBody) -> Member:
-        """Raises `Conflict` for an email that an active member has, and beyond the plan's number."""
+        """Raises `Conflict` for an email that an active member has, and if the plan allows no more
+        members."""
         await self._quota.check_room(tx, project_id, body.email)
         member = Member(
             project_id=project_id,
@@ -156,7 +157,7 @@ class Members:
     async def remove(self, tx: Tx, project_id: str, member_id: str) -> None:
         """Removes a member; a repeated removal changes nothing.
 
-        The name still shows in past work, and the email can be used again. Raises `NotFound`.
+        The name is still shown in past work, and the email can be used again. Raises `NotFound`.
         """
         before = await self._lock(tx, project_id, member_id)
         now_ms = self._clock.now_ms()
@@ -170,26 +171,26 @@ class Members:
     async def erase(self, tx: Tx, project_id: str, member_id: str) -> None:
         """Erases a member's name and email. Raises `NotFound`.
 
-        The id may stay in past work. Their messenger accounts are subscribers of the project, and are
-        erased as such.
+        The id may remain in past work. Their messenger accounts are subscribers of the project, and are
+        erased separately.
         """
         before = await self._lock(tx, project_id, member_id)
         await store.delete(tx, project_id, member_id)
         await self._notify_changed(tx, before, None)
 
     async def unlink(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> None:
-        """Unbinds a messenger account; it stays a subscriber. Raises `NotFound`."""
+        """Unlinks a messenger account, which stays a subscriber. Raises `NotFound`."""
         before = await self._lock(tx, project_id, member_id)
         if not await store.unbind(tx, project_id, member_id, subscriber_id):
             raise NotFound(
                 "the member has no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
             )
-        # An opened link works again only for the member it was opened by, not after unlinking.
+        # A used link works again only for the member who used it, and not after unlinking.
         await store.delete_links(tx, project_id, member_id, subscriber_id)
         await self._notify_changed(tx, before, _without(before, subscriber_id))
 
     async def bind(self, tx: Tx, project_id: str, member_id: str, subscriber_id: str) -> Member:
-        """Binds a subscriber to this member, and to no other. Raises `NotFound`, and `Conflict` for a
+        """Links a subscriber to this member, and to no other. Raises `NotFound`, and `Conflict` for a
         removed member."""
         before = await self._active(tx, project_id, member_id)
         if subscriber_id in before.subscriber_ids:

@@ -103,7 +103,7 @@ async def set_account(tx: Tx, project_id: str, member_id: str, account_id: str) 
 
 
 async def list_accounts(tx: Tx, project_id: str, member_id: str | None = None) -> dict[str, str]:
-    """The account of each active member that has one, or of one of them, by the member's id."""
+    """The account of each active member that has one, or of `member_id`, by the member's id."""
     condition, params = "", {"project_id": project_id}
     if member_id is not None:
         condition, params["member_id"] = " AND member_id = :member_id", member_id
@@ -116,8 +116,8 @@ async def list_accounts(tx: Tx, project_id: str, member_id: str | None = None) -
 
 
 async def has_other_owner(tx: Tx, project_id: str, member_id: str) -> bool:
-    """Whether somebody could still do everything without that member: the account that owns the
-    project, or another owner with an account."""
+    """Whether there is another owner without that member: the account that owns the project, or another
+    owner with an account."""
     return bool(
         await tx.fetch_val(
             "SELECT 1 AS found FROM core_projects p WHERE p.project_id = :project_id"
@@ -130,9 +130,9 @@ async def has_other_owner(tx: Tx, project_id: str, member_id: str) -> bool:
 
 
 async def count_others(tx: Tx, project_id: str, account_id: str, email: str) -> int:
-    """Active members who are not the account that owns the project.
+    """The number of active members other than the account that owns the project.
 
-    The member with its email is that account, until another account has joined in their place.
+    The member with its email is that account, unless another account is linked to the member.
     """
     return int(
         await tx.fetch_val(
@@ -145,7 +145,7 @@ async def count_others(tx: Tx, project_id: str, account_id: str, email: str) -> 
 
 
 async def bound_among(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Those of (project_id, subscriber_id) by which somebody is a member, in the order of their ids."""
+    """Those of (project_id, subscriber_id) that are linked to a member, in the order of their ids."""
     if not keys:
         return []
     rows = await tx.fetch_all(
@@ -159,7 +159,7 @@ async def bound_among(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[tuple[str
 
 
 async def list_agents(tx: Tx, project_id: str) -> list[Member]:
-    """The oldest first."""
+    """Oldest first."""
     return await _select(
         tx,
         project_id,
@@ -184,7 +184,7 @@ async def list_page(tx: Tx, project_id: str, query: MemberQuery) -> list[Member]
 
 
 async def lock(tx: Tx, project_id: str, member_id: str) -> Member | None:
-    """The member, whom nobody else changes until the transaction ends."""
+    """Locks the member until the transaction ends."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
         f" AND member_id = :member_id{for_update(tx.dialect)}",
@@ -196,7 +196,7 @@ async def lock(tx: Tx, project_id: str, member_id: str) -> Member | None:
 
 
 async def email_is_taken(tx: Tx, project_id: str, member_id: str, email: str) -> bool:
-    """By another active member."""
+    """Whether another active member has the email."""
     return bool(
         await tx.fetch_val(
             "SELECT 1 AS found FROM core_members WHERE project_id = :project_id"
@@ -227,7 +227,7 @@ async def mark_removed(tx: Tx, project_id: str, member_id: str, now_ms: int) -> 
 
 
 async def delete(tx: Tx, project_id: str, member_id: str) -> bool:
-    """Removes the row, and by their foreign keys what leads to it."""
+    """Deletes the row, and by foreign keys those that refer to it."""
     return bool(
         await tx.execute(
             "DELETE FROM core_members WHERE project_id = :project_id AND member_id = :member_id",
@@ -237,7 +237,7 @@ async def delete(tx: Tx, project_id: str, member_id: str) -> bool:
 
 
 async def bind(tx: Tx, project_id: str, member_id: str, subscriber_id: str, now_ms: int) -> None:
-    """Binds the subscriber to this member, replacing any other."""
+    """Links the subscriber to this member, replacing any other."""
     await tx.execute(
         "INSERT INTO core_member_subscribers (project_id, subscriber_id, member_id, linked_at_ms)"
         " VALUES (:project_id, :subscriber_id, :member_id, :now_ms)"
@@ -253,7 +253,7 @@ async def bind(tx: Tx, project_id: str, member_id: str, subscriber_id: str, now_
 
 
 async def unbind(tx: Tx, project_id: str, member_id: str, subscriber_id: str | None) -> bool:
-    """Parts a member from one subscriber, or from all; False if there was none."""
+    """Unlinks a member from one subscriber, or from all; False if there was none."""
     condition, params = "", {"project_id": project_id, "member_id": member_id}
     if subscriber_id is not None:
         condition, params["subscriber_id"] = " AND subscriber_id = :subscriber_id", subscriber_id
@@ -297,7 +297,7 @@ async def use_link(tx: Tx, digest: str, subscriber_id: str) -> None:
 
 
 async def delete_links(tx: Tx, project_id: str, member_id: str, used_by: str | None) -> None:
-    """Ends a member's links: those that a subscriber has opened, or all."""
+    """Deletes a member's links: those that a subscriber has used, or all."""
     condition, params = "", {"project_id": project_id, "member_id": member_id}
     if used_by is not None:
         condition, params["used_by"] = " AND used_by = :used_by", used_by

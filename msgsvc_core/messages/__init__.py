@@ -1,4 +1,4 @@
-"""Messages: what a project sends to its subscribers, and what became of it."""
+"""Messages that projects send to subscribers, and their outcomes."""
 
 from msgsvc_core.messages.models import Message, SendBody
 from msgsvc_core.messages.service import Messages

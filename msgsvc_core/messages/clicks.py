@@ -1,4 +1,4 @@
-"""A press on a button of a project's own message becomes `button.clicked`."""
+"""Emits `button.clicked` for a press on a button of a project's message."""
 
 from collections.abc import Sequence
 
@@ -18,16 +18,16 @@ from msgsvc_core.subscribers.service import Subscribers
 async def button_pressed(
     ctx: InboundContext, *, jobs: JobQueue, subscribers: Subscribers, events: Events
 ) -> None:
-    """Tells the project; a button that no message of a project has is answered with a notice."""
+    """Emits the event; if no message of a project has the button, the user gets a notice."""
     update = ctx.update
     assert isinstance(update, ButtonPressed)
     message = (
         await _by_ref(ctx, update, subscribers)
         or await _under_way(ctx, update, jobs, subscribers)
-        # Its outcome may have been written between the two.
+        # Its outcome may have been written between the two queries.
         or await _by_ref(ctx, update, subscribers)
     )
-    # A messenger's client can send any data, so only what was offered counts.
+    # A messenger's client can send any data, so only data of the message's buttons counts.
     pressed = _button_of(message, update.data) if message else None
     if message is None or pressed is None:
         await ctx.answer_button(ctx._("This button no longer works."))
@@ -46,9 +46,9 @@ async def button_pressed(
 async def find_by_ref(
     tx: Tx, subscribers: Subscribers, bot: str, chat_id: str, user_id: str, message_ref: str
 ) -> Message | None:
-    """The message to this person that the platform knows under `message_ref` in this bot's chat.
+    """The message to this user that has the platform's id `message_ref` in this bot's chat.
 
-    A shared bot has one chat with a person for all projects, so the project is what is looked for.
+    A shared bot has one chat with a user for all projects, so the project is not known before.
     """
     messages = await store.find_by_ref(tx, bot, message_ref)
     theirs = await _of_person(tx, subscribers, messages, chat_id, user_id)
@@ -71,9 +71,9 @@ async def _by_ref(
 async def _under_way(
     ctx: InboundContext, update: ButtonPressed, jobs: JobQueue, subscribers: Subscribers
 ) -> Message | None:
-    """The newest message to this person with such a button whose outcome is not written yet.
+    """The newest message to this user with such a button whose outcome is not written yet.
 
-    What the platform calls a message is written for a batch at a time, and a person can be quicker.
+    The platform's ids are written for a batch at a time, and a user can be quicker.
     """
     under_way = await jobs.running(ctx.tx, lane_of(ctx.channel), JOB)
     keys = [(job.project_id or "", job.payload["message_id"]) for job in under_way]
@@ -89,7 +89,7 @@ async def _under_way(
 async def _of_person(
     tx: Tx, subscribers: Subscribers, messages: Sequence[Message], chat_id: str, user_id: str
 ) -> list[Message]:
-    """Those of `messages` that went to a person in a chat."""
+    """Those of `messages` that were sent to a user in a chat."""
     people = await subscribers.get_many(
         tx, [(message.project_id, message.subscriber_id) for message in messages]
     )
@@ -102,7 +102,7 @@ async def _of_person(
 
 
 def _button_of(message: Message, data: str) -> Button | None:
-    """The button that the message has, or had until an edit that may not have reached the person."""
+    """The message's button, or its former one before an edit that may not have reached the user."""
     shown = [message.content, *([message.shown] if message.shown else [])]
     buttons = (button for content in shown for row in content.buttons for button in row)
     return next((button for button in buttons if button.data == data), None)

@@ -1,4 +1,4 @@
-"""The port by which outcomes of messages are counted elsewhere, e.g. in their batches."""
+"""Interface for counting outcomes of messages elsewhere, e.g. in their batches."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,11 +8,11 @@ from msgsvc_core.messages.models import FinalStatus
 
 
 class OutcomeCounter(Protocol):
-    """Counts what messages end as."""
+    """Counts outcomes of messages."""
 
     async def count(
         self, tx: Tx, ended: Sequence[FinalStatus], corrected: Sequence[FinalStatus] = ()
     ) -> None:
-        """Counts messages that have just ended in `tx`, and has those that were `unknown` until now counted
-        as what they are. Called once in a transaction, as its last step."""
+        """Counts messages that got their outcome in `tx`, and corrects the counts of those that were
+        `unknown`. Called once per transaction, as its last step."""
         ...

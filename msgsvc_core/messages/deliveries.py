@@ -1,4 +1,4 @@
-"""Messages that are being delivered, and why one is not sent."""
+"""Messages that are being delivered, and the reasons for skipping them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
     from msgsvc_core.files.media_checks import Check
 
 
-#: Seconds to wait after the n-th failed try of a message: 1, 2, 4 ... at most 5 minutes, a little more
-#: or less.
+#: Seconds to wait after the n-th failed attempt of a message: 1, 2, 4 ... up to 5 minutes, with jitter.
 BACKOFF = exponential(first_s=1, factor=2, max_s=300)
 
 
 def delivery_retries(limits: LimitSettings) -> RetryPolicy:
-    """How long a message, or an edit of one, is tried."""
+    """The retry policy of messages and of their edits."""
     return RetryPolicy(BACKOFF, limits.delivery_attempts, limits.delivery_hours * 3600 * 1000)
 
 
 class Delivery(SendAttempt):
-    """A message that is being delivered: its job, its recipient, and how the attempt went."""
+    """A message that is being delivered: its job, its recipient, and the result of the attempt."""
 
     __slots__ = ("file", "marked", "message", "subscriber")
 
@@ -44,9 +43,9 @@ class Delivery(SendAttempt):
         )
         self.message = message
         self.subscriber = subscriber
-        #: Whether the message stands as `sending`, and is this attempt's to call.
+        #: Whether the message is marked as `sending` by this attempt, which alone may call the platform.
         self.marked = False
-        #: What is known of the message's file, if it has one.
+        #: The check of the message's file, if it has one.
         self.file: Check | None = None
 
     @property
@@ -56,14 +55,14 @@ class Delivery(SendAttempt):
 
 
 class DeliveryLoader:
-    """Finds the messages that jobs are to deliver, and their recipients."""
+    """Loads the messages of jobs, and their recipients."""
 
     def __init__(self, *, db: Database, subscribers: Subscribers) -> None:
         self._db = db
         self._subscribers = subscribers
 
     async def load(self, jobs: Sequence[Job]) -> list[Delivery]:
-        """What the jobs are about; what is gone is left out."""
+        """The deliveries of the jobs; deleted messages are omitted."""
         return await self._db.read_inline(partial(self._load, jobs))
 
     async def _load(self, jobs: Sequence[Job], tx: Tx) -> list[Delivery]:
@@ -84,15 +83,15 @@ class DeliveryLoader:
 
 
 def is_due(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> bool:
-    """Whether the message is still to be sent; `obstacle` says why not, if it is still queued."""
+    """Whether the message must still be sent; if it is queued, `obstacle` says why not."""
     status = delivery.message.status
-    # What another runner had begun, and did not live to end.
+    # Another runner had marked it and crashed.
     is_open = status == "queued" or (status == "sending" and batch.repeatable)
     return is_open and obstacle(batch, delivery, now_ms) is None
 
 
 def obstacle(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> str | None:
-    """Why a queued message is skipped; None if it is not."""
+    """Why a queued message is skipped; None if not."""
     message, subscriber = delivery.message, delivery.subscriber
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"

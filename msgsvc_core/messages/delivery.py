@@ -1,10 +1,10 @@
 """Delivers queued messages: a batch of one channel's lane at a time.
 
-A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the
-process dies between the two, nobody knows whether the person saw it; it then becomes `unknown` and is
-never sent again (decision 0075: nothing is sent twice silently). On a platform that drops repeats it
-is sent again, with the same key (docs/decisions/0057-exactly-once.md). A process that only stood still says
-what it knows once its calls end.
+A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the process
+dies between the two, the outcome is not known; the message becomes `unknown` and is never sent again
+(decision 0075: no silent duplicates). On a platform that drops duplicates it is sent again, with the same key
+(docs/decisions/0057-exactly-once.md). A process that was only suspended records its results once its calls
+end.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
 
 JOB = "message.deliver"
 
-#: Seconds until outcomes are written again that the database did not take. Few: once it is back, a runner
-#: that finds their leases over calls them unknown, until they are corrected.
+#: Seconds between attempts to write outcomes that the database did not accept. Few: once it is available, a
+#: runner that finds the leases expired records the messages as unknown, until they are corrected.
 RETRY_WRITE_S = 0.2
 
 log = structlog.get_logger(__name__)
 
 
 class _Edited(Exception):
-    """A message that was to be refused has been edited."""
+    """A message that was about to fail has been edited."""
 
 
 class MessageDelivery:
@@ -79,23 +79,23 @@ class MessageDelivery:
         )
 
     async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Sends a batch in rounds: chats side by side, one message of each chat at a time.
+        """Sends a batch in rounds: chats concurrently, one message of each chat per round.
 
-        So what is marked `sending` is in the platform's hands, and a crash leaves no more than one
-        message of a chat in doubt. No more are marked at once than may be in flight. Batches that are under
-        way at once share no recipient. What has to wait for its chat goes back to the lane.
+        So every message marked `sending` has its call in progress, and a crash leaves at most one message per
+        chat with an unknown outcome. No more are marked than may be in flight. Concurrent batches share no
+        recipient. Messages that must wait for their chat are rescheduled.
         """
         async with self._gates.batch(ctx, jobs) as batch:
             waiting, patience_s = batch.jobs, PATIENCE_S
             while waiting:
                 waiting = await self._run_round(batch, waiting, patience_s)
-                # A chat's next turn is near only where its pace is fast.
+                # A chat's next turn is soon only if its rate limit is high.
                 patience_s = AHEAD_S
 
     async def _run_round(
         self, batch: OutboundBatch, jobs: Sequence[Job], patience_s: float
     ) -> list[Job]:
-        """Sends the first message of each chat; returns the jobs that are still to be done."""
+        """Sends the first message of each chat; returns the jobs that remain."""
         slots = await batch.gate.free_slots()
         if slots is None:
             async with batch.ctx.putting_back(batch.gate.release(jobs)):
@@ -136,7 +136,7 @@ class MessageDelivery:
         assert channel is not None, "what is due has a channel"
         content = message.content.with_key(message.message_id)
         send = partial(self._sender.send, channel, chat_id, content)
-        # It was marked for its chat's turn, which is near.
+        # It was marked for its chat's turn, which is soon.
         await delivery.make(batch.gate, channel, chat_id, send, in_flight=True, patience_s=None)
 
     def _outcome(self, batch: OutboundBatch, delivery: Delivery) -> Outcome:
@@ -145,8 +145,8 @@ class MessageDelivery:
         )
 
     async def _write_outcomes(self, batch: OutboundBatch, final: Sequence[Delivery]) -> None:
-        """Writes what became of messages, and tries again for as long as the database is away: what the
-        platform answered is known here alone. A commit whose answer was lost is found to be made."""
+        """Writes the outcomes of messages, and retries while the database is unavailable, since only this
+        process knows them. Recognises a commit whose confirmation was lost."""
         is_logged = False
         while True:
             try:
@@ -173,13 +173,13 @@ class MessageDelivery:
             await self._outcomes.count(tx, await self._outcomes.settle(tx, final))
 
     async def _settle_late(self, batch: OutboundBatch, final: Sequence[Delivery]) -> None:
-        """Says what became of messages whose jobs another runner took over while this one stood still.
+        """Corrects the outcomes of messages whose jobs another runner took over while this one was suspended.
 
-        It found them `sending`, and ends them as `unknown`; what the platform answered is known here alone.
-        Whichever comes first, they end as what they are, and the other's job finds nothing left to do.
+        That runner found them `sending`, and records them as `unknown`; only this process knows the
+        platform's responses. Whichever comes first, the messages end with their real outcome.
         """
         outcomes = self._outcomes
-        # A refusal says little where the other runner calls again, with the same key.
+        # A failure says little if the other runner calls again, with the same key.
         known = [
             each
             for each in final
@@ -197,9 +197,9 @@ class MessageDelivery:
     async def _start(
         self, batch: OutboundBatch, deliveries: Sequence[Delivery], patience_s: float, slots: Slots
     ) -> tuple[list[list[Delivery]], list[Job]]:
-        """Settles what is not to be sent, and puts back whose file or chat's turn is far off; returns the
-        others by chat, the first of each marked, and the jobs that may wait for their file a moment, or until
-        fewer are in flight."""
+        """Settles messages that must not be sent, and reschedules those whose file or chat is not ready
+        soon. Returns the others by chat, the first of each marked, and the jobs that may wait a moment for
+        their file, or for capacity in flight."""
         outcomes, now_ms = self._outcomes, self._clock.now_ms()
         chats: dict[str, list[Delivery]] = defaultdict(list)
         due: list[Delivery] = []
@@ -212,13 +212,13 @@ class MessageDelivery:
             if problem := _problem(batch, delivery):
                 delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
             if delivery.failure and self._outcome(batch, delivery).is_final:
-                # What may have been shown is not refused any more: it ends in doubt.
+                # A message that may have been delivered is not rejected any more: its outcome is unknown.
                 (not_due if delivery.in_doubt else refused).append(delivery)
             else:
                 chats[delivery.chat_id].append(delivery)
         waiting = files.remove_waiting(batch.gate, chats, partial(self._outcome, batch))
         if back := waiting.back + self._remove_early(batch, chats, patience_s):
-            # Before others are marked: what fails here leaves none of them in doubt.
+            # Before others are marked: an error here leaves none of them with an unknown outcome.
             async with batch.ctx.putting_back(back) as tx:
                 await files.record_tries(tx, waiting.away)
         patient = waiting.patient + _remove_surplus(chats, slots)
@@ -239,7 +239,7 @@ class MessageDelivery:
             undone = [*not_due, *refused, *chain.from_iterable(chats.values())]
             return [], [*patient, *(delivery.job for delivery in undone)]
         for first in firsts:
-            # One that could not be marked is not ours any more: it was deleted, or another runner has it.
+            # One that could not be marked was deleted, or another runner has it.
             first.marked = first.message.message_id in marked
             _apply_edit(first, marked.get(first.message.message_id))
         return list(chats.values()), patient
@@ -247,7 +247,7 @@ class MessageDelivery:
     def _remove_early(
         self, batch: OutboundBatch, chats: dict[str, list[Delivery]], patience_s: float
     ) -> list[Reschedule]:
-        """Removes the chats from `chats` whose turn is further off than `patience_s`."""
+        """Removes the chats from `chats` whose next turn is later than `patience_s`."""
         gate, now_ms = batch.gate, self._clock.now_ms()
         back: list[Reschedule] = []
         for chat_id, delay_s in gate.chat_delays_s(chats, patience_s).items():
@@ -258,7 +258,7 @@ class MessageDelivery:
     async def _put_back(
         self, batch: OutboundBatch, unsent: Sequence[tuple[Sequence[Delivery], Outcome]]
     ) -> None:
-        """Has the first message of each chat tried again, and the others of the chat after it."""
+        """Reschedules the first message of each chat, and the others of the chat after it."""
         back: list[Reschedule] = []
         unmarked: list[Message] = []
         queued: list[tuple[Message, str, Reason | None]] = []
@@ -278,8 +278,8 @@ class MessageDelivery:
 
 
 async def _still_refused(tx: Tx, refused: Sequence[Delivery]) -> list[Delivery]:
-    """Those that nobody deleted while their file was looked at. Raises `_Edited`, for all to be undone
-    and looked at anew, if one of them is another message by now."""
+    """Those that nobody deleted while their file was checked. Raises `_Edited`, so that all are rolled
+    back and checked again, if one of them was edited meanwhile."""
     now = await edit_store.still_queued(tx, [delivery.message for delivery in refused])
     if any(
         now.get(each.message.key, each.message.content) != each.message.content for each in refused
@@ -299,7 +299,8 @@ def _apply_edit(delivery: Delivery, edited: OutgoingMessage | None) -> None:
 
 
 def _remove_surplus(chats: dict[str, list[Delivery]], slots: Slots) -> list[Job]:
-    """Removes the chats from `chats` that are more than may be in flight now; the others are from here on."""
+    """Removes the chats from `chats` that exceed the free capacity in flight; the others are in flight
+    from here on."""
     surplus = list(chats)[max(0, slots.available) :]
     jobs = [delivery.job for chat_id in surplus for delivery in chats.pop(chat_id)]
     slots.acquire([first.job.job_id for first, *_ in chats.values()])
@@ -307,6 +308,6 @@ def _remove_surplus(chats: dict[str, list[Delivery]], slots: Slots) -> list[Job]
 
 
 def _problem(batch: OutboundBatch, delivery: Delivery) -> str | None:
-    """Why the platform can't take the message: what it takes may have changed since it was queued."""
+    """Why the platform can't show the message: its capabilities may have changed since it was queued."""
     assert batch.channel is not None, "what is due has a channel"
     return batch.channel.problem(delivery.message.content)

@@ -1,7 +1,7 @@
-"""Edits and deletes messages that were sent, as jobs of the channel's lane, in the order of each recipient.
+"""Edits and deletes sent messages, by jobs of the channel's lane, in order per recipient.
 
-An edit shows what the message is when the job runs: several quick edits may need one call. A call whose
-answer was lost is made again, since it does no harm twice.
+An edit uses the message's content when the job runs: several quick edits may need one call. A call whose
+response was lost is repeated, since edits and deletions are idempotent.
 """
 
 from collections import defaultdict
@@ -25,12 +25,12 @@ from msgsvc_core.messages.models import Message
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 
-#: Milliseconds after which a message that is just being sent is looked at again.
+#: Milliseconds after which a message that is being sent is checked again.
 SENDING_MS = 500
 
 
 class MessageEditor:
-    """The job that edits or deletes a message at its platform."""
+    """The job that edits or deletes a message on its platform."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class MessageEditor:
         return JobSpec(JOB, self.change, on_dead=self.settle_dead)
 
     async def change(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Makes the changes of a batch: recipients side by side, those of one in their order."""
+        """Makes the changes of a batch: recipients concurrently, those of one in order."""
         async with self._gates.batch(ctx, jobs) as batch:
             by_recipient: dict[Hashable, list[Job]] = defaultdict(list)
             for job in batch.jobs:
@@ -64,8 +64,8 @@ class MessageEditor:
             await run_by_chat(ctx, by_recipient.values(), partial(self._run, batch))
 
     async def _run(self, batch: OutboundBatch, jobs: Sequence[Job]) -> list[Reschedule]:
-        """Makes the first of a recipient's changes; returns what puts it and those after it back, if it
-        must be made later."""
+        """Makes the first of a recipient's changes. Returns a reschedule of it and those after it if it
+        must be retried."""
         job, gate, attempt = jobs[0], batch.gate, SendAttempt.of_job(jobs[0])
         message, subscriber = await self._load(batch.ctx, job)
         if message is None or not await self._is_due(batch.ctx, attempt, message):
@@ -73,7 +73,7 @@ class MessageEditor:
                 return []
         if attempt.delay_ms is None:
             await self._call(batch, attempt, message, subscriber)
-        # To make the same edit or deletion twice does no harm.
+        # Edits and deletions are idempotent.
         outcome = attempt.outcome(gate, self._retries, self._clock.now_ms(), repeatable=True)
         if not outcome.is_final:
             return outcome.reschedule(gate, jobs)
@@ -89,13 +89,13 @@ class MessageEditor:
             return message, (await self._subscribers.get_many(tx, [receiver])).get(receiver)
 
     async def _is_due(self, ctx: JobContext, attempt: SendAttempt, message: Message) -> bool:
-        """Whether the platform is to be called; with `attempt.delay_ms`, later."""
+        """Whether the platform must be called now; `attempt.delay_ms` is set if later."""
         is_edit = attempt.job.payload["change"] == "edit"
         if message.status == "sending":
             attempt.delay_ms = SENDING_MS
             return True
         if message.status == "queued":
-            # The platform refused it for now. An edited one is sent as it is then, a deleted one never.
+            # The platform refused the message for now. It is sent as edited, or not at all if deleted.
             if is_edit or await self._skip(ctx, message):
                 return False
             attempt.delay_ms = SENDING_MS
@@ -115,7 +115,7 @@ class MessageEditor:
         message: Message,
         subscriber: Subscriber | None,
     ) -> None:
-        """Calls the platform, unless something stands in the way."""
+        """Calls the platform, unless the change is not possible."""
         channel = batch.channel
         if channel is None or message.message_ref is None:
             attempt.failure = DeliveryError(Reason.UNKNOWN, "its channel is gone")
@@ -135,7 +135,7 @@ class MessageEditor:
         if message.shown and message.shown.media != content.media:
             await self._check_file(attempt, message)
         elif channel.capabilities.edit_media:
-            # So that it need not be handed over again.
+            # So that the file need not be uploaded again.
             content = replace(content, media=None)
         if attempt.failure is not None or attempt.delay_ms is not None:
             return
@@ -161,7 +161,7 @@ class MessageEditor:
         subscriber: Subscriber | None,
         failure: DeliveryError | None,
     ) -> None:
-        """Writes what became of a change: when it was made, or why it was not."""
+        """Records the result of a change: when it was made, or why not."""
         kind, now_ms = job.payload["change"], self._clock.now_ms()
         if failure is not None:
             error = f"{kind}: {failure.text}"
@@ -176,9 +176,9 @@ class MessageEditor:
             await edit_store.record_deleted(tx, message, now_ms)
 
     async def settle_dead(self, tx: Tx, job: Job, _error: str) -> None:
-        """Says on the message that a change of it could not be made."""
+        """Records on the message that a change could not be made."""
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
         if message is not None:
-            # What went wrong is the operator's to know: it may name hosts and files of theirs.
+            # The reason is not given to the project: it may name hosts and files of the operator.
             failure = DeliveryError(Reason.UNKNOWN, "the service could not do it")
             await self._settle(tx, job, message, None, failure)

@@ -1,7 +1,7 @@
-"""The SQL of messages that are edited and deleted; each change is one conditional UPDATE.
+"""The SQL of edits and deletions of messages; each change is one conditional UPDATE.
 
-While an edit of a message that people have is under way, `content` is what is wanted, and `shown` what
-they see. Without one, `shown` is NULL.
+While an edit of a sent message is pending, `content` is the new content, and `shown` what the recipient sees.
+Otherwise `shown` is NULL.
 """
 
 import json
@@ -19,7 +19,7 @@ _THIS = "project_id = :project_id AND message_id = :message_id"
 async def change_content(
     tx: Tx, message: Message, content: OutgoingMessage, statuses: Sequence[str], now_ms: int
 ) -> str | None:
-    """Has a message be `content`; returns its status, or None if that is none of `statuses`, or the
+    """Sets a message's content; returns its status, or None if that is not one of `statuses`, or the
     message is deleted."""
     known, params = any_of("status", "statuses", statuses, tx.dialect)
     status = await tx.fetch_val(
@@ -35,9 +35,9 @@ async def change_content(
 async def still_queued(
     tx: Tx, messages: Sequence[Message]
 ) -> dict[tuple[str, str], OutgoingMessage]:
-    """What those of the messages are now that are still to be sent, by key.
+    """The current content of those messages that are still queued, by key.
 
-    Nobody changes them until the transaction ends.
+    They are locked until the transaction ends.
     """
     if not messages:
         return {}
@@ -57,7 +57,7 @@ async def still_queued(
 
 
 async def blank(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
-    """Takes out what messages say whose delivery has ended; returns how many those were."""
+    """Deletes the content of messages whose delivery has ended; returns how many those were."""
     these, params = any_of("message_id", "ids", message_ids, tx.dialect)
     return await tx.execute(
         "UPDATE core_messages SET content = :nothing, shown = NULL, metadata = NULL, error = NULL"
@@ -67,7 +67,7 @@ async def blank(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
 
 
 async def of_mailing(tx: Tx, project_id: str, job_id: str, after: str, most: int) -> list[str]:
-    """The ids of a mailing's messages, in their order."""
+    """The ids of a mailing's messages, in order."""
     rows = await tx.fetch_all(
         "SELECT message_id FROM core_messages WHERE project_id = :project_id AND job_id = :job_id"
         " AND message_id > :after ORDER BY message_id LIMIT :most",
@@ -77,7 +77,7 @@ async def of_mailing(tx: Tx, project_id: str, job_id: str, after: str, most: int
 
 
 async def record_edited(tx: Tx, message: Message, now_ms: int) -> None:
-    """People see `message.content` now. If a later edit wants something else, it is still to come."""
+    """Records that the recipient sees `message.content`. A later edit may still be pending."""
     await tx.execute(
         "UPDATE core_messages SET edited_at_ms = :now_ms, error = NULL,"
         " shown = CASE WHEN content = :content THEN NULL ELSE :content END"
@@ -87,8 +87,8 @@ async def record_edited(tx: Tx, message: Message, now_ms: int) -> None:
 
 
 async def record_refusal(tx: Tx, message: Message, error: str, *, edit: bool) -> None:
-    """A change was refused, and says why. People still see what they saw, and the message is that
-    again, unless a later edit wants something else."""
+    """Records that a change was refused, and why. The content is reset to what the recipient sees, unless
+    a later edit is pending."""
     back = " content = COALESCE(shown, content), shown = NULL," if edit else ""
     condition = " AND content = :content" if edit else ""
     params = {**_key(message), "error": error, "content": _text(message.content)}
@@ -100,7 +100,7 @@ async def record_refusal(tx: Tx, message: Message, error: str, *, edit: bool) ->
 
 
 async def delete_queued(tx: Tx, message: Message, now_ms: int) -> bool:
-    """Whether the message was still to be sent, and is deleted now. Its status is for `finish`."""
+    """Deletes a message that is still queued; returns whether it was. `finish` sets its status."""
     return bool(
         await tx.execute(
             "UPDATE core_messages SET deleted_at_ms = :now_ms"
@@ -111,7 +111,7 @@ async def delete_queued(tx: Tx, message: Message, now_ms: int) -> bool:
 
 
 async def record_deleted(tx: Tx, message: Message, now_ms: int) -> None:
-    """People don't see the message any more."""
+    """Records that the message was removed from the chat."""
     await tx.execute(
         "UPDATE core_messages SET deleted_at_ms = :now_ms, error = NULL, shown = NULL"
         f" WHERE {_THIS} AND deleted_at_ms IS NULL",

@@ -1,5 +1,5 @@
-"""The rules of editing and deleting messages: what was sent by a job of its channel's lane, after its own
-sending; what is still to be sent, at once."""
+"""Edits and deletions of messages: sent ones by a job of the channel's lane, after their delivery; queued
+ones immediately."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +26,7 @@ Change = Literal["edit", "delete"]
 
 
 async def find(tx: Tx, project_id: str, message_id: str) -> Message:
-    """Raises `NotFound`, for another project's id as well."""
+    """Raises `NotFound`, also for another project's id."""
     message = await store.find(tx, project_id, message_id)
     if message is None:
         raise NotFound("there is no message {message_id!r}", message_id=message_id)
@@ -54,11 +54,11 @@ class MessageChanges:
         self._limits = limits
 
     async def edit(self, tx: Tx, project_id: str, message_id: str, body: EditBody) -> Message:
-        """Has a message show something else. The same edit again changes nothing.
+        """Changes the content of a message. Repeating the same edit has no effect.
 
-        Raises `NotFound`, `ValidationFailed` for what the channel does not take, and `Conflict` for a
-        message that can't be edited: its channel can't, or it was deleted, is about to be, or was never
-        sent.
+        Raises `NotFound`, `ValidationFailed` for content that the channel does not support, and `Conflict`
+        for a message that can't be edited: its channel can't, or it was deleted, is being deleted, or was
+        never sent.
         """
         message = await self._locked(tx, project_id, message_id)
         if await self._jobs.has_open(tx, JOB, _deletion(message)):
@@ -82,7 +82,7 @@ class MessageChanges:
         return await find(tx, project_id, message_id)
 
     async def delete(self, tx: Tx, project_id: str, message_id: str) -> Message:
-        """Takes a message back: it is not sent, or removed from the chat. Again, it changes nothing.
+        """Cancels a queued message, or removes a sent one from the chat. Repeating it has no effect.
 
         Raises `NotFound`, and `Conflict` as `edit` does.
         """
@@ -101,7 +101,7 @@ class MessageChanges:
         return await find(tx, project_id, message_id)
 
     async def skip(self, tx: Tx, message: Message) -> bool:
-        """Deletes a message that is still to be sent; False if it is not."""
+        """Deletes a message that is still queued; False if it is not."""
         now_ms = self._clock.now_ms()
         if not await edit_store.delete_queued(tx, message, now_ms):
             return False
@@ -113,10 +113,10 @@ class MessageChanges:
         return True
 
     async def blank(self, tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
-        """Takes out what messages say, for whoever deletes what they copy; what is still to be sent is
-        not sent. What people have in their chats stays there.
+        """Deletes the content of messages, for the erasure of what they copy; queued ones are not sent.
+        Messages in recipients' chats remain there.
 
-        Returns how many are being sent just now, and are to be blanked later.
+        Returns how many are being sent just now, and must be blanked later.
         """
         keys = [(project_id, message_id) for message_id in sorted(message_ids)]
         for message in await store.find_many(tx, keys):
@@ -130,11 +130,11 @@ class MessageChanges:
     async def of_mailing(
         self, tx: Tx, project_id: str, job_id: str, after: str, most: int
     ) -> list[str]:
-        """Up to `most` ids of the messages of a mailing, in their order, after the one of `after`."""
+        """Up to `most` ids of a mailing's messages, in order, after the id `after`."""
         return await edit_store.of_mailing(tx, project_id, job_id, after, most)
 
     async def _locked(self, tx: Tx, project_id: str, message_id: str) -> Message:
-        """The message, which no other request changes until this one's commit."""
+        """Locks the message until the transaction ends."""
         await tx.lock(f"message {message_id}")
         return await find(tx, project_id, message_id)
 
@@ -150,7 +150,7 @@ class MessageChanges:
                     "change": change,
                 },
                 lane=lane_of(message.bot),
-                # A deletion waits for no edit: one may wait for minutes for the host of its file.
+                # A deletion does not wait for an edit, which may wait minutes for the host of its file.
                 priority=URGENT if is_deletion else NORMAL,
                 key=_deletion(message) if is_deletion else None,
                 project_id=message.project_id,
@@ -164,7 +164,7 @@ def _deletion(message: Message) -> str:
 
 
 def _edit_problem(channel: Channel, message: Message, *, new_media: bool) -> str | None:
-    """Why the channel can't show something else in place of a message that was sent."""
+    """Why the channel can't change the content of a sent message."""
     takes = channel.capabilities
     if not takes.edit:
         return "this channel can't edit messages that were sent"
@@ -174,7 +174,7 @@ def _edit_problem(channel: Channel, message: Message, *, new_media: bool) -> str
 
 
 def _why_not(message: Message) -> str | None:
-    """Why nobody can change the message, whatever its channel can."""
+    """Why the message can't be changed on any channel."""
     if message.deleted_at_ms is not None:
         return "the message was deleted"
     if message.status in {"failed", "skipped"}:

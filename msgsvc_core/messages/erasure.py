@@ -1,4 +1,4 @@
-"""Removes the messages to a person who was erased."""
+"""Deletes the messages to an erased subscriber."""
 
 from collections.abc import Sequence
 
@@ -8,23 +8,23 @@ from msgsvc_core.db.sql import array_param, in_array
 from msgsvc_core.jobs.contract import JobContext, Stopping
 from msgsvc_core.kernel.json import to_json
 
-#: Messages that are removed in one transaction.
+#: Messages deleted per transaction.
 CHUNK = 500
 
-#: What a message holds that can't be removed yet, because its delivery has yet to end.
+#: The content of a message that can't be deleted yet, because its delivery has not ended.
 _NOTHING = to_json(OutgoingMessage("").to_payload())
 
 
 async def erase_messages(ctx: JobContext, project_id: str, subscriber_id: str) -> int:
-    """Returns how many are left, emptied, because their delivery has yet to end.
+    """Returns how many are left, with empty content, because their delivery has not ended.
 
-    Raises `Stopping` when the runner is about to stop.
+    Raises `Stopping` when the runner is shutting down.
     """
     after, left = "", 0
     while True:
         if ctx.stopping:
             raise Stopping
-        # Apart from the transaction: without an index, as on SQLite, the search may take a while.
+        # Outside the transaction: without an index, as on SQLite, the search may take a while.
         async with ctx.reading() as tx:
             found = await _find(tx, project_id, subscriber_id, after, CHUNK)
         if not found:
@@ -35,7 +35,7 @@ async def erase_messages(ctx: JobContext, project_id: str, subscriber_id: str) -
 
 
 async def _find(tx: Tx, project_id: str, subscriber_id: str, after: str, most: int) -> list[str]:
-    """The ids of messages to a person, in their order."""
+    """The ids of messages to a subscriber, in order."""
     rows = await tx.fetch_all(
         "SELECT message_id FROM core_messages WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND message_id > :after"
@@ -46,9 +46,9 @@ async def _find(tx: Tx, project_id: str, subscriber_id: str, after: str, most: i
 
 
 async def _delete(tx: Tx, project_id: str, message_ids: Sequence[str]) -> int:
-    """Removes messages; of those whose delivery has yet to end, only what they say.
+    """Deletes messages; of those whose delivery has not ended, only the content.
 
-    Returns how many were not removed.
+    Returns how many were not deleted.
     """
     these = in_array("message_id", "ids", tx.dialect)
     params = {"project_id": project_id, "ids": array_param(message_ids, tx.dialect)}

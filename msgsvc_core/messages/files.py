@@ -1,8 +1,8 @@
-"""Files of messages that are about to be sent: nothing is marked `sending` before its file is known to do.
+"""Checks the files of messages before they are sent: nothing is marked `sending` before its file is valid.
 
-A file that will not do fails its message before any platform is called. A host that is away for now is
-tried again as a platform would be. One that takes its time holds up its own chats alone: the others of
-the batch go first, and it waits for a moment at most before it goes back to the lane.
+An invalid file fails its message before any platform is called. An unavailable host is retried like a
+platform. A slow host delays only its own chats: the others of the batch are sent first, and the message waits
+briefly before it is rescheduled.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 class MessageFiles:
-    """What is known of the files that messages are about to be sent with.
+    """Access to the checks of messages' files.
 
-    `checks` is called where there is one, and `enabled`: it loads megabytes that most services don't need.
+    `checks` is called only if a message has a file, and with `enabled`: it loads megabytes that most services
+    don't need.
     """
 
     def __init__(self, *, enabled: bool, checks: "Callable[[], MediaChecks]") -> None:
@@ -34,14 +35,14 @@ class MessageFiles:
         self._checks = checks
 
     async def check_of(self, media: Media | None) -> "Check | None":
-        """What is known of a file, after a short wait at most; None where nothing has to be known."""
+        """The check of a file, after a short wait; None if it needs none."""
         if media is None:
             return None
         found = await self.check_all([media])
         return found[0] if found else None
 
     async def check_all(self, files: Sequence[Media]) -> "Sequence[Check]":
-        """The same of several files; empty where nothing has to be known."""
+        """The checks of several files; empty if none is needed."""
         if not files or not self._enabled:
             return []
         checks = self._checks()
@@ -50,9 +51,9 @@ class MessageFiles:
         return found
 
     async def check_due(self, deliveries: Sequence["Delivery"]) -> None:
-        """Gives deliveries with a file what is known of it; a file that won't do is their failure.
+        """Sets the check of deliveries with a file; a file that is invalid fails its delivery.
 
-        Waits for a moment if there is nothing else to deliver meanwhile.
+        Waits briefly if there is nothing else to deliver meanwhile.
         """
         with_file = [
             (each, each.message.content.media) for each in deliveries if each.message.content.media
@@ -69,8 +70,8 @@ class MessageFiles:
 
 @dataclass(slots=True)
 class WaitingChats:
-    """Chats whose first message has no fit file yet: what puts their jobs back, those messages whose
-    file's host was away, and the jobs of chats that may wait with their batch."""
+    """Chats whose first message has no valid file yet: reschedules of their jobs, the messages whose
+    file's host was unavailable, and the jobs of chats that may wait with their batch."""
 
     back: list[Reschedule] = field(default_factory=list)
     away: list["Delivery"] = field(default_factory=list)
@@ -82,7 +83,7 @@ def remove_waiting(
     chats: dict[str, list["Delivery"]],
     outcome_of: "Callable[[Delivery], Outcome]",
 ) -> WaitingChats:
-    """Removes the chats from `chats` whose first message has no fit file yet."""
+    """Removes the chats from `chats` whose first message has no valid file yet."""
     waiting = WaitingChats()
     for chat_id, (first, *_) in list(chats.items()):
         check = first.file
@@ -98,13 +99,13 @@ def remove_waiting(
             first.delay_ms = ceil(check.retry_in_s * 1000)
         waiting.back += outcome_of(first).reschedule(gate, jobs)
     if waiting.patient:
-        # The bot's turns are for others meanwhile.
+        # Other calls use the bot's turns meanwhile.
         gate.ended(waiting.patient)
     return waiting
 
 
 async def record_tries(tx: Tx, deliveries: Sequence["Delivery"]) -> None:
-    """Counts a try of messages whose file's host is away."""
+    """Counts an attempt of messages whose file's host is unavailable."""
     await store.record_failed_try(
         tx,
         [

@@ -8,20 +8,20 @@ from typing import Any, get_args
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.messages.models import MessageQuery, MessageStatus
 
-#: The status that most messages end with, which the index by status leaves out.
+#: The status of most messages, which the index by status omits.
 MOST = "sent"
 
-#: Where a subscriber's messages are on SQLite: most in an index of theirs, and those that are not entered
-#: there yet in one of such messages, by the subscriber's project; see `filing`.
+#: Where a subscriber's messages are on SQLite: most in the index by subscriber, and those not in it yet in
+#: the index of such messages, by project; see `filing`.
 _FILED, _UNFILED = "filed = 1", "filed IS NULL"
 
 
 def page_of(
     columns: str, project_id: str, query: MessageQuery, after: str | None, dialect: Dialect
 ) -> tuple[str, dict[str, Any]]:
-    """The query of a page, which has its size in `:most`, and its other parameters.
+    """The query of a page, with its size in `:most`, and its other parameters.
 
-    What the page leaves out by `created_after` is for the caller.
+    The caller applies `created_after`.
     """
     params: dict[str, Any] = {"project_id": project_id}
     if after is not None:
@@ -47,8 +47,8 @@ def page_of(
 def _conditions(
     query: MessageQuery, dialect: Dialect, params: dict[str, Any], *, is_led: bool
 ) -> list[str]:
-    """Those of the filters that are set; `params` gets their values. The first, which leaves the fewest,
-    leads, unless what the page `is_led` by stands before them."""
+    """The conditions of the filters that are set; `params` gets their values. The first, which is the most
+    selective, determines the index, unless the page `is_led` by the condition before them."""
     columns = ["batch_id", "subscriber_id", "reason", "status", "channel"]
     if query.status == MOST:
         columns = ["batch_id", "subscriber_id", "reason", "channel", "status"]
@@ -56,10 +56,10 @@ def _conditions(
     for column in columns:
         if (value := getattr(query, column)) is None:
             continue
-        # SQLite has no statistics to choose by, and takes no index for a column with a plus.
+        # SQLite has no statistics to choose by, and does not use an index for a column with a plus.
         passive = "+" if dialect == "sqlite" and (is_led or conditions) else ""
         if column == "status" and value != MOST:
-            # Both are written out, as the index has them.
+            # Both are literals, as in the index.
             assert value in get_args(MessageStatus), "it stands in the SQL"
             conditions.append(f"{passive}status = '{value}' AND {passive}status <> '{MOST}'")
             continue

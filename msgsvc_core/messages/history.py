@@ -1,4 +1,4 @@
-"""One person's history: the messages to them and what else happened, newest first."""
+"""A subscriber's history: messages and events, newest first."""
 
 import re
 
@@ -10,7 +10,7 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages import store
 from msgsvc_core.messages.models import Message, MessageQuery
 
-#: How far a page before came in the messages and in the events: the last id of each, or nothing.
+#: The position of the previous page in messages and events: the last id of each, or nothing.
 _PLACES = re.compile(r"m([0-9A-Za-z]*)_e([0-9A-Za-z]*)", re.ASCII)
 
 
@@ -26,7 +26,7 @@ class Moment:
 async def history(
     events: Events, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
 ) -> tuple[list[Moment], str | None]:
-    """A page, and the cursor of the next one. Raises `BadRequest` for a cursor that is none."""
+    """A page, and the cursor of the next one. Raises `BadRequest` for an invalid cursor."""
     message_id, event_id = _read(query.after)
     to_them = MessageQuery(subscriber_id=subscriber_id)
     messages = await store.list_page(tx, project_id, to_them, message_id, query.fetch_limit)

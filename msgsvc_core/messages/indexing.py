@@ -1,8 +1,8 @@
-"""On SQLite: enters messages into the index by subscriber, many at a time.
+"""On SQLite: adds messages to the index by subscriber, many at a time.
 
-SQLite writes whole pages, and each message of a batch has its subscriber on another page of that index.
-Entered by the thousand, many share a page, and a request or a delivery waits for none of it. Until then
-a message is found in the index of those that are not entered yet. See docs/decisions/0049-filing-messages.md.
+SQLite writes whole pages, and each message of a batch has its subscriber on another page of that index. When
+added by the thousand, many share a page, and no request or delivery waits for it. Until then a message is
+found by the index of those that are not added yet. See docs/decisions/0049-filing-messages.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,15 +12,15 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 
 JOB = "messages.file"
 
-#: Seconds between two times. What came since is looked through by who asks for one subscriber's messages.
+#: Seconds between two runs. Queries by subscriber scan the messages since the last one.
 EVERY_S = 30.0
 
-#: Messages of one transaction, some 15 ms for which nobody else can write.
+#: Messages per transaction: some 15 ms, for which other writers wait.
 AT_ONCE = 1000
 
 
 async def file_all(db: Database, *, is_over: Callable[[], bool] = lambda: False) -> None:
-    """Enters all messages that are not entered yet, or until `is_over`; PostgreSQL has none."""
+    """Adds all pending messages, or until `is_over`; PostgreSQL has none."""
     while db.dialect == "sqlite" and not is_over() and await _file_some(db):
         pass
 
@@ -37,7 +37,7 @@ async def _file_some(db: Database) -> bool:
 
 
 class MessageFiling:
-    """The job that does so every half minute."""
+    """The job that does this every half minute."""
 
     def __init__(self, *, db: Database) -> None:
         self._db = db
@@ -47,5 +47,5 @@ class MessageFiling:
         return JobSpec(JOB, self._run, every_s=EVERY_S)
 
     async def _run(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        # What is left when the service stops is entered after its next start.
+        # Messages pending at shutdown are added after the next start.
         await file_all(self._db, is_over=lambda: ctx.stopping)

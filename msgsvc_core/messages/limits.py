@@ -1,4 +1,4 @@
-"""What every message keeps to, whatever its channel takes."""
+"""Limits of every message, on any channel."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,13 +23,14 @@ class MessageLimits:
         return cls(limits.text_length, limits.button_rows, limits.buttons_per_row)
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
-        """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
+        """Raises `ValidationFailed` for a message that exceeds the limits, or that the channel does not
+        support."""
         self.check_size(content)
         if problem := channel.problem(content):
             raise ValidationFailed(problem)
 
     def check_size(self, content: OutgoingMessage) -> None:
-        """Raises `ValidationFailed` for what breaks the limits."""
+        """Raises `ValidationFailed` for a message that exceeds the limits."""
         if len(content.text) > self.text_length:
             raise ValidationFailed(
                 "must be at most {limit} characters", field="text", limit=self.text_length

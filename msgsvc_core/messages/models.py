@@ -1,4 +1,4 @@
-"""Messages, inside and on the wire."""
+"""Models of messages: internal, and of the API."""
 
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
@@ -22,10 +22,10 @@ from msgsvc_core.subscribers.models import PermissionKey, Recipient
 
 MessageStatus = Literal["queued", "sending", "sent", "failed", "skipped", "unknown"]
 
-#: Bytes of a button's data, the least that every platform takes (decision 0075).
+#: Maximum bytes of a button's data, which every platform supports (decision 0075).
 BUTTON_DATA_BYTES = 64
 
-#: Bytes of `metadata` as JSON.
+#: Maximum bytes of `metadata` as JSON.
 METADATA_BYTES = 4096
 
 
@@ -69,7 +69,7 @@ MessageText = Annotated[str, Field(min_length=1), AfterValidator(check_visible)]
 
 
 class HasSource(Protocol):
-    """A body whose contents are its own or a template's."""
+    """A body with contents of its own or a template."""
 
     @property
     def text(self) -> Any: ...
@@ -88,9 +88,9 @@ class HasSource(Protocol):
 
 
 def check_source(body: HasSource) -> None:
-    """For validators: a body has a text of its own, or a template and nothing that the template has.
+    """For validators: a body has a text of its own, or a template and no contents.
 
-    A default that is written out says no more than one that is left out.
+    A default value counts as omitted.
     """
     if body.template is None:
         if body.text is None:
@@ -103,7 +103,7 @@ def check_source(body: HasSource) -> None:
 
 
 class Content(RequestModel):
-    """What is shown, as a template comes to it."""
+    """The content of a message, also that of a rendered template."""
 
     text: MessageText
     format: Format = "plain"
@@ -187,7 +187,7 @@ class EditBody(RequestModel):
         return self
 
     def changed(self, message: OutgoingMessage) -> OutgoingMessage:
-        """What `message` is then."""
+        """The content of `message` after the edit."""
         return replace(
             message,
             text=message.text if self.text is None else self.text,
@@ -227,9 +227,9 @@ class Message:
     batch_id: str | None = None
     edited_at_ms: int | None = None
     deleted_at_ms: int | None = None
-    #: What people see while an edit is under way; None where that is `content`.
+    #: What the recipient sees while an edit is pending; None if that is `content`.
     shown: OutgoingMessage | None = None
-    #: The mailing that it is of.
+    #: The mailing that the message belongs to.
     job_id: str | None = None
 
     @property

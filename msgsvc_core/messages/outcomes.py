@@ -1,4 +1,5 @@
-"""Writes what became of messages: their rows, events and counts, and who can't be reached any more."""
+"""Writes outcomes of messages: rows, events and counts, and unsubscribes recipients who can't be reached
+any more."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.telemetry import Metrics
 
-#: What is said of those whose runner did not live to write their outcome.
+#: The error of messages whose runner crashed before it wrote their outcome.
 DIED = "the service stopped while the platform was being called"
 
 
 class MessageOutcomes:
-    """Ends messages. Whoever does so has them counted by `count`, as the last step of the transaction."""
+    """Ends messages. The caller must `count` them as the last step of the transaction."""
 
     def __init__(
         self,
@@ -49,13 +50,13 @@ class MessageOutcomes:
         await self._batches.count(tx, ended, corrected)
 
     async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]:
-        """Writes what became of messages that were sent, or failed for good."""
-        # Before their messages, as an erasure has them, and all of them at once.
+        """Writes the outcome of messages that were sent, or have failed permanently."""
+        # Subscribers before their messages, in the lock order of an erasure, and all at once.
         for bot, lost in _lost(deliveries).items():
             await self._subscribers.lock(tx, bot, lost)
         statuses = [final_status(each, each.message) for each in deliveries]
         finished = await store.finish(tx, statuses, self._clock.now_ms())
-        # Of a message that is gone, as its person was erased meanwhile, nothing is told.
+        # A deleted message, whose subscriber was erased meanwhile, is not reported.
         statuses = [each for each in statuses if each.message.message_id in finished]
         tx.on_commit(partial(self.count_outcomes, statuses))
         await self._events.emit_many(
@@ -67,7 +68,7 @@ class MessageOutcomes:
     async def settle_unsent(
         self, tx: Tx, batch: OutboundBatch, deliveries: Sequence[Delivery]
     ) -> list[FinalStatus]:
-        """Ends messages that are skipped, and those whose sending somebody else did not live to end."""
+        """Ends messages that are skipped, and those during whose delivery a runner crashed."""
         if not deliveries:
             return []
         now_ms = self._clock.now_ms()
@@ -96,8 +97,8 @@ class MessageOutcomes:
         return [each for each in statuses if each.message.message_id in finished]
 
     async def correct(self, tx: Tx, late: Sequence[Delivery]) -> list[FinalStatus]:
-        """Corrects messages that ended as `unknown`. That they were sent is told; of those that failed
-        `delivery.failed` was told already."""
+        """Corrects messages that ended as `unknown`. For those that were sent, `delivery.success` is
+        emitted; for failed ones `delivery.failed` was emitted before."""
         statuses = [final_status(each, each.message) for each in late]
         corrected = await store.correct(tx, statuses)
         found = [each for each in late if each.message.message_id in corrected]
@@ -106,14 +107,14 @@ class MessageOutcomes:
         return [each for each in statuses if each.message.message_id in corrected]
 
     async def settle_dead(self, tx: Tx, job: Job, error: str) -> None:
-        """Ends a message whose job can't be run: nobody may wait for it for good.
+        """Ends a message whose job is a dead letter, so that nothing waits for it for ever.
 
-        What was in the platform's hands is `unknown`, as after a crash; the rest has not been sent.
+        A message whose call was in progress is `unknown`, as after a crash; any other was not sent.
         """
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
         if message is None:
             return
-        # What went wrong is the operator's to know: it may name hosts and files of theirs.
+        # The reason is not given to the project: it may name hosts and files of the operator.
         failure = DeliveryError(Reason.UNKNOWN, "the service could not deliver it")
         status: MessageStatus = "unknown" if message.status == "sending" else "failed"
         statuses = [FinalStatus(message, status, reason="unknown", error=failure.text)]
@@ -128,13 +129,12 @@ class MessageOutcomes:
             await self._batches.count(tx, statuses)
 
     async def insert_ended(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
-        """Adds messages that have come to their end already, those of mailings, and counts them in the
-        metrics."""
+        """Adds messages of mailings, which have their outcome already, and counts them in the metrics."""
         await store.add_ended(tx, statuses, self._clock.now_ms())
         tx.on_commit(partial(self.count_outcomes, statuses))
 
     async def correct_statuses(self, tx: Tx, statuses: Sequence[FinalStatus]) -> None:
-        """Gives those that ended as `unknown` the status that is known after all."""
+        """Sets the real status of messages that ended as `unknown`."""
         await store.correct(tx, statuses)
 
     def count_outcomes(self, statuses: Sequence[FinalStatus]) -> None:
@@ -150,7 +150,7 @@ class MessageOutcomes:
 
 
 def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
-    """By bot and person, why those are to be unsubscribed who can't be reached any more."""
+    """By bot and user, why those must be unsubscribed who can't be reached any more."""
     lost: dict[str, dict[str, Reason]] = defaultdict(dict)
     for delivery in deliveries:
         failure, subscriber = delivery.failure, delivery.subscriber
@@ -160,7 +160,7 @@ def _lost(deliveries: Sequence[Delivery]) -> dict[str, dict[str, Reason]]:
 
 
 def final_status(attempt: SendAttempt, message: Message) -> FinalStatus:
-    """What an attempt makes of its message that is not followed by another."""
+    """The status of a message after its last attempt."""
     failure = attempt.failure
     if failure is None:
         return FinalStatus(message, "sent", ref=attempt.message_ref)
@@ -176,7 +176,7 @@ def _event(delivery: Delivery) -> NewEvent:
 def outcome_event(
     attempt: SendAttempt, message: Message, subscriber: Subscriber | None
 ) -> NewEvent:
-    """What is told of a message after its last attempt."""
+    """The event of a message after its last attempt."""
     if attempt.failure is None:
         return success_event(message, subscriber)
     return failure_event(message, subscriber, attempt.failure, in_doubt=attempt.in_doubt)
@@ -202,7 +202,7 @@ def failure_event(
 ) -> NewEvent:
     """`delivery.failed` of a message."""
     reason = Reason.UNKNOWN if in_doubt else failure.reason
-    # The spec gives `unknown` no flag: it needs a person's look.
+    # The spec has no flag for `unknown`: a person must decide.
     flags = (
         {"retryable": None, "should_unsubscribe": None}
         if reason is Reason.UNKNOWN
@@ -226,8 +226,8 @@ def failure_event(
 
 
 async def refuse_ended(tx: Tx, job: Job) -> None:
-    """A message that has ended stays so: its project was told, its batch has counted it, and who has
-    sent another in its place would have the person get both, maybe days late."""
+    """Refuses to retry a message that has ended: its outcome was reported and counted, and if the project
+    has sent another message instead, the recipient would get both, maybe days late."""
     message = await store.find(tx, job.project_id or "", job.payload["message_id"])
     if message is None:
         raise Conflict("its message no longer exists; discard this job")

@@ -1,4 +1,4 @@
-"""What a message looks like in each messenger, and what each would refuse, before anything is sent."""
+"""Previews of a message on each channel, with the reason why a channel would refuse it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,10 +13,10 @@ from msgsvc_core.messages.limits import MessageLimits
 
 @value_object
 class Preview:
-    """A message as some channels show it, which show it alike.
+    """A message as some channels show it in the same way.
 
-    `problem` is why it would be refused, naming the field; None if it would be sent. `length` is that of
-    the text without its markup, of at most `most`, in what the channel counts.
+    `problem` is why it would be refused, naming the field; None if it would be sent. `length` is that of the
+    text without markup, in the channel's unit, and `most` its maximum.
     """
 
     channels: tuple[str, ...]
@@ -31,7 +31,7 @@ class Preview:
 def previews(
     channels: Iterable[Channel], message: OutgoingMessage, limits: MessageLimits
 ) -> list[Preview]:
-    """For each of the channels; what they show alike once. Calls no messenger."""
+    """One preview for all channels that show the message in the same way. Calls no messenger."""
     refused = _breaks_limits(limits, message)
     found: list[Preview] = []
     for channel in channels:
@@ -46,7 +46,7 @@ def previews(
 
 
 def _looks(preview: Preview) -> Preview:
-    """All of it but by which channels."""
+    """Everything except the names of the channels."""
     return replace(preview, channels=())
 
 

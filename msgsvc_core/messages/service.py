@@ -1,4 +1,4 @@
-"""The rules of sending: who gets what, and what is refused before a platform is called."""
+"""Sends messages: identifies the recipient, renders and validates the content, and queues the delivery."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
@@ -64,7 +64,7 @@ class Messages:
         return message
 
     async def queue(self, tx: Tx, project_id: str, body: SendBody) -> Message:
-        """Queues a message in `tx`, along with what else is written there."""
+        """Queues a message in `tx`, together with the caller's other writes."""
         unit = WriteBatch()
         message = await self.add(unit, project_id, body, tx)
         await tx.write(unit)
@@ -73,9 +73,9 @@ class Messages:
     async def add(
         self, unit: WriteBatch, project_id: str, body: SendBody, tx: Tx | None = None
     ) -> Message:
-        """Adds a message and the job that delivers it to what is written together.
+        """Adds a message and its delivery job to a batch of writes.
 
-        Raises the errors of `POST /v1/send`. The receiver is looked for in `tx` if there is one.
+        Raises the errors of `POST /v1/send`. The recipient is looked up in `tx` if there is one.
         """
         return self.put(unit, project_id, body, await self.judge(project_id, body, tx))
 
@@ -101,7 +101,7 @@ class Messages:
         judged: PreparedMessage,
         batch_id: str | None = None,
     ) -> Message:
-        """Adds a message that was judged, and the job that delivers it, to what is written together."""
+        """Adds a prepared message and its delivery job to a batch of writes."""
         receiver = judged.receiver
         now_ms = self._clock.now_ms()
         message = Message(
@@ -137,7 +137,7 @@ class Messages:
         return message
 
     async def find(self, tx: Tx, project_id: str, message_id: str) -> Message:
-        """Raises `NotFound`, for another project's id as well."""
+        """Raises `NotFound`, also for another project's id."""
         return await find(tx, project_id, message_id)
 
     async def get_many(
@@ -150,12 +150,12 @@ class Messages:
     async def find_by_ref(
         self, tx: Tx, bot: str, chat_id: str, user_id: str, message_ref: str
     ) -> Message | None:
-        """The message to a person that the platform knows under `message_ref` in a bot's chat, of whatever
-        project; `bot` is the channel's key."""
+        """The message to a user that has the platform's id `message_ref` in a bot's chat, of any project;
+        `bot` is the channel's key."""
         return await clicks.find_by_ref(tx, self._subscribers, bot, chat_id, user_id, message_ref)
 
     async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
-        """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
+        """Up to one more than `query.limit`, newest first, to show whether there are more."""
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
         return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
@@ -163,25 +163,26 @@ class Messages:
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
     ) -> tuple[list[Moment], str | None]:
-        """A page of what happened with a person, newest first, and the cursor of the next page."""
+        """A page of a subscriber's history, newest first, and the cursor of the next page."""
         return await history(self._events, tx, project_id, subscriber_id, query)
 
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
-        """How the project's channels, or those named, would show a message or refuse it."""
+        """Previews of a message on the project's channels, or on those in `channels`."""
         return self._validation.previews(project_id, message, channels)
 
     async def button_pressed(self, ctx: InboundContext) -> None:
-        """A press on a button of a project's own message becomes `button.clicked`."""
+        """Emits `button.clicked` for a press on a button of a project's message."""
         await clicks.button_pressed(
             ctx, jobs=self._jobs, subscribers=self._subscribers, events=self._events
         )
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
-        """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
+        """Raises `ValidationFailed` for a message that exceeds the limits, or that the channel does not
+        support."""
         self._validation.check_content(channel, content)
 
     def check_size(self, content: OutgoingMessage) -> None:
-        """Limits of the settings. Raises `ValidationFailed`."""
+        """Checks the limits of the settings. Raises `ValidationFailed`."""
         self._validation.check_size(content)

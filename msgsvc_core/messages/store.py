@@ -1,4 +1,4 @@
-"""The SQL of messages. Changes of status are conditional on the status before."""
+"""The SQL of messages. Changes of status are conditional on the previous status."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages.filters import page_of
 from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
 
-#: In the order of `Message`'s fields, which rows become by position.
+#: In the order of `Message`'s fields, since rows are converted by position.
 _COLUMNS = (
     "project_id, message_id, subscriber_id, channel, bot, status, content, metadata, reason, error,"
     " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms,"
@@ -46,12 +46,12 @@ def add(unit: WriteBatch, message: Message) -> None:
 
 
 async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None:
-    """Adds messages that have come to their end already: those of mailings."""
+    """Adds messages of mailings, which have their outcome already."""
     contents: dict[int, str] = {}
     rows = []
     for end in endings:
         message = end.message
-        # A text without variables is one object for all.
+        # A text without variables is the same object for all.
         content = contents.get(id(message.content))
         if content is None:
             content = contents[id(message.content)] = to_json(message.content.to_payload())
@@ -99,8 +99,8 @@ async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Message]:
 async def list_page(
     tx: Tx, project_id: str, query: MessageQuery, after: str | None, limit: int
 ) -> list[Message]:
-    """Newest first; `after` is the last id of the page before."""
-    # Ids grow with time: what comes after the first that is too old, is older.
+    """Newest first; `after` is the last id of the previous page."""
+    # Ids increase with time: after the first that is too old, all are older.
     since_ms = -1 if query.created_after is None else query.created_after
     sql, params = page_of(_COLUMNS, project_id, query, after, tx.dialect)
     rows = await tx.fetch_all(sql, {**params, "most": limit})
@@ -108,8 +108,8 @@ async def list_page(
 
 
 async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
-    """Messages, to whomever, that the platform knows under `message_ref`: in one chat there is one, and a
-    platform may use it again in another."""
+    """Messages, to any recipient, with the platform's id `message_ref`: it is unique in a chat, but may
+    occur in several."""
     rows = await tx.fetch_all(
         f"SELECT {_SELECTED} FROM core_messages m WHERE m.bot = :bot AND m.message_ref = :message_ref",
         {"bot": bot, "message_ref": message_ref},
@@ -120,11 +120,11 @@ async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
 async def mark_sending(
     tx: Tx, messages: Sequence[Message], *, repeats: bool = False
 ) -> dict[str, OutgoingMessage | None]:
-    """Notes, before the platform is called, that it will be: see `delivery`.
+    """Marks messages as `sending` before the platform is called: see `delivery`.
 
-    Returns the ids of those that were `queued` until now: only who marked a message may send it. Where
-    the platform drops repeats, those are marked again that another runner did not live to end. With them
-    goes what an edited message is now: it may have been edited since it was read.
+    Returns the ids of those that were `queued` until now, with their current content, since they may have
+    been edited: only the caller that marked a message may send it. On a platform that drops duplicates,
+    messages that a crashed runner had marked are marked again.
     """
     if not messages:
         return {}
@@ -141,8 +141,8 @@ async def mark_sending(
 
 
 async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str, str | None]]) -> None:
-    """Puts messages back that the platform refused for now, each with what it said, and with the reason
-    `unknown` if it may have been shown all the same."""
+    """Returns messages that the platform refused for now to the queue, each with the error, and with the
+    reason `unknown` if it may have been delivered."""
     if refused:
         await tx.execute(
             "UPDATE core_messages AS m SET status = 'queued', error = keys.error,"
@@ -157,7 +157,7 @@ async def mark_queued(tx: Tx, refused: Sequence[tuple[Message, str, str | None]]
 
 
 async def record_failed_try(tx: Tx, failed: Sequence[tuple[Message, str]]) -> None:
-    """Counts a try of messages for which the platform was not called, and says why not."""
+    """Counts an attempt of messages for which the platform was not called, and records why."""
     if failed:
         await tx.execute(
             "UPDATE core_messages AS m SET attempts = attempts + 1, error = keys.error"
@@ -169,7 +169,7 @@ async def record_failed_try(tx: Tx, failed: Sequence[tuple[Message, str]]) -> No
 
 
 async def unmark_sending(tx: Tx, messages: Sequence[Message]) -> None:
-    """Takes `mark_sending` back: the platform was not called."""
+    """Reverts `mark_sending`: the platform was not called."""
     if messages:
         await tx.execute(
             "UPDATE core_messages AS m SET status = 'queued', attempts = attempts - 1"
@@ -181,7 +181,7 @@ async def unmark_sending(tx: Tx, messages: Sequence[Message]) -> None:
 
 
 async def finish(tx: Tx, ends: Sequence[FinalStatus], now_ms: int) -> set[str]:
-    """Gives messages their last status; returns the ids of those that had none yet."""
+    """Sets the final status of messages; returns the ids of those that had none yet."""
     if not ends:
         return set()
     columns = (*_KEY, "status", "reason", "error", "message_ref")
@@ -203,7 +203,7 @@ async def finish(tx: Tx, ends: Sequence[FinalStatus], now_ms: int) -> set[str]:
 
 
 async def correct(tx: Tx, ends: Sequence[FinalStatus]) -> set[str]:
-    """Gives messages that ended as `unknown` the status that is known after all; returns their ids."""
+    """Sets the real status of messages that ended as `unknown`; returns their ids."""
     if not ends:
         return set()
     columns = (*_KEY, "status", "reason", "error", "message_ref")

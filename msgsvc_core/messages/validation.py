@@ -1,4 +1,4 @@
-"""What of a message is refused before it is queued: whom it means, what it shows, and where."""
+"""Validates messages before they are queued: recipient, content and channel."""
 
 import json
 from collections.abc import Awaitable, Callable, Collection
@@ -18,7 +18,7 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class MessageValidation:
-    """Whether a message can be sent, and to whom."""
+    """Validates messages, and resolves their recipients."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class MessageValidation:
         self._subscribers = subscribers
         self._templates = templates
         self._limits = limits
-        #: Sends that are taken at the same time share a query.
+        #: Batches the lookups of concurrent sends.
         self._permissions = DataLoader(db, permissions.find_existing)
 
     async def judge(
@@ -64,23 +64,24 @@ class MessageValidation:
     def previews(
         self, project_id: str, message: OutgoingMessage, channels: Collection[str] | None = None
     ) -> list[previews.Preview]:
-        """How the project's channels, or those named, would show a message or refuse it."""
+        """Previews of a message on the project's channels, or on those in `channels`."""
         theirs = self._channels.list_for_project(project_id)
         shown = [one for one in theirs if channels is None or one.name in channels]
         return previews.previews(shown, message, self._limits)
 
     def check_content(self, channel: Channel, content: OutgoingMessage) -> None:
-        """Raises `ValidationFailed` for what breaks the limits, or what the channel does not take."""
+        """Raises `ValidationFailed` for a message that exceeds the limits, or that the channel does not
+        support."""
         self._limits.check_content(channel, content)
 
     def check_size(self, content: OutgoingMessage) -> None:
-        """Raises `ValidationFailed` for what breaks the limits of the settings."""
+        """Raises `ValidationFailed` for a message that exceeds the limits of the settings."""
         self._limits.check_size(content)
 
     async def _content(
         self, project_id: str, body: SendBody, receiver: Recipient, tx: Tx | None
     ) -> OutgoingMessage:
-        """What is shown; a template is rendered now, so that its later changes don't reach it."""
+        """The content; a template is rendered now, so that later changes don't affect it."""
         if body.template is None:
             return body.to_message()
         rendered = await self._templates.render(
@@ -95,7 +96,7 @@ class MessageValidation:
             )
 
     def _check(self, channel: Channel, content: OutgoingMessage, body: SendBody) -> None:
-        """Whether the message keeps to the limits, and the channel takes it."""
+        """Checks the limits, and the channel's capabilities."""
         self.check_content(channel, content)
         if body.metadata is not None and len(json.dumps(body.metadata)) > METADATA_BYTES:
             raise ValidationFailed(

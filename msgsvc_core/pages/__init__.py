@@ -1,4 +1,4 @@
-"""Common parts of web pages: look, headers, language selection."""
+"""Common parts of web pages: layout, headers, language selection."""
 
 from msgsvc_core.pages.codes import qr_code
 from msgsvc_core.pages.headers import page_headers

@@ -1,4 +1,4 @@
-"""QR codes within pages."""
+"""QR codes in pages."""
 
 import io
 from typing import TYPE_CHECKING
@@ -11,8 +11,8 @@ BORDER = 4
 
 
 def qr_code(link: str) -> "Markup":
-    """A code that takes the size it is given, with a white ground so that it scans on a dark page."""
-    # Megabytes that a process may do without which nobody asks for pages.
+    """A QR code that scales to its container, with a white background so that it scans on a dark page."""
+    # Imported late: it takes megabytes that a process without pages does not need.
     import segno  # noqa: PLC0415 - loaded with the first page
     from markupsafe import Markup  # noqa: PLC0415 - loaded with the first page
 

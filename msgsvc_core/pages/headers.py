@@ -6,10 +6,10 @@ from msgsvc_core.security.http_urls import origin_of
 
 
 def page_headers(*, referrer: str = "no-referrer", forms_to: Sequence[str] = ()) -> dict[str, str]:
-    """Everything comes from this host, nothing is written into the page, and nobody may frame it.
+    """A content security policy with resources from this host only, no inline scripts, and no framing.
 
-    `forms_to` are origins, beside ours, to which a form of the page may lead in the end: browsers follow
-    no redirect to another.
+    `forms_to` are other origins to which a form of the page may redirect: browsers follow no redirect to any
+    other.
     """
     allowed = " ".join(("'self'", *map(origin_of, forms_to)))
     policy = (

@@ -12,7 +12,7 @@ def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str
     'en'
     """
     liked = [_liked(part) for part in accept_language.split(",")]
-    # `sorted` keeps the order of those that are liked alike.
+    # `sorted` is stable: equally preferred languages keep their order.
     for quality, tag in sorted(liked, key=lambda one: -one[0]):
         if quality > 0 and (found := known(tag, languages)) is not None:
             return found
@@ -20,7 +20,7 @@ def preferred(accept_language: str, languages: Sequence[str] = LANGUAGES) -> str
 
 
 def known(tag: str, languages: Sequence[str] = LANGUAGES) -> str | None:
-    """The one of `languages` that a code such as `ru-RU` names."""
+    """The one of `languages` that matches a code such as `ru-RU`."""
     return closest(tag, languages)
 
 
@@ -36,7 +36,7 @@ def _liked(part: str) -> tuple[float, str]:
 def read_language(
     asked_for: str, accept_language: str, default: str, languages: Sequence[str] = LANGUAGES
 ) -> str:
-    """What the address asks for, else what the browser likes, else the service's default. `languages` are
-    those that the page is there in: by default ours."""
+    """The language in the URL, else the browser's preferred one, else the service's default. `languages`
+    are those of the page: by default the service's own."""
     fallback = default if default in languages else languages[0]
     return known(asked_for, languages) or preferred(accept_language, languages) or fallback

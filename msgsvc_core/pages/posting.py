@@ -1,4 +1,4 @@
-"""Reads forms of HTML that come with files."""
+"""Reads HTML forms with files."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,7 +40,7 @@ async def posted_parts(
 
 
 def check_text(text: str) -> None:
-    """Raises `ValidationFailed` for half letters: a declared charset may bring them."""
+    """Raises `ValidationFailed` for unpaired surrogates, which a declared charset may cause."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def check_text(text: str) -> None:
 
 
 def file_name(given: str | None) -> str:
-    """As it came; a name that is no UTF-8 comes as half letters, which no database takes."""
+    """The client's name; if it is not UTF-8, it has unpaired surrogates, which no database stores."""
     return (given or "").encode(errors="replace").decode()
 
 

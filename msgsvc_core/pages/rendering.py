@@ -1,4 +1,4 @@
-"""Templates and static files of pages: a plugin's own, and those that all have alike."""
+"""Templates and static files of pages: a plugin's own, and the shared ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def new_templates(package: str) -> "Environment":
-    """Renders `templates/` of a package, which may extend `frame.html` and use `icons.html` and
+    """Templates in `templates/` of a package, which may extend `frame.html` and use `icons.html` and
     `languages.html`."""
-    # 2 MiB that a process may do without which nobody asks for pages.
+    # Imported late: it takes 2 MiB that a process without pages does not need.
     from jinja2 import (  # noqa: PLC0415 - loaded with the first page
         ChoiceLoader,
         Environment,

@@ -2,10 +2,10 @@
 
 from msgsvc_core.kernel.i18n import Translate
 
-#: Characters shown of a user agent that names no browser we know.
+#: Characters shown of an unknown user agent.
 SHOWN_LENGTH = 40
 
-#: By the first mark that is there: browsers name those whose engine they share, after themselves.
+#: The first mark that occurs counts: browsers also name those whose engine they share, after themselves.
 _BROWSERS = (
     ("YaBrowser/", "Yandex Browser"),
     ("EdgA/", "Edge"),
@@ -21,7 +21,7 @@ _BROWSERS = (
     ("Safari/", "Safari"),
 )
 
-#: The same: an iPhone is "like Mac OS X", and Android names Linux.
+#: Likewise: an iPhone is "like Mac OS X", and Android names Linux.
 _SYSTEMS = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -34,7 +34,7 @@ _SYSTEMS = (
 
 
 def readable_agent(_: Translate, user_agent: str) -> str:
-    """E.g. "Firefox on Windows"; the beginning of a user agent that we can't read."""
+    """E.g. "Firefox on Windows"; the start of an unknown user agent."""
     browser = _named(user_agent, _BROWSERS)
     system = _named(user_agent, _SYSTEMS)
     if browser is None:

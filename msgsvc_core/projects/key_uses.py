@@ -10,14 +10,14 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.projects import store
 from msgsvc_core.projects.models import ApiKey
 
-#: Seconds between two writes: a key's use costs a request nothing, and the database one statement.
+#: Seconds between two writes: recording costs a request nothing, and a write is one statement.
 WRITE_EVERY_S = 60.0
 
 log = structlog.get_logger(__name__)
 
 
 class KeyUses:
-    """The uses of keys in this process that are not written yet."""
+    """Uses of keys in this process that are not written yet."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -27,21 +27,21 @@ class KeyUses:
         self._task: asyncio.Task[None] | None = None
 
     def record(self, key: ApiKey) -> None:
-        """The key is used now."""
+        """Records a use of the key."""
         self._recorded[key.project_id, key.key_id] = self._clock.now_ms()
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._write_periodically(), name="key uses")
 
     async def stop(self) -> None:
-        """Writes what is left."""
+        """Writes the remaining uses."""
         if self._task is not None:
             await cancel_and_wait(self._task)
             self._task = None
         await self.write()
 
     async def write(self) -> None:
-        """Writes what was noted since the last time; while the database is away, next time."""
+        """Writes the uses recorded since the last time; if the database is unavailable, next time."""
         noted, self._recorded = self._recorded, {}
         if not noted:
             return
@@ -58,5 +58,5 @@ class KeyUses:
             try:
                 await self.write()
             except Exception:
-                # The edge: what is lost is a minute's uses, and the next minute's are written.
+                # The edge: a minute's uses are lost, and the next minute's are written.
                 log.exception("key_uses_not_written")

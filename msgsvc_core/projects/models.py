@@ -1,4 +1,4 @@
-"""Projects and API keys, inside and on the wire."""
+"""Models of projects and API keys: internal, and of the API."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,10 +10,10 @@ from msgsvc_core.api.types import Kept
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.kernel.i18n import Localized, visible
 
-#: Characters of a text that a project has its bots say.
+#: Maximum characters of a project's text for system messages.
 MAX_TEXT_LENGTH = 1000
 
-#: Variables of a text, as `{{ first_name }}`: of its reader, and the project's name.
+#: Variables of a text, as `{{ first_name }}`: of its recipient, and the project's name.
 TEXT_VARIABLES = ("first_name", "project")
 
 BotText = Annotated[Localized, visible(MAX_TEXT_LENGTH)]
@@ -31,7 +31,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectTexts:
-    """What bots say in the project's name; None where the project wrote nothing of its own."""
+    """A project's texts for system messages; None for the default text."""
 
     #: Sent after subscribing.
     welcome: Localized | None = None
@@ -39,7 +39,7 @@ class ProjectTexts:
     farewell: Localized | None = None
 
 
-#: The scope of a key that opens every area, and of one that opens those that are not for owners alone.
+#: The scope of all areas, and of all except those that are reserved for owners.
 EVERYTHING, ALL_BUT_OWNERS = "*", "*admin"
 
 

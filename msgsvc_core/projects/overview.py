@@ -1,4 +1,4 @@
-"""A project with what belongs to it elsewhere: its plan, its limits and its channels."""
+"""A project with its plan, its limits and its channels."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
@@ -11,18 +11,18 @@ from msgsvc_core.projects.service import Projects
 
 
 class NamedPlan(Protocol):
-    """What a project's owner pays for."""
+    """The plan of a project's owner."""
 
     @property
     def name(self) -> str: ...
 
 
 class ChannelOwner(Protocol):
-    """Whose a channel is."""
+    """The owner of a channel."""
 
     @property
     def project_id(self) -> str | None:
-        """None for one that serves every project."""
+        """None for a channel that serves every project."""
         ...
 
 
@@ -41,9 +41,9 @@ class ProjectChannel(Protocol):
 
 
 class ProjectOverview:
-    """What `GET /v1/project` shows.
+    """The data of `GET /v1/project`.
 
-    `plan_of` finds the plan of a project, None where nothing is billed; `channels_of` lists its channels.
+    `plan_of` returns the plan of a project, None without billing; `channels_of` lists its channels.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ProjectOverview:
         self._channels_of = channels_of
 
     async def get(self, tx: Tx, project_id: str) -> ProjectAnswer:
-        """The project as it is now; what authentication knows of it may be a second old."""
+        """The current state of the project; that of the authentication may be a second old."""
         project = await self._projects.get(tx, project_id)
         plan = await self._plan_of(tx, project_id)
         texts = await self._projects.texts(tx, project_id)

@@ -1,4 +1,4 @@
-"""The rules of projects and API keys."""
+"""Projects and API keys."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -28,14 +28,14 @@ from msgsvc_core.projects.models import (
 )
 from msgsvc_core.security.api_keys import digest, looks_like_key, new_api_key
 
-#: Milliseconds for which a key that was found is not looked for again. A key that is revoked, or a
-#: project that is disabled, by another process, goes on for as long here.
+#: Milliseconds for which a valid key is cached. If another process revokes the key or disables the project,
+#: this process accepts it for as long.
 KNOWN_FOR_MS = 1000
 
 #: Maximum number of cached keys.
 MOST_KNOWN = 10_000
 
-#: Characters of a key's name, or a project's, which stands within a line of a message.
+#: Maximum characters of the name of a key or a project, which is shown within a line of a message.
 MAX_NAME_LENGTH = 64
 
 
@@ -47,22 +47,22 @@ class Projects:
         self._clock = clock
         self.key_uses = KeyUses(db, clock)
         self._keys = DataLoader(db, store.find_keys)
-        #: When a key was found, in Unix milliseconds, and what; by the key's digest.
+        #: The cached keys: the time of the lookup, in Unix milliseconds, and its result; by the key's digest.
         self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
-        #: Grows whenever what is known may be wrong.
+        #: Increases whenever the cache may be stale.
         self._epoch = 0
 
     async def create(self, name: str) -> Project:
-        """A new, active project.
+        """Creates an active project.
 
-        Raises `ValidationFailed` unless the name has 1-64 printable characters: people read it in
-        messages, where a newline or a change of direction could make it say something else.
+        Raises `ValidationFailed` unless the name has 1-64 printable characters: it is shown in messages,
+        where a newline or a change of text direction could change their meaning.
         """
         async with self._db.transaction() as tx:
             return await self.add(tx, name)
 
     async def add(self, tx: Tx, name: str) -> Project:
-        """The same, in a transaction of the caller's."""
+        """Like `create`, in the caller's transaction."""
         check_name(name)
         project = Project(new_id("prj"), name, "active", self._clock.now_ms())
         await store.insert_project(tx, project)
@@ -87,9 +87,9 @@ class Projects:
         return await store.list_newest(tx, after, limit)
 
     async def owner_of(self, tx: Tx, project_id: str) -> str | None:
-        """The id of the account that owns a project; None where it is the operator's alone.
+        """The id of the account that owns a project; None if it belongs to the operator.
 
-        Accounts are a plugin's (hook `register_accounts`); the core keeps their ids.
+        Accounts are a plugin's (hook `register_accounts`); the core stores their ids.
         """
         return await store.find_owner(tx, project_id)
 
@@ -103,7 +103,7 @@ class Projects:
         return await store.find_owners(tx, sorted(set(project_ids))) if project_ids else {}
 
     async def count_owned(self, tx: Tx, account_id: str) -> int:
-        """How many projects an account owns."""
+        """The number of projects that an account owns."""
         return await store.count_owned(tx, account_id)
 
     async def get_many(self, tx: Tx, project_ids: Collection[str]) -> dict[str, Project]:
@@ -111,17 +111,17 @@ class Projects:
         return await store.get_many(tx, sorted(set(project_ids))) if project_ids else {}
 
     async def find_disabled(self, tx: Tx, project_ids: Collection[str] | None = None) -> set[str]:
-        """Ids of the projects that are disabled, of all or of `project_ids`."""
+        """Ids of the disabled projects, among all or `project_ids`."""
         return await store.find_disabled(
             tx, None if project_ids is None else sorted(set(project_ids))
         )
 
     async def texts(self, tx: Tx, project_id: str) -> ProjectTexts:
-        """What the project has its bots say."""
+        """The project's texts for system messages."""
         return await store.find_texts(tx, project_id)
 
     async def update(self, tx: Tx, project_id: str, body: ProjectBody) -> None:
-        """Changes what `body` names. Raises `ValidationFailed` as `create` does."""
+        """Changes the fields set in `body`. Raises `ValidationFailed` as `create` does."""
         given = body.model_fields_set
         if body.name is not None:
             check_name(body.name)
@@ -130,7 +130,7 @@ class Projects:
         if texts := {name: getattr(body, name) for name in given - {"name"}}:
             for field, text in texts.items():
                 check_text(field, text)
-            # The others stay as they are: nobody may change them between the look and the change.
+            # Locked, so that the other fields are not changed concurrently.
             await tx.lock(f"texts of {project_id}")
             known = await store.find_texts(tx, project_id)
             await store.set_texts(tx, project_id, replace(known, **texts))
@@ -144,7 +144,7 @@ class Projects:
             await self.switch(tx, project_id, active=active)
 
     async def switch(self, tx: Tx, project_id: str, *, active: bool) -> None:
-        """`set_active` in a transaction of the caller's."""
+        """`set_active` in the caller's transaction."""
         if not await store.set_status(tx, project_id, "active" if active else "disabled"):
             raise NotFound("there is no project {project_id!r}", project_id=project_id)
         tx.on_commit(self._clear_cache)
@@ -152,7 +152,7 @@ class Projects:
     async def create_key(
         self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret, which can't be read again.
+        """Creates a key; returns it with its secret, which can't be read again.
 
         Raises `NotFound`, and `ValidationFailed` unless the name has 1-64 printable characters.
         """
@@ -162,7 +162,7 @@ class Projects:
     async def add_key(
         self, tx: Tx, project_id: str, name: str, scopes: Sequence[str] = ("*",)
     ) -> tuple[ApiKey, str]:
-        """`create_key` in a transaction of the caller's."""
+        """`create_key` in the caller's transaction."""
         check_name(name)
         made = new_api_key()
         key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
@@ -171,22 +171,22 @@ class Projects:
         return key, made.secret
 
     async def list_keys(self, project_id: str) -> Sequence[ListedKey]:
-        """A project's keys, the revoked ones too, oldest first. Raises `NotFound`."""
+        """A project's keys, including revoked ones, oldest first. Raises `NotFound`."""
         async with self._db.read() as tx:
             return await self.keys_of(tx, project_id)
 
     async def keys_of(self, tx: Tx, project_id: str) -> Sequence[ListedKey]:
-        """`list_keys` on a connection of the caller's."""
+        """`list_keys` on the caller's connection."""
         await self.get(tx, project_id)
         return await store.list_keys(tx, project_id)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
-        """Revokes a key, in other processes within a second. Raises `NotFound`."""
+        """Revokes a key; other processes accept it for up to a second. Raises `NotFound`."""
         async with self._db.transaction() as tx:
             await self.revoke_key_in(tx, project_id, key_id)
 
     async def revoke_key_in(self, tx: Tx, project_id: str, key_id: str) -> None:
-        """`revoke_key` in a transaction of the caller's."""
+        """`revoke_key` in the caller's transaction."""
         if not await store.revoke_key(tx, project_id, key_id, self._clock.now_ms()):
             raise NotFound("the project has no key {key_id!r} in use", key_id=key_id)
         tx.on_commit(self._clear_cache)
@@ -208,7 +208,7 @@ class Projects:
 
     @staticmethod
     def check_active(project: Project) -> None:
-        """Raises `ProjectInactive` for one that is disabled."""
+        """Raises `ProjectInactive` if it is disabled."""
         if project.status != "active":
             raise ProjectInactive("the project {name!r} is disabled", name=project.name)
 
@@ -220,7 +220,7 @@ class Projects:
             return known[1]
         epoch = self._epoch
         found = await self._keys.get(hashed)
-        # The key may have been revoked while it was read.
+        # The key may have been revoked during the lookup.
         if found is not None and epoch == self._epoch:
             if len(self._known_keys) >= MOST_KNOWN:
                 self._known_keys.clear()
@@ -233,7 +233,7 @@ class Projects:
 
 
 def check_text(field: str, text: Localized | None) -> None:
-    """Raises `ValidationFailed` for a text that names what can't be filled in."""
+    """Raises `ValidationFailed` for a text with an unknown variable."""
     texts = {field: text} if isinstance(text, str) else dict(text or {})
     for lang, each in texts.items():
         where = field if lang == field else f"{field}.{lang}"
@@ -253,7 +253,7 @@ def check_text(field: str, text: Localized | None) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raises `ValidationFailed` for what can't be a project's or a key's name."""
+    """Raises `ValidationFailed` for an invalid name of a project or a key."""
     is_plain = name.isprintable() and name == name.strip() and has_visible(name)
     if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(

@@ -98,7 +98,7 @@ async def count_owned(tx: Tx, account_id: str) -> int:
 
 
 async def find_disabled(tx: Tx, project_ids: Sequence[str] | None) -> set[str]:
-    """Ids of projects that are not active, of all or of `project_ids`."""
+    """Ids of the disabled projects, among all or `project_ids`."""
     known, params = "", dict[str, Any]()
     if project_ids is not None:
         condition, params = any_of("project_id", "ids", project_ids, tx.dialect)

@@ -1,4 +1,4 @@
-"""Signatures, secrets at rest, API keys, and the guard on outgoing requests."""
+"""Signatures, encryption of secrets, API keys, and the guard on outgoing requests."""
 
 from msgsvc_core.security.api_keys import ApiKey, digest, looks_like_key, new_api_key
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard

@@ -2,7 +2,7 @@
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-#: IPv4 ranges that no receiver on the internet has (IANA special-purpose registry, 2026-11).
+#: IPv4 ranges without receivers on the internet (IANA special-purpose registry, 2026-11).
 CLOSED_IPV4 = tuple(
     IPv4Network(cidr)
     for cidr in (
@@ -25,11 +25,11 @@ CLOSED_IPV4 = tuple(
     )
 )
 
-#: All that IANA has given out to the IPv6 internet; loopback, link-local, unique local and
-#: multicast addresses lie outside, and so do ranges nobody has thought of yet.
+#: All addresses that IANA has allocated to the IPv6 internet; excludes loopback, link-local, unique local and
+#: multicast addresses, and unallocated ranges.
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 
-#: What is closed inside it (IANA special-purpose registry, 2026-11).
+#: Excluded ranges within it (IANA special-purpose registry, 2026-11).
 CLOSED_IPV6 = tuple(
     IPv6Network(cidr)
     for cidr in (
@@ -44,17 +44,17 @@ CLOSED_IPV6 = tuple(
 #: network's own NAT64 prefix is indistinguishable from ordinary addresses.
 NAT64 = IPv6Network("64:ff9b::/96")
 
-#: The upper half of an ISATAP interface id (RFC 5214), which ends in an IPv4 address, and the mask
-#: that leaves out its "universal" bit.
+#: The upper half of an ISATAP interface id (RFC 5214), which ends in an IPv4 address, and the mask that
+#: ignores its "universal" bit.
 ISATAP, ISATAP_MASK = 0x0000_5EFE, 0xFDFF_FFFF
 
 Address = IPv4Address | IPv6Address
 
 
 def parse_address(text: str) -> Address | None:
-    """The address in its usual spelling; None for any other text, or with a zone id (`%eth0`).
+    """The address in canonical form; None for any other text, or with a zone id (`%eth0`).
 
-    A zone names a network card of this machine, which no public address needs.
+    A zone names a network interface of this machine, which no public address needs.
     """
     if "%" in text:
         return None
@@ -65,7 +65,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def without_wrapping(address: Address) -> Address:
-    """The IPv4 address that packets for an IPv4-mapped or NAT64 address go to; else itself."""
+    """The IPv4 destination of an IPv4-mapped or NAT64 address; else the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in NAT64:
@@ -74,7 +74,7 @@ def without_wrapping(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is publicly routable, judging by its number."""
+    """Whether the address is publicly routable."""
     target = without_wrapping(address)
     if isinstance(target, IPv4Address):
         return not any(target in network for network in CLOSED_IPV4)

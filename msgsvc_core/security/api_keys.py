@@ -1,4 +1,4 @@
-"""API keys: how one is made, recognised and stored."""
+"""Creation, recognition and storage of API keys."""
 
 import hashlib
 import re
@@ -13,10 +13,10 @@ KEY_PREFIX = "msk_"
 #: Random bytes in a key (decision 0075).
 KEY_BYTES = 32
 
-#: Base62 characters that hold those 256 bits (decision 0075).
+#: Base62 characters of those 256 bits (decision 0075).
 KEY_WIDTH = 43
 
-#: Characters of a key that stay visible to its owner, `msk_` included (decision 0075).
+#: Characters of a key that stay visible to its owner, including `msk_` (decision 0075).
 VISIBLE_LENGTH = 12
 
 _SHAPE = re.compile(rf"{KEY_PREFIX}[0-9A-Za-z]{{{KEY_WIDTH}}}")
@@ -38,14 +38,14 @@ def new_api_key() -> ApiKey:
 
 
 def digest(secret: str) -> str:
-    """64 hex digits by which a key is found.
+    """64 hex digits by which a key is looked up.
 
-    Plain SHA-256 is enough, and fast on every request: 256 random bits leave nothing to guess, so
-    a slow password hash would protect nothing more.
+    Plain SHA-256 is enough, and fast for every request: 256 random bits can't be guessed, so a slow password
+    hash would add nothing.
     """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def looks_like_key(text: str) -> bool:
-    """Whether `text` has the shape of a key; spares the database a query for what can't be one."""
+    """Whether `text` has the format of a key; avoids a query for one that can't exist."""
     return _SHAPE.fullmatch(text) is not None

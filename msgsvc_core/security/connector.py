@@ -1,6 +1,6 @@
-"""The outbound guard's place in aiohttp: where names are resolved, and where sockets are opened.
+"""The outbound guard for aiohttp: checks the resolution of names, and every socket that is opened.
 
-aiohttp is 7 MiB of an idle process: import this where something is called, and not to check a URL.
+aiohttp takes 7 MiB of an idle process: import this module to make calls, and not to check a URL.
 """
 
 import socket
@@ -16,22 +16,22 @@ from aiohttp.tracing import Trace
 from msgsvc_core.security.dns import HostResolver
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
-#: Seconds for which aiohttp remembers the addresses of a name. They are looked at again before each
-#: connection; a name that moves is found at its new address that much later.
+#: Seconds for which aiohttp caches the addresses of a name. They are checked again before each connection; a
+#: name that moves is found at its new address that much later.
 REMEMBERED_S = 10
 
-#: URLs whose check is remembered: one batch of calls repeats the same few.
+#: Number of URLs whose check is cached: one batch of calls repeats the same few.
 KNOWN_URLS = 1000
 
 log = structlog.get_logger(__name__)
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves with the system's resolver, apart from the loop's threads (`lookups`), and hands on only what
-    the guard allows.
+    """Resolves with the system's resolver, outside the loop's threads (see `dns`), and returns only addresses
+    that the guard allows.
 
-    aiohttp connects to the addresses it gets here, without asking DNS again; so a name that
-    changes its address between check and connection (DNS rebinding) gains nothing.
+    aiohttp connects to the returned addresses without asking DNS again, so a name that changes its address
+    between check and connection (DNS rebinding) has no effect.
     """
 
     def __init__(self, guard: OutboundGuard) -> None:
@@ -44,9 +44,9 @@ class GuardedResolver(AbstractResolver):
         """Every address of `host`. Raises `ForbiddenTarget` if one of them is forbidden."""
         infos = await self._resolver.resolve(host, port, family)
         addresses = [(found_family, str(address[0])) for found_family, *_, address in infos]
-        # One bad address refuses them all: a client that moves on to the next would reach it.
+        # One forbidden address rejects all: a client that tries the next address would reach it.
         if not all(self._guard.is_allowed(address) for _, address in addresses):
-            # The operator's to know; tenants could ask us about names of our own network.
+            # For the operator only; otherwise tenants could probe names of our own network.
             log.info("host_not_public", host=host)
             raise NoPublicHost("the host can't be resolved to public addresses")
         return [
@@ -62,11 +62,11 @@ class GuardedResolver(AbstractResolver):
 
 
 class GuardedConnector(TCPConnector):
-    """For `aiohttp.ClientSession`: looks at the URL of every request, at every resolved name, and at every
-    socket's address, and reaches allowed ones alone.
+    """For `aiohttp.ClientSession`: checks the URL of every request, every resolved name, and every socket's
+    address, and connects only to allowed ones.
 
-    Arguments as for `aiohttp.TCPConnector`. It must be made inside a running loop. The resolver alone does
-    not do: aiohttp never asks it about hosts that are IP addresses.
+    Arguments as for `aiohttp.TCPConnector`. It must be created inside a running loop. The resolver alone is
+    not enough: aiohttp never calls it for hosts that are IP addresses.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class GuardedConnector(TCPConnector):
             ssl=ssl,
         )
         self._guard = guard
-        # Asked at every request, also over a connection that is open, and answered by the URL alone.
+        # Checked for every request, even on an open connection; depends on the URL alone.
         self._check_url = lru_cache(maxsize=KNOWN_URLS)(guard.check_url)
 
     async def connect(
@@ -95,7 +95,7 @@ class GuardedConnector(TCPConnector):
     ) -> Connection:
         """Checks first; a redirect passes here too."""
         try:
-            # A proxy would resolve the name and connect, where no check of ours reaches.
+            # A proxy would resolve the name and connect, which we can't check.
             if req.proxy:
                 raise ForbiddenTarget("requests to tenants' URLs don't go through a proxy")
             self._check_url(str(req.url))
@@ -104,12 +104,12 @@ class GuardedConnector(TCPConnector):
         return await super().connect(req, traces, timeout)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
-        """Ends the lookups too: aiohttp closes no resolver that it was given."""
+        """Cancels the lookups too: aiohttp does not close a resolver that was passed to it."""
         await super().close(abort_ssl=abort_ssl)
         await self._names.close()
 
     def _open_socket(self, info: AddrInfoType) -> socket.socket:
-        # The last look, at the very address to be connected to, whatever path led to it.
+        # The final check, of the address to connect to, whatever path led to it.
         family, kind, proto, _, address = info
         if not self._guard.is_allowed(str(address[0])):
             raise ForbiddenTarget("the address is not public")

@@ -22,20 +22,20 @@ from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.security.recent_names import RecentNames
 
-#: Seconds for which a caller waits for an answer, or for a place; less than an attempt of a webhook may
-#: take, and enough for the system's resolver to ask a second time, which it does after 5.
+#: Seconds for which a caller waits for a result, or for a slot; less than the timeout of a webhook's attempt,
+#: and enough for the system's resolver to retry, which it does after 5.
 PATIENCE_S = 8.0
 
-#: Seconds from which on a name counts as slow. Name servers take some tens of milliseconds.
+#: Seconds from which on a lookup counts as slow. Name servers take some tens of milliseconds.
 QUICK_S = 2.0
 
-#: Seconds for which a name that was slow and then failed is not asked again.
+#: Seconds for which a name that was slow and then failed is not looked up again.
 GIVEN_UP_S = 10.0
 
 #: Seconds for which one slow name marks its whole domain as slow.
 SLOW_S = 300.0
 
-#: Seconds for which a name that was answered quickly has places that new names don't take.
+#: Seconds for which a quickly resolved name uses slots that new names can't take.
 KNOWN_S = 24 * 3600.0
 
 #: Concurrent lookups per domain: its owner can invent any number of slow names.
@@ -50,12 +50,12 @@ REGISTRIES = frozenset(
 #: Address families and addresses, as `socket.getaddrinfo` has them.
 Found = Sequence[tuple[Any, ...]]
 
-#: Asks the system's resolver, and blocks meanwhile. Raises `OSError`.
+#: Calls the system's resolver; blocks. Raises `OSError`.
 Ask = Callable[[str, int, socket.AddressFamily], Found]
 
 
 class HostClass(Enum):
-    """What was seen of a name lately; each has places that the others don't take."""
+    """Classes of names by recent lookups; each has its own slots."""
 
     KNOWN = auto()  # it was answered quickly
     NEW = auto()  # nothing
@@ -75,7 +75,7 @@ def query_system(host: str, port: int, family: socket.AddressFamily) -> Found:
 
 @value_object
 class _Lookup:
-    """One that is under way, or waits for a place."""
+    """A lookup that is running, or waits for a slot."""
 
     #: Start of the lookup, monotonic seconds.
     since_s: float
@@ -138,7 +138,7 @@ class HostResolver:
         # An empty context: otherwise this caller's request id would appear in the logs of all.
         task = asyncio.create_task(self._look_up(host, port, family), context=Context())
         lookup = _Lookup(self._now(), answer, task)
-        # Not by the task itself: one that is cancelled before its first step does nothing more.
+        # Not by the task itself: if cancelled before its first step, it would not run.
         task.add_done_callback(partial(self._finish, (host, int(family)), lookup))
         return lookup
 
@@ -170,9 +170,9 @@ class HostResolver:
     async def _watched(
         self, host: str, domain: str, port: int, family: socket.AddressFamily
     ) -> Found:
-        """The resolver's answer; remembers how quick it was."""
+        """The resolver's result; records how quick it was."""
         loop, began_s = asyncio.get_running_loop(), self._now()
-        # Now and not when it ends: the domain's other names are not to take new names' places meanwhile.
+        # Now and not when it ends: the domain's other names must not take new names' slots meanwhile.
         slow = loop.call_later(self._quick_s, self._record_slow, host, domain)
         try:
             found = await self._in_thread(host, port, family)
@@ -207,10 +207,10 @@ class HostResolver:
                 loop.call_soon_threadsafe(_set_result, answer, found)
 
         try:
-            # A daemon: nobody waits for a slow name server when the process ends.
+            # A daemon thread, so that a slow name server does not delay the process's end.
             Thread(target=look_up, name="name lookup", daemon=True).start()
         except RuntimeError as error:
-            # The machine has no thread left; it may have one later.
+            # No thread can be started now; the next lookup may succeed.
             raise _no_answer(host) from error
         return await answer
 

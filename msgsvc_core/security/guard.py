@@ -1,4 +1,4 @@
-"""The outbound guard: tenants name the URLs we call, and must not reach our own network by them."""
+"""The outbound guard against SSRF: tenants choose URLs that we call, and must not reach our own network."""
 
 import errno
 import re
@@ -10,14 +10,14 @@ from yarl import URL
 from msgsvc_core.kernel.errors import Finding, Refusal, calling_package
 from msgsvc_core.security.addresses import Address, is_public, parse_address, without_wrapping
 
-#: Characters in a host name (RFC 1035, section 2.3.4, less the root's dot).
+#: Maximum characters of a host name (RFC 1035, section 2.3.4, without the root's dot).
 MAX_HOST_LENGTH = 253
 
-#: Names that resolvers and clouds keep for machines nearby (RFC 6761, RFC 6762, ICANN 2024).
+#: Names reserved by resolvers and clouds for local machines (RFC 6761, RFC 6762, ICANN 2024).
 LOCAL_NAMES = ("localhost", "local", "internal")
 
-# Parsers of URLs disagree about these: some cut there, some drop them, and a checker that differs
-# from the connecting client has checked another host.
+# URL parsers differ in these: some cut there, some drop them, and a check that differs from the connecting
+# client has checked another host.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f\\]")
 
 _AUTHORITY_END = re.compile(r"[/?#]")
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class ForbiddenTarget(Refusal, OSError):
-    """A URL or address that must not be connected to; its text is for the person who set it.
+    """A URL or address that must not be connected to; the text is for the person who set it.
 
     `allowed_by` is the argument of `OutboundGuard` by which an operator can allow it, None if none does. An
     OSError, so that aiohttp treats it as a failed connection.
@@ -52,11 +52,11 @@ class NoPublicHost(ForbiddenTarget):
 
 
 class OutboundGuard:
-    """Says which URLs and addresses may be called.
+    """Decides which URLs and addresses may be called.
 
-    `allow_cidrs` are ranges that the operator opens although they are not public, such as
-    `127.0.0.0/8` in development; `allow_http` opens plain http. ValueError for a bad CIDR. Calls are made
-    with a `GuardedConnector`.
+    `allow_cidrs` are ranges that the operator allows although they are not public, such as `127.0.0.0/8` in
+    development; `allow_http` allows plain http. ValueError for a bad CIDR. Calls are made with a
+    `GuardedConnector`.
     """
 
     def __init__(self, allow_cidrs: Sequence[str] = (), allow_http: bool = False) -> None:
@@ -64,7 +64,7 @@ class OutboundGuard:
         self._schemes = ("https", "http") if allow_http else ("https",)
 
     def is_allowed(self, ip: str | Address) -> bool:
-        """Whether an address may be connected to; false for a text that is no plain address."""
+        """Whether an address may be connected to; false for a text that is not an address."""
         address = parse_address(str(ip))
         if address is None:
             return False
@@ -73,10 +73,10 @@ class OutboundGuard:
         return opened or is_public(address)
 
     def check_url(self, url: str) -> None:
-        """Raises `ForbiddenTarget` for a URL that is wrong by itself, without a DNS lookup.
+        """Raises `ForbiddenTarget` for a URL that is forbidden without a DNS lookup.
 
         Used when a URL is entered. DNS records change, so `GuardedConnector` resolves and checks the address
-        at every call.
+        for every call.
         """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")
@@ -112,6 +112,6 @@ class OutboundGuard:
         last_label = host.rstrip(".").rpartition(".")[2]
         if _NUMBER.fullmatch(last_label):
             raise ForbiddenTarget("an IPv4 address must be written as four decimal numbers")
-        # With ranges opened, the name may well lead into one: then its addresses decide.
+        # With allowed ranges, the name may resolve to one: then its addresses decide.
         if last_label in LOCAL_NAMES and not self._opened:
             raise ForbiddenTarget("the host {host} is a local name", "allow_cidrs", host=host)

@@ -1,4 +1,4 @@
-"""URLs that tenants give: what is an absolute http or https URL that every parser reads alike."""
+"""Validation of tenants' URLs: absolute http or https URLs that every parser reads in the same way."""
 
 import re
 from urllib.parse import urlsplit
@@ -8,22 +8,22 @@ from yarl import URL
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.security.addresses import parse_address
 
-#: Characters of a URL; longer ones are refused by common servers and browsers.
+#: Maximum characters of a URL; common servers and browsers reject longer ones.
 MAX_URL_LENGTH = 2048
 
 
-#: Letters and digits of any script, and the underscore of buckets' names; nothing that a parser may take
-#: for a dot or a slash, and nothing that ends a directive of a policy.
+#: Letters and digits of any script, and the underscore of buckets' names; nothing that a parser may treat as
+#: a dot or a slash, and nothing that ends a directive of a content security policy.
 _LABEL = r"\w([\w-]{0,61}\w)?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 
 
 class WrongUrl(InvalidValue):
-    """What a URL is not. A body of which nothing else is wrong is answered with `invalid_url`."""
+    """The URL is invalid. A body with no other error gets `invalid_url`."""
 
 
 def check_http_url(url: str) -> str:
-    """The same. Raises `WrongUrl` for what is no absolute http or https URL."""
+    """The URL. Raises `WrongUrl` unless it is an absolute http or https URL."""
     check_url_length(url)
     try:
         parts = urlsplit(url)
@@ -32,7 +32,7 @@ def check_http_url(url: str) -> str:
         host, port = None, None
     if not host or parts.scheme not in {"http", "https"} or port == 0:
         raise WrongUrl("must be an http or https URL")
-    # Browsers read a backslash as a slash, and so another host than we do.
+    # Browsers treat a backslash as a slash, and would see another host.
     if not url.isprintable() or " " in url or "\\" in url:
         raise WrongUrl("must not hold spaces, backslashes or control characters")
     if not is_plain_host(host):
@@ -41,20 +41,20 @@ def check_http_url(url: str) -> str:
 
 
 def is_plain_host(host: str) -> bool:
-    """A name of plain labels that DNS can hold, or an address: what every parser reads alike."""
+    """Whether the host is a name of plain labels, or an address, which every parser reads in the same way."""
     if parse_address(host) is not None:
         return True
     if not _HOST.fullmatch(host):
         return False
     try:
-        # Names in other scripts stand in headers, and in DNS, as IDNA writes them.
+        # Names in other scripts are encoded as IDNA in headers and DNS.
         return bool(idna_host(host))
     except ValueError:
         return False
 
 
 def idna_host(host: str) -> str:
-    """A host's name as DNS has it. Raises ValueError for one that it can't have."""
+    """A host's name in the form of DNS. Raises ValueError if it has none."""
     written = URL.build(scheme="https", host=host).raw_host or ""
     if not written.isascii() or any(len(label) > 63 for label in written.split(".")):
         raise ValueError("the host's name is none that DNS can hold")
@@ -70,7 +70,7 @@ def origin_of(url: str) -> str:
 
 
 def check_url_length(url: str) -> str:
-    """The same. Raises `WrongUrl` for what is too long."""
+    """The URL. Raises `WrongUrl` if it is too long."""
     if len(url) > MAX_URL_LENGTH:
         raise WrongUrl("must be at most {limit} characters", limit=MAX_URL_LENGTH)
     return url

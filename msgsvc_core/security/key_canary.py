@@ -1,6 +1,6 @@
 """A text encrypted with `secret_keys` when the database was created, which detects that the keys were lost.
 
-Without it the loss would only show when a webhook could not be signed or a bot not be started. It is
+Without it, the loss would only be noticed when a webhook could not be signed or a bot not be started. It is
 re-encrypted with the current key once an hour, like all secrets.
 """
 
@@ -14,7 +14,7 @@ CANARY = "what can be read by the keys of this database"
 
 
 async def plant(tx: Tx, secrets: SecretBox) -> None:
-    """Leaves the text in the database, unless it is there already."""
+    """Writes the text, unless it exists already."""
     await tx.execute(
         "INSERT INTO core_key_canary (canary_id, sealed) VALUES (1, :sealed)"
         " ON CONFLICT (canary_id) DO NOTHING",
@@ -23,7 +23,7 @@ async def plant(tx: Tx, secrets: SecretBox) -> None:
 
 
 async def is_readable(tx: Tx, secrets: SecretBox) -> bool | None:
-    """Whether the keys still open what the database holds; None before the first start."""
+    """Whether the keys can decrypt it; None before the first start."""
     sealed = await _find(tx)
     if sealed is None:
         return None
@@ -34,14 +34,14 @@ async def is_readable(tx: Tx, secrets: SecretBox) -> bool | None:
 
 
 async def reseal(tx: Tx, secrets: SecretBox) -> None:
-    """Seals it with the current key, if an older one did and is still there."""
+    """Re-encrypts it with the current key, if it is encrypted with an available older one."""
     sealed = await _find(tx)
     if sealed is None:
         return
     try:
         renewed = secrets.renewed(sealed)
     except DecryptionError:
-        # It stays as the sign of the loss: `msgsvc doctor` says what to do.
+        # It is kept as the sign of the loss: `msgsvc doctor` says what to do.
         return
     if renewed is not None:
         await tx.execute("UPDATE core_key_canary SET sealed = :sealed", {"sealed": renewed})

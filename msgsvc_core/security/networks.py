@@ -1,4 +1,4 @@
-"""Ranges of addresses that an operator names."""
+"""Ranges of IP addresses in settings."""
 
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -7,12 +7,12 @@ from msgsvc_core.security.addresses import Address, parse_address
 
 Network = IPv4Network | IPv6Network
 
-#: Bits of an IPv6 address that name a customer; the rest of it they choose, a new one each minute.
+#: Bits of an IPv6 address that identify a customer of a provider, who can choose the rest freely.
 IPV6_CUSTOMER_BITS = 64
 
 
 class Networks:
-    """Addresses and CIDR ranges. Raises ValueError, which names it, for what is neither."""
+    """Addresses and CIDR ranges. Raises ValueError, which names it, for an invalid one."""
 
     def __init__(self, ranges: Iterable[str]) -> None:
         self._networks = tuple(ip_network(text) for text in ranges)
@@ -28,7 +28,7 @@ class Networks:
 
 
 def peer_address(text: str) -> Address | None:
-    """A caller's address, IPv4 as such even where a socket for both shows it as IPv6."""
+    """A client's address; IPv4 as such, even if a dual-stack socket reports it as IPv6."""
     address = parse_address(text)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
@@ -36,7 +36,7 @@ def peer_address(text: str) -> Address | None:
 
 
 def is_private(host: str) -> bool:
-    """Whether only this machine or its own network can be meant by a host's name or address."""
+    """Whether a host's name or address means this machine or its own network."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -45,9 +45,9 @@ def is_private(host: str) -> bool:
 
 
 def customer_network(text: str) -> str | None:
-    """What belongs to one customer of a provider: an IPv4 address, of IPv6 the first 64 bits.
+    """The addresses of one customer of a provider: an IPv4 address, or the first 64 bits of IPv6.
 
-    None for what is no address.
+    None for an invalid address.
     """
     address = peer_address(text)
     if address is None or isinstance(address, IPv4Address):

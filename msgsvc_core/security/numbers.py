@@ -1,4 +1,4 @@
-"""Number matching: the page shows a number, the bot shows three, and the person picks."""
+"""Number matching: the page shows a number, the bot shows three, and the user picks the right one."""
 
 import secrets
 
@@ -9,7 +9,7 @@ NUMBERS = range(10, 100)
 
 
 def new_number() -> int:
-    """The number of a new request to sign in."""
+    """The number of a new sign-in request."""
     return secrets.choice(NUMBERS)
 
 
@@ -27,5 +27,5 @@ def offered(box: SecretBox, purpose: str, request_id: str, number: int) -> list[
 
 
 def _below(limit: int, random: bytes) -> int:
-    """A number from 0; that 2**64 is no multiple of `limit` can't be noticed."""
+    """A number below `limit`; the bias from 2**64 not being a multiple of it is negligible."""
     return int.from_bytes(random, "big") % limit

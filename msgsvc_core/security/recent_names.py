@@ -7,7 +7,7 @@ MOST = 10_000
 
 
 class RecentNames:
-    """Names to which something happened in the last `for_s` seconds; of too many the oldest is forgotten.
+    """Names added in the last `for_s` seconds; the oldest is dropped if there are too many.
 
     `now` is a monotonic clock, in seconds.
     """
@@ -15,18 +15,18 @@ class RecentNames:
     def __init__(self, for_s: float, now: Callable[[], float]) -> None:
         self._for_s = for_s
         self._now = now
-        #: Until when each is remembered, the oldest first.
+        #: The expiry of each name, the oldest first.
         self._until_s: dict[str, float] = {}
 
     def add(self, name: str) -> None:
-        """It happens now."""
+        """Adds the name, or renews it."""
         self.discard(name)
         if len(self._until_s) >= MOST:
             del self._until_s[next(iter(self._until_s))]
         self._until_s[name] = self._now() + self._for_s
 
     def discard(self, name: str) -> None:
-        """It holds no longer, if it did."""
+        """Removes the name, if present."""
         self._until_s.pop(name, None)
 
     def __contains__(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Columns with long-lived encrypted values, and how many values are under an older secret key."""
+"""Columns with long-lived encrypted values, and the number of values under older secret keys."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class SealedColumn:
 
 @dataclass(frozen=True, slots=True)
 class SealedCount:
-    """Values that an older key reads, and values that none does."""
+    """The number of values under an older key, and of those that no key can decrypt."""
 
     older: int
     unreadable: int
 
 
 async def count_sealed(tx: Tx, secrets: SecretBox, columns: Iterable[SealedColumn]) -> SealedCount:
-    """Reads all of them: one takes some 50 µs."""
+    """Decrypts all of them: one takes some 50 µs."""
     older = unreadable = 0
     for each in columns:
         rows = await tx.fetch_all(

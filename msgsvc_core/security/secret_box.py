@@ -1,4 +1,4 @@
-"""Everything that depends on the service's own keys: encryption, keyed hashes, derived codes."""
+"""Cryptography with the service's secret keys: encryption, keyed hashes, derived codes."""
 
 import base64
 import hashlib
@@ -11,17 +11,17 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from msgsvc_core.kernel.ids import ID_WIDTH, encode_base62
 
-#: Characters a key must have; 32 hex digits are 128 bits, the least that can't be guessed.
+#: Minimum characters of a key; 32 hex digits are 128 bits, the least that can't be guessed.
 MIN_KEY_LENGTH = 32
 
-#: Bytes of every subkey: what Fernet wants, and the output size of SHA-256.
+#: Bytes of every subkey: the size of Fernet's keys, and of the output of SHA-256.
 SUBKEY_BYTES = 32
 
 
 #: Bytes of a signature: 128 bits can't be guessed, and more would not fit into the data of a button.
 _SIGNATURE_BYTES = 16
 
-#: Where an encrypted value is kept: table and column, and the row's key. Empty for nowhere.
+#: Where an encrypted value is stored: table and column, and the row's key. Empty if not bound to a row.
 Row = tuple[str, ...]
 
 #: Prefix of a plaintext that is bound to its row; 32 bytes of row hash follow.
@@ -33,14 +33,14 @@ class DecryptionError(ValueError):
 
 
 class SecretBox:
-    """Keeps secrets readable to this service alone.
+    """Encrypts and signs with the service's secret keys.
 
-    `keys` are texts of at least 32 characters, the current one first and older ones after it. What
-    an older key made stays readable until it is taken off the list; new work uses the first.
+    `keys` are texts of at least 32 characters, the current one first and older ones after it. Values of an
+    older key can be decrypted until it is removed; new values use the first.
     """
 
     def __init__(self, keys: Sequence[str]) -> None:
-        # A lone text is a sequence too, of one-character keys: it fails here as well.
+        # A single string is a sequence too, of one-character keys: it fails here as well.
         if not keys or any(len(key) < MIN_KEY_LENGTH for key in keys):
             raise ValueError(
                 f"a list of secret keys of at least {MIN_KEY_LENGTH} characters each is needed"
@@ -57,19 +57,19 @@ class SecretBox:
     def encrypt(self, text: str, row: Row = ()) -> str:
         """Encrypts ASCII text; only `decrypt` of a box with the same key reads it.
 
-        `row` names the place of storage: table and column, then the row's key, e.g.
+        `row` is the place of storage: table and column, then the row's key, e.g.
         `("webhooks_secrets.encrypted", webhook_id)`. The value decrypts only there, so write access to the
         database does not allow copying a secret to another row. The text must not start with a NUL then.
         """
         return self._fernet.encrypt(_bound(row) + text.encode()).decode()
 
     def decrypt(self, token: str, row: Row = ()) -> str:
-        """What `encrypt` was given for the same `row`, or for none: what was kept before rows were bound
-        stays readable. Raises `DecryptionError`."""
+        """The text encrypted by `encrypt` for the same `row`, or for none: values from before rows were
+        bound can still be decrypted. Raises `DecryptionError`."""
         return self._opened(self._fernet, token, row)[0]
 
     def renewed(self, token: str, row: Row = ()) -> str | None:
-        """The same text encrypted with the current key, and bound to its row; None if it is already.
+        """The value encrypted with the current key, and bound to its row; None if it is already.
 
         Raises `DecryptionError`.
         """
@@ -80,7 +80,7 @@ class SecretBox:
         return None if is_bound else self.encrypt(self.decrypt(token, row), row)
 
     def _opened(self, fernet: Fernet | MultiFernet, token: str, row: Row) -> tuple[str, bool]:
-        """The text, and whether it is bound as it should be."""
+        """The text, and whether it is bound to the row."""
         try:
             content = fernet.decrypt(token.encode())
         except InvalidToken:
@@ -95,7 +95,8 @@ class SecretBox:
         return content[len(binding) :].decode(), True
 
     def is_current(self, token: str) -> bool:
-        """Whether the current key encrypted it, for whatever row. Raises `DecryptionError` if no key did."""
+        """Whether it is encrypted with the current key, for any row. Raises `DecryptionError` if no key
+        decrypts it."""
         try:
             self._current.decrypt(token.encode())
         except InvalidToken:
@@ -148,18 +149,18 @@ def _signature(derived: bytes) -> str:
 
 
 def _bound(row: Row) -> bytes:
-    """What stands before a text that is bound to its row; nothing for no row."""
+    """The prefix of a text that is bound to its row; empty without a row."""
     return _BOUND + _mac(b"row", row) if row else b""
 
 
 def _subkey(key: str, purpose: str) -> bytes:
-    # Separate keys per purpose: what one use gives away about its key can't touch the others.
+    # Separate keys per purpose: what one use reveals about its key can't affect the others.
     info = f"msgsvc/{purpose}".encode()
     return HKDF(SHA256(), length=SUBKEY_BYTES, salt=None, info=info).derive(key.encode())
 
 
 def _mac(key: bytes, parts: Sequence[str]) -> bytes:
-    # Each part goes after its length, so ("ab", "c") and ("a", "bc") differ whatever they hold.
+    # Each part follows its length, so that ("ab", "c") and ("a", "bc") always differ.
     encoded = [part.encode() for part in parts]
     message = b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
     return hmac.digest(key, message, hashlib.sha256)

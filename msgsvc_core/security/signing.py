@@ -20,23 +20,22 @@ PREFIX = "whsec_"
 #: Random bytes in a signing secret: the output size of SHA-256 (decision 0075).
 SECRET_BYTES = 32
 
-#: The least bytes of a key (Standard Webhooks, "Signature scheme"): one that was cut off, or decodes to
-#: nothing, is known to everybody.
+#: Minimum bytes of a key (Standard Webhooks, "Signature scheme"): a truncated or empty one could be guessed.
 LEAST_KEY_BYTES = 24
 
-#: The only signature scheme so far; a verifier skips the names it doesn't know.
+#: The only signature scheme so far; verifiers skip unknown ones.
 SCHEME = "v1"
 
 
 class InvalidWebhook(ValueError):
-    """A request that is no delivery of ours: answer it with 400. The text says what is wrong."""
+    """The request is not a valid delivery: respond with 400. The text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookDelivery:
-    """A delivery whose signature is right. `delivery_id` is the same in every try: remember it.
+    """A delivery with a valid signature. `delivery_id` is the same in every attempt: store it.
 
-    `timestamp` is when this try was signed, in Unix seconds; `data` always has `occurred_at`.
+    `timestamp` is when this attempt was signed, in Unix seconds; `data` always has `occurred_at`.
     """
 
     delivery_id: str
@@ -52,10 +51,10 @@ def open_webhook(
     *,
     prefix: str = "X-Service",
 ) -> WebhookDelivery:
-    """What a webhook request brings, once its signature is found right.
+    """Verifies and parses a webhook request.
 
-    `body` is the raw body, as it came; `secrets` is the endpoint's secret, or several while one is
-    being replaced; `prefix` is the service's setting `header_prefix`. Raises `InvalidWebhook`.
+    `body` is the raw body; `secrets` is the endpoint's secret, or several while one is being rotated;
+    `prefix` is the service's setting `header_prefix`. Raises `InvalidWebhook`.
     """
     given = {name.lower(): value for name, value in headers.items()}
     header = given.get(f"{prefix}-Signature".lower())
@@ -92,11 +91,11 @@ def sign(body: bytes, secrets: Sequence[str], timestamp: int) -> str:
 
 
 def verify(body: bytes, header: str, secrets: str | Sequence[str]) -> bool:
-    """Whether any `v1=` of `header` signs `body` with any of `secrets`; a malformed header is not.
+    """Whether any `v1=` of `header` signs `body` with any of `secrets`; False for a malformed header.
 
-    An old timestamp is no reason to refuse: a retry may come a day after the event, and receivers
-    find repetitions by the delivery id instead (decision 0075). ValueError for a secret that
-    is empty, too short or not of `new_secret`'s form: with what is left of one, anybody could sign.
+    An old timestamp is accepted: a retry may come a day after the event, and receivers find duplicates by the
+    delivery id instead (decision 0075). ValueError for a secret that is empty, too short or not of
+    `new_secret`'s form: anybody could sign with such a key.
     """
     keys = _as_secrets(secrets)
     timestamp, given = _parse(header)
@@ -151,7 +150,7 @@ def _require_secrets(secrets: Sequence[str]) -> None:
 
 
 def _as_secrets(secrets: str | Sequence[str]) -> Sequence[str]:
-    # A lone text is a sequence too, of secrets of one character that anybody can guess.
+    # A single string is a sequence too, of secrets of one character that anybody can guess.
     several = [secrets] if isinstance(secrets, str) else secrets
     if not all(several):
         raise ValueError("a signing secret is empty")
@@ -181,7 +180,7 @@ def _any_equal(expected: Sequence[str], given: Sequence[str]) -> bool:
 
 
 def _parse(header: str) -> tuple[str | None, list[str]]:
-    """The text after `t=`, or None where it is missing, doubled or no number; and every `v1`."""
+    """The text after `t=`, or None if it is missing, repeated or not a number; and every `v1`."""
     pairs = [item.strip(" \t").partition("=") for item in header.split(",")]
     times = [value for name, _, value in pairs if name == "t"]
     given = [value for name, _, value in pairs if name == SCHEME]

@@ -1,4 +1,4 @@
-"""Subscribers: the people of a project, one for each channel that they use."""
+"""Subscribers: the users that a project's bots may write to, one per user and channel."""
 
 from msgsvc_core.subscribers.models import Source, Subscriber
 from msgsvc_core.subscribers.service import Subscribers

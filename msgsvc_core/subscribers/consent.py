@@ -36,7 +36,8 @@ _DATA = re.compile(
 
 
 class Consents:
-    """`service.consents`. A question may be answered for `personal_link_s` seconds, as its link works."""
+    """`service.consents`. A question can be answered for `personal_link_s` seconds, like the link is
+    valid."""
 
     def __init__(
         self,
@@ -63,9 +64,8 @@ class Consents:
     async def holder(
         self, tx: Tx, project_id: str, external_id: str, but: tuple[str, str]
     ) -> Subscriber | None:
-        """The active holder of the `external_id` that was seen last; None if there is none except the
-        person `but`, given as channel name and user id. Locks the `external_id` until the transaction ends.
-        """
+        """The active holder of the `external_id` that was seen last; None if there is none except the user
+        `but`, given as channel name and user id. Locks the `external_id` until the transaction ends."""
         await lock_external_id(tx, project_id, external_id)
         key = project_id, external_id
         carriers = (await store.find_recipients_by_external_id(tx, [key])).get(key, [])
@@ -78,8 +78,8 @@ class Consents:
         return max(found, key=lambda each: each.last_seen_at_ms, default=None)
 
     async def ask(self, tx: Tx, holder: Subscriber, asker: Subscriber) -> None:
-        """Asks `holder` whether `asker` is them. Where nobody can answer, nothing is asked, and the
-        asker stays nobody in particular."""
+        """Asks `holder` whether `asker` is them. If the holder can't answer, nothing is asked, and the
+        asker gets no `external_id`."""
         bot = await self._channels.find(holder.bot)
         is_somebody = asker.external_id is not None or asker.channel == holder.channel
         if bot is None or not bot.capabilities.answers or is_somebody:
@@ -130,7 +130,7 @@ class Consents:
     async def _answer(
         self, ctx: InboundContext, holder: Subscriber, asker_id: str, minute: int, choice: str
     ) -> str:
-        """What stands in the question's place from now on."""
+        """The text that replaces the question."""
         _ = ctx._
         if choice == "n":
             return _("Not confirmed. Nothing of yours will be sent there.")

@@ -1,4 +1,4 @@
-"""Subscribers as CSV, for spreadsheets: read a chunk at a time, with nothing held open in between."""
+"""Subscribers as CSV, for spreadsheets: read in chunks, without holding a connection in between."""
 
 from collections.abc import AsyncIterator
 
@@ -34,13 +34,13 @@ async def to_csv(
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest subscriber first, in pieces of up to `CHUNK`.
 
-    Subscribers who are added meanwhile are not included, and none is listed twice. Raises
-    `ValidationFailed` before the first piece for an unknown channel.
+    Subscribers added meanwhile are not included, and none is listed twice. Raises `ValidationFailed` before
+    the first piece for an unknown channel.
     """
     after: str | None = None
     text = BOM + lines([COLUMNS])
     while True:
-        # A connection for the question alone: how long the client takes to read is theirs to decide.
+        # A connection for the query alone: the client may read slowly.
         async with db.read() as tx:
             found = await subscribers.list_after(tx, project_id, filters, after, CHUNK)
         text += lines([_cells(subscriber) for subscriber in found])

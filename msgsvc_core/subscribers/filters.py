@@ -10,10 +10,10 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect
 from msgsvc_core.subscribers.models import SubscriberFilters
 
-#: Fields of a query that are columns too.
+#: Fields of a query with the same name as a column.
 _COLUMNS = ("channel", "status", "lang")
 
-#: What subscribers carry: the field of the query, and the table and its column that say so.
+#: Fields of a query with a table of their own, and its column.
 _CARRIED = (
     ("tag", "core_subscriber_tags", "tag_id"),
     ("permission", "core_subscriber_permissions", "permission"),
@@ -21,21 +21,22 @@ _CARRIED = (
 
 
 async def by_id(tx: Tx, project_id: str, query: SubscriberFilters) -> SubscriberFilters:
-    """The same with a tag's id in place of its name. It is asked for apart: PostgreSQL plans by how many
-    carry that one, which it can't know of a query in the query."""
+    """The query with a tag's id instead of its name. It is looked up first: PostgreSQL plans by how common
+    the tag is, which it can't know of a subquery."""
     if query.tag is None:
         return query
     tag_id = await tx.fetch_val(
         "SELECT tag_id FROM core_tags WHERE project_id = :project_id AND name = :name",
         {"project_id": project_id, "name": query.tag},
     )
-    # Nothing is the id of no tag.
+    # Empty is the id of no tag.
     return query.model_copy(update={"tag": tag_id or ""})
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What stands after FROM, with the subscribers as `s`; `order` names their ids, descending."""
+    """The part of a query after FROM, with the subscribers as `s`; `order` is the column of their ids,
+    descending."""
 
     source: str
     condition: str
@@ -44,9 +45,9 @@ class Filter:
 
 
 def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> Filter:
-    """The subscribers that a query `by_id` asks for; `after` is the last id of the page before.
+    """The subscribers of a query from `by_id`; `after` is the last id of the previous page.
 
-    `created_after` is for the caller: ids grow with time, so it cuts a page off.
+    The caller applies `created_after`: ids increase with time, so it ends a page.
     """
     params: dict[str, Any] = {"project_id": project_id}
     conditions = ["s.project_id = :project_id"]
@@ -61,8 +62,8 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
         params[field] = value
         carried = f"c.project_id = :project_id AND c.{column} = :{field}"
         if order == "s.subscriber_id":
-            # SQLite goes through a CROSS JOIN from left to right, here along an index that has the
-            # subscribers of a tag in the order of the list. Left alone it makes a set of all of them.
+            # SQLite executes a CROSS JOIN from left to right, here along an index with a tag's subscribers in
+            # the order of the list. Otherwise it would build a set of all of them.
             source, order = f"{table} c CROSS JOIN core_subscribers s", "c.subscriber_id"
             conditions.append(f"{carried} AND s.subscriber_id = c.subscriber_id")
         else:
@@ -85,7 +86,7 @@ def passive_filter_of(
     project_id: str, query: SubscriberFilters, dialect: Dialect
 ) -> tuple[str, dict[str, Any]]:
     """The same as a condition on `s` alone, for a scan by another index."""
-    # SQLite has no statistics to choose by, and takes no index for a column with a plus.
+    # SQLite has no statistics to choose by, and does not use an index for a column with a plus.
     plus = "+" if dialect == "sqlite" else ""
     params: dict[str, Any] = {"project_id": project_id}
     conditions = ["s.project_id = :project_id"]

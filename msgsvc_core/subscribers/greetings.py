@@ -11,18 +11,18 @@ from msgsvc_core.kernel.i18n import Localized, Texts, Translate, in_language
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.models import Source, Subscriber
 
-#: Sources that come with an open chat. Elsewhere a message would be out of place: the user of a mini app
-#: may never have written to the bot.
+#: Sources that come with an open chat. Otherwise a greeting would be out of place: the user of a mini app may
+#: never have written to the bot.
 GREETED: frozenset[Source] = frozenset({"deep_link", "auth"})
 
-#: Characters of a greeting with its values in it: what every messenger takes.
+#: Maximum characters of a rendered greeting, which every messenger supports.
 MOST = 4000
 
 log = structlog.get_logger(__name__)
 
 
 class Greetings:
-    """`service.greetings`. A project's texts know `{{ first_name }}` and `{{ project }}`."""
+    """`service.greetings`. A project's texts have the variables `{{ first_name }}` and `{{ project }}`."""
 
     def __init__(self, *, texts: Texts, outbox: BotOutbox, projects: Projects) -> None:
         self._texts = texts
@@ -32,8 +32,8 @@ class Greetings:
     async def welcome(self, tx: Tx, subscriber: Subscriber, source: Source) -> None:
         """Welcomes a new subscriber once, in their language.
 
-        Without a text of the project, the bot confirms the subscription; not after a sign-in, which has
-        been answered already.
+        Without a text of the project, the bot confirms the subscription, except after a sign-in, which has
+        its own response.
         """
         if source not in GREETED:
             return
@@ -63,7 +63,7 @@ class Greetings:
             values = {"first_name": first_name, "project": project.name}
             return plain_template(chosen).render(values, MOST).strip() or None
         except (TemplateError, WrongVariable, TooLong) as error:
-            # It was validated when it was saved; if it fails all the same, the default text is sent.
+            # It was validated when it was saved; if it fails anyway, the default text is sent.
             log.error("greeting_unusable", project_id=project_id, error=str(error))
             return None
 

@@ -1,4 +1,4 @@
-"""/v1/subscribers: coming in a mini app, leaving, coming back, and being erased."""
+"""/v1/subscribers: subscribing in a mini app, unsubscribing, resubscribing and erasure."""
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ router = Router(area="subscribers")
 
 
 class LeavingQuery(Query):
-    """How thoroughly."""
+    """Whether to erase the subscriber too."""
 
     erase: bool = Field(default=False, description="Permanently delete all personal data.")
 

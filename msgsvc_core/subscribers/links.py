@@ -24,13 +24,12 @@ from msgsvc_core.subscribers.tags.service import Tags
 
 START_PREFIX = "sub_"
 
-#: A link means nothing after its time.
+#: An expired link is of no use.
 RETENTION = RetentionRule("core_links", "expires_at_ms")
 
 
 class SubscriptionLinks:
-    """`service.links`. One with an `external_id` works for `personal_link_s` seconds unless its maker says
-    otherwise."""
+    """`service.links`. A link with an `external_id` is valid for `personal_link_s` seconds by default."""
 
     def __init__(
         self,
@@ -52,10 +51,10 @@ class SubscriptionLinks:
         self._personal_link_s = personal_link_s
 
     async def create(self, tx: Tx, project_id: str, body: LinkBody) -> tuple[str, int]:
-        """A new link's start payload, and when it ends, in Unix milliseconds.
+        """The start payload of a new link, and its expiry in Unix milliseconds.
 
-        Tags that there are not are made. Raises `ValidationFailed` for a permission that there is not,
-        `Conflict` beyond the limit of tags, `InvalidExternalId`.
+        Missing tags are created. Raises `ValidationFailed` for an unknown permission, `Conflict` beyond the
+        limit of tags, `InvalidExternalId`.
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
@@ -93,7 +92,7 @@ class SubscriptionLinks:
         await ctx.enter_project(project_id)
         external_id = link["external_id"]
         if external_id is not None and not await store.use_link(ctx.tx, project_id, link["digest"]):
-            # Another has opened it at this moment.
+            # Another user opened it concurrently.
             external_id = None
         holder = None
         if external_id is not None:
@@ -114,12 +113,12 @@ class SubscriptionLinks:
         if holder is not None:
             await self._consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
-            # New subscribers get the welcome; anyone opening another link gets a reply too.
+            # New subscribers get the welcome; existing ones get a reply too.
             said = subscribed_to(ctx._, project.name)
             await ctx.reply(OutgoingMessage(said))
         return True
 
 
 def _digest(token: str) -> str:
-    # A token has 128 random bits, so a plain digest can't be guessed back.
+    # A token has 128 random bits, so an unkeyed digest is enough.
     return hashlib.sha256(token.encode()).hexdigest()

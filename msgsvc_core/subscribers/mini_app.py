@@ -42,7 +42,7 @@ class MiniAppAnswer(SubscriberAnswer):
 
 
 class MiniAppSubscribing:
-    """Subscribes people in mini apps. What a platform signed is good for `max_age_hours`."""
+    """Subscribes users of mini apps. Signed data is valid for `max_age_hours`."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class MiniAppSubscribing:
         """Subscribes the user of a mini app; True if they are newly subscribed.
 
         Raises `ValidationFailed` for data that is expired or not signed for this bot, `InvalidExternalId`,
-        and `Conflict` where the bot has no chat with the person yet, and beyond the limit of tags.
+        and `Conflict` if the bot has no chat with the user yet, and beyond the limit of tags.
         """
         if body.external_id is not None:
             check_external_id(body.external_id)
@@ -74,7 +74,7 @@ class MiniAppSubscribing:
         assert channel is not None, "its name was checked"
         minutes, now_ms = self._max_age_hours * 60, self._clock.now_ms()
         opened = verify(channel, body.init_data, max_age_minutes=minutes, now_ms=now_ms)
-        # Before the chat and the subscriber are written to: see there.
+        # Before writing the chat and the subscriber: see there.
         await self._tags.ensure(tx, project_id, body.tags)
         chat_id = await enter(tx, project_id, channel, opened, now_ms=self._clock.now_ms())
         return await self._subscribers.subscribe(
@@ -114,7 +114,7 @@ async def enter(
 ) -> str:
     """The bot's chat with the mini app's user; it belongs to the project from now on.
 
-    Raises `Conflict` where the bot has no chat with the person yet.
+    Raises `Conflict` if the bot has no chat with the user yet.
     """
     chat_id = opened.chat_id or await chats.find_latest(tx, channel.key, opened.user.user_id)
     if chat_id is None:

@@ -1,4 +1,4 @@
-"""Subscribers, inside and on the wire."""
+"""Models of subscribers: internal, and of the API."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,16 +19,16 @@ Status = Literal["active", "unsubscribed", "blocked"]
 #: A tag's name: letters of any script, digits, `_` and `-` (decision 0075: up to 64 characters).
 TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
 
-#: What programs call a permission.
+#: A permission's key in the API.
 PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
-#: Seconds for which a subscription link works unless the request says otherwise: 30 days.
+#: Default lifetime of a subscription link in seconds: 30 days.
 LINK_EXPIRES_IN_S = 30 * 24 * 3600
 
 
 @value_object
 class Subscriber:
-    """A person on one channel of one project; `bot` is the key of the bot that they started last."""
+    """A user on one channel of one project; `bot` is the key of the bot that they started last."""
 
     project_id: str
     subscriber_id: str
@@ -49,12 +49,12 @@ class Subscriber:
     permissions: tuple[str, ...] = ()
 
     def event_fields(self) -> dict[str, Any]:
-        """What events carry of a subscriber (decision 0075)."""
+        """A subscriber's fields in events (decision 0075)."""
         return {
             "subscriber_id": self.subscriber_id,
             "channel": self.channel,
             "first_name": self.first_name,
-            # A text in any case (decision 0075).
+            # Always a text, even if empty (decision 0075).
             "username": self.username or "",
             "lang": self.lang,
             "tags": list(self.tags),
@@ -64,7 +64,7 @@ class Subscriber:
 
 @value_object
 class Recipient:
-    """As much of a subscriber as it takes to address them."""
+    """The fields of a subscriber that are needed to send to them."""
 
     subscriber_id: str
     channel: str
@@ -76,7 +76,7 @@ class Recipient:
 
 @value_object
 class PersonSubscription:
-    """A project that a person is or was subscribed to by a bot, which knows them across projects."""
+    """A project that a user is or was subscribed to by a bot, which is shared by projects."""
 
     project_id: str
     subscriber_id: str
@@ -146,7 +146,7 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
     )
 
     def place_of(self, subscriber: Subscriber) -> str:
-        """What stands for a subscriber in the cursor."""
+        """The position of a subscriber for the cursor."""
         if self.query is None:
             return subscriber.subscriber_id
         names = (subscriber.first_name, subscriber.username, subscriber.external_id)

@@ -1,4 +1,4 @@
-"""The SQL of searching people."""
+"""The SQL of the search for subscribers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.searching import COLUMNS, is_first, search_of
 from msgsvc_core.subscribers.store import get_many
 
-#: Names per query when many of the previous ones belonged to subscribers already found.
+#: Names per query if many of the previous ones belonged to subscribers already found.
 STEP = 500
 
 _NAMES = ", ".join(COLUMNS.values())
@@ -23,7 +23,8 @@ async def search(
     after: tuple[str, str] | None,
     limit: int,
 ) -> list[Subscriber]:
-    """Subscribers with a name that starts with `text`, by that name; `after` is the last page's cursor."""
+    """Subscribers with a name that starts with `text`, ordered by that name; `after` is the previous
+    page's cursor."""
     asked_for = await by_id(tx, project_id, filters)
     where, params = passive_filter_of(project_id, asked_for, tx.dialect)
     keys: list[tuple[str, str]] = []
@@ -43,7 +44,7 @@ async def search(
 async def _named(
     tx: Tx, where: str, conditions: Mapping[str, str], params: Mapping[str, Any]
 ) -> list[Row]:
-    """The next names, each with whose it is and all that they have."""
+    """The next names, each with its subscriber and all their names."""
     branches = " UNION ALL ".join(
         f"SELECT * FROM (SELECT s.{column} AS found, s.subscriber_id, {place} AS place, {_NAMES}"
         f" FROM core_subscribers s WHERE {where} AND {condition}"

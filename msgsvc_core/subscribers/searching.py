@@ -12,10 +12,10 @@ from typing import Any
 
 from msgsvc_core.kernel.errors import BadRequest
 
-#: Characters by which people are found; what is behind them is not looked at.
+#: Characters of a name that are indexed for search.
 MOST = 64
 
-#: A subscriber's fields, and the columns with what they are looked for by.
+#: A subscriber's fields, and their search columns.
 COLUMNS = {
     "first_name": "search_name",
     "username": "search_username",
@@ -27,27 +27,28 @@ _LAST = "\U0010ffff"
 
 
 def folded(text: str) -> str:
-    """A text without what people don't care for when they search: case, forms of a letter, spaces, `@`."""
+    """A text in normalized form for search: without differences of case, Unicode form and spaces, and
+    without `@`."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(plain.split()).removeprefix("@")[:MOST]
 
 
 def columns_of(**fields: str | None) -> dict[str, str | None]:
-    """The values of the columns for as many of a subscriber's fields as are given."""
+    """The values of the search columns, for those fields of a subscriber that are given."""
     return {
         COLUMNS[name]: None if value is None else folded(value) for name, value in fields.items()
     }
 
 
 def place_of(text: str, subscriber_id: str, *fields: str | None) -> str:
-    """What stands for an id in the cursor of a search: where the subscriber is in the list."""
+    """The position in the list of a search, for the cursor."""
     names = [folded(field) for field in fields if field is not None]
     found = min((name for name in names if name.startswith(folded(text))), default="")
     return f"{found.encode().hex()}_{subscriber_id}"
 
 
 def read_place(after: str | None) -> tuple[str, str] | None:
-    """The name and the id of what `place_of` made. Raises `BadRequest` for anything else."""
+    """The name and the id of a position made by `place_of`. Raises `BadRequest` for anything else."""
     if after is None:
         return None
     name, _, subscriber_id = after.partition("_")
@@ -61,7 +62,7 @@ def read_place(after: str | None) -> tuple[str, str] | None:
 
 
 def search_of(text: str, after: tuple[str, str] | None) -> tuple[dict[str, str], dict[str, Any]]:
-    """For each column the condition on a subscriber `s` to be found by it; and the parameters."""
+    """For each search column the condition on a subscriber `s`; and the parameters."""
     params: dict[str, Any] = {"begins": folded(text), "ends": folded(text) + _LAST}
     if after is not None:
         params["after_name"], params["after"] = after
@@ -74,7 +75,7 @@ def search_of(text: str, after: tuple[str, str] | None) -> tuple[dict[str, str],
 
 
 def is_first(text: str, place: int, names: Sequence[str | None]) -> bool:
-    """Whether of a subscriber's names, which stand in the columns, the one at `place` is the first found."""
+    """Whether, among a subscriber's names in the search columns, the one at `place` is the first match."""
     begins = folded(text)
     found = [(name, at) for at, name in enumerate(names) if name and name.startswith(begins)]
     return not found or min(found)[1] == place

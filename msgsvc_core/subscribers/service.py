@@ -1,4 +1,4 @@
-"""The rules of subscribers: whom a request means, what may be changed of them, and how they leave."""
+"""Subscribers: lookup, changes, subscribing, unsubscribing and erasure."""
 
 from collections.abc import Collection, Sequence
 
@@ -100,13 +100,14 @@ class Subscribers:
         permissions: Sequence[str] = (),
         external_id: str | None = None,
     ) -> tuple[Subscriber, bool]:
-        """The subscriber for this person, and whether they are newly subscribed.
+        """Subscribes a user; returns the subscriber, and whether they are newly subscribed.
 
-        `channel` is the key of the bot they are talking to, which reaches them from now on. `tags` are
-        added and `permissions` granted, as far as the project has them; `external_id` is bound if they have
-        none and nobody else on the channel has it. Emits `subscription.created` for a new subscriber, who
-        also gets the project's default permissions, and for a resubscribed one; the bot welcomes both: see
-        `Greetings`. Raises `ForeignBot` for another project's own bot: see `InboundContext.serves`.
+        `channel` is the key of the bot they are talking to, through which they are reached from now on.
+        `tags` are added and `permissions` granted, as far as they exist in the project; `external_id` is set
+        if they have none and nobody else on the channel has it. Emits `subscription.created` for a new
+        subscriber, who also gets the project's default permissions, and for a resubscribed one; the bot
+        welcomes both: see `Greetings`. Raises `ForeignBot` for another project's own bot: see
+        `InboundContext.serves`.
         """
         return await self._subscribing.subscribe(
             tx,
@@ -124,18 +125,18 @@ class Subscribers:
         self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
     ) -> Subscriber:
         """The subscriber after the change. Raises `SubscriberNotFound`, `InvalidExternalId`, `Conflict`
-        for an `external_id` that another one on the channel has and beyond the limit of tags, and
-        `ValidationFailed` for attributes that are too many."""
+        for an `external_id` in use on the channel and beyond the limit of tags, and `ValidationFailed` for
+        too large attributes."""
         self._check(body)
         await self.get(tx, project_id, subscriber_id)
-        # Locks before the subscriber's row, in this order, here and wherever else they are taken.
+        # Locks before the subscriber's row, always in this order.
         if body.tags is not None:
             await self._tags.ensure(tx, project_id, body.tags)
         if body.external_id is not None:
             await lock_external_id(tx, project_id, body.external_id)
         given = body.model_dump(include=body.model_fields_set - {"tags"})
         if not await store.update(tx, project_id, subscriber_id, given):
-            # Erased at this moment, or refused.
+            # Erased concurrently, or rejected.
             await self.get(tx, project_id, subscriber_id)
             raise Conflict(
                 "another subscriber of this channel has {external_id!r}",
@@ -147,13 +148,13 @@ class Subscribers:
         return await self.get(tx, project_id, subscriber_id)
 
     async def add_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Makes the tag if need be. Raises `SubscriberNotFound`, `Conflict` beyond the limit, and
-        `ValidationFailed` for what is no name of a tag."""
+        """Adds a tag, which is created if needed. Raises `SubscriberNotFound`, `Conflict` beyond the
+        limit, and `ValidationFailed` for an invalid name."""
         await self.get(tx, project_id, subscriber_id)
         await self._tags.add(tx, project_id, subscriber_id, name)
 
     async def remove_tag(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one, and
+        """Removes a tag, if the subscriber has it. Raises `NotFound` for an unknown tag, and
         `SubscriberNotFound`."""
         await self.get(tx, project_id, subscriber_id)
         await self._tags.remove(tx, project_id, subscriber_id, name)
@@ -170,7 +171,7 @@ class Subscribers:
         return await self._permissions.set(tx, subscriber, key, granted)
 
     async def get(self, tx: Tx, project_id: str, subscriber_id: str) -> Subscriber:
-        """Raises `SubscriberNotFound`, for another project's id as well."""
+        """Raises `SubscriberNotFound`, also for another project's id."""
         subscriber = await store.find(tx, project_id, subscriber_id)
         if subscriber is None:
             raise _not_found(subscriber_id)
@@ -179,22 +180,22 @@ class Subscribers:
     async def find_by_user(
         self, tx: Tx, project_id: str, channel: str, user_id: str
     ) -> Subscriber | None:
-        """The person whom the messenger knows by `user_id`, on a project's channel by its name."""
+        """The subscriber with the messenger's `user_id`, on a project's channel by its name."""
         return await store.find_by_user(tx, project_id, channel, user_id)
 
     async def list_by_user(self, tx: Tx, bot: str, user_id: str) -> list[PersonSubscription]:
-        """What a person is or was subscribed to by a bot, of all projects, the oldest first; `bot` is the
+        """A user's current and former subscriptions by a bot, in all projects, oldest first; `bot` is the
         channel's key."""
         return await store.list_by_user(tx, bot, user_id)
 
     async def lock_existing(
         self, tx: Tx, keys: Collection[tuple[str, str]], *, skip_locked: bool = False
     ) -> dict[tuple[str, str], Status]:
-        """The status of those of `keys` who exist; nobody erases them until `tx` ends.
+        """The status of those of `keys` that exist; they can't be erased until `tx` ends.
 
-        Keys are (project_id, subscriber_id). For rows that refer to people: lock the people before such
-        rows, as an erasure does, or the two wait for each other. With `skip_locked`, whoever is being
-        erased at this moment is left out instead of waited for.
+        Keys are (project_id, subscriber_id). For rows that refer to subscribers: lock the subscribers before
+        such rows, as an erasure does, to avoid deadlocks. With `skip_locked`, subscribers that are being
+        erased are omitted instead of waited for.
         """
         if not keys:
             return {}
@@ -209,7 +210,8 @@ class Subscribers:
         external_id: str | None,
         channel: str | None,
     ) -> Subscriber:
-        """Whom a request names by one of two identifiers. Raises what `get_recipient` and `get` raise."""
+        """The subscriber of a request with one of two identifiers. Raises what `get_recipient` and `get`
+        raise."""
         receiver = await self.get_recipient(
             project_id,
             subscriber_id=subscriber_id,
@@ -222,7 +224,7 @@ class Subscribers:
     async def get_many(
         self, tx: Tx, keys: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], Subscriber]:
-        """Existing ones, by (project_id, subscriber_id)."""
+        """The subscribers that exist, by (project_id, subscriber_id)."""
         return await store.get_many(tx, keys)
 
     async def get_recipient(
@@ -266,7 +268,8 @@ class Subscribers:
         return await self._best(on_channel)
 
     async def _best(self, recipients: Sequence[Recipient]) -> Recipient:
-        """Whom a message gets to: an active one before others, then the one seen last whose bot is there."""
+        """The recipient that a message can reach: an active one before others, then the one seen last
+        whose bot exists."""
         best, *others = sorted(
             recipients, key=lambda one: (one.status == "active", one.last_seen_at_ms), reverse=True
         )
@@ -276,14 +279,15 @@ class Subscribers:
         return best
 
     async def check_channel(self, tx: Tx, project_id: str, name: str) -> None:
-        """Raises `ValidationFailed` for a channel that a project does not have, and by which nobody came."""
+        """Raises `ValidationFailed` for a channel that a project does not have, and that has no
+        subscribers."""
         if self._channels.resolve(project_id, name) is None and not await store.has_channel(
             tx, project_id, name
         ):
             self._channels.check_name(project_id, name)
 
     async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
-        """Up to one more than `query.limit`, which shows whether more follow.
+        """Up to one more than `query.limit`, to show whether there are more.
 
         Newest first; with `query.query` by the matched name. `BadRequest` for a cursor of another list.
         """
@@ -301,7 +305,7 @@ class Subscribers:
     async def list_after(
         self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, limit: int
     ) -> list[Subscriber]:
-        """Up to `limit` subscribers, newest first, after the id `after`."""
+        """Up to `limit` subscribers, newest first, from before the id `after`."""
         await self._check_filters(tx, project_id, filters)
         return await store.list_page(tx, project_id, filters, after, limit)
 
@@ -310,13 +314,13 @@ class Subscribers:
             await self.check_channel(tx, project_id, filters.channel)
 
     async def lock(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
-        """Has several people whom a bot reaches stay as they are until `tx` ends, before some of them are
-        blocked in it, and before what belongs to them is changed; `channel` is the bot's key."""
+        """Locks the subscriptions of users by a bot until `tx` ends, before some of them are blocked in
+        it, and before rows that belong to them are changed; `channel` is the bot's key."""
         if user_ids:
             await store.lock_subscriptions(tx, channel, user_ids)
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
-        """Ends a person's subscriptions by a bot that they blocked, or whose chat is gone.
+        """Ends a user's subscriptions by a bot that they blocked, or whose chat no longer exists.
 
         `channel` is the bot's key. A shared bot is blocked for all its projects.
         """
@@ -324,40 +328,41 @@ class Subscribers:
             await self._emit_deleted(tx, await self.get(tx, owner, subscriber_id), reason)
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
-        """The person lets a bot write again, which is not to ask for messages: they are unsubscribed
-        until they press Start, or the project subscribes them. No event: they had left before."""
+        """The user unblocked the bot. That is not consent: they stay unsubscribed until they press Start,
+        or the project subscribes them. No event, since they had been unsubscribed before."""
         await store.clear_blocked(tx, channel, user_id)
 
     async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None:
-        """A bot reaches a person in this chat from now on; `channel` is the bot's key."""
+        """Sets the chat in which a bot reaches a user; `channel` is the bot's key."""
         await store.set_chat(tx, channel, user_id, chat_id)
 
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
-        """The chat goes on under another id, for everybody whom the bot reaches there."""
+        """Changes the id of a chat, for all users whom the bot reaches there."""
         await store.move_chat(tx, channel, chat_id, new_chat_id)
         await chats.move(tx, channel, chat_id, new_chat_id)
 
     async def language_of(self, tx: Tx, channel: str, user_id: str) -> str | None:
-        """In which a bot writes to a person who chose none in the chat; None if they never subscribed."""
+        """The language in which a bot writes to a user who chose none in the chat; None if they never
+        subscribed."""
         return await store.find_language(tx, channel, user_id)
 
     async def set_language(
         self, tx: Tx, channel: str, chat_id: str, user_id: str, lang: str
     ) -> None:
-        """What a person chose in a chat, for what the bot says there, and for what projects send by it."""
+        """Sets the language that a user chose in a chat, for the bot's and the projects' messages."""
         await chats.set_language(tx, channel, chat_id, lang)
         await store.set_language(tx, channel, user_id, lang)
 
     async def has_bot(self, tx: Tx, project_id: str, bot: str) -> bool:
-        """Whether a project has a subscriber whom that bot reaches; `bot` is the channel's key."""
+        """Whether a project has a subscriber whom the bot reaches; `bot` is the channel's key."""
         return await store.has_bot(tx, project_id, bot)
 
     async def unsubscribe(
         self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str
     ) -> bool:
-        """Unsubscribes a person; False if they were not active, in which case nothing changes.
+        """Unsubscribes a user; False if they were not active, in which case nothing changes.
 
-        `reason` goes into `subscription.deleted`: `api`, or `stop` when sent by the person. A `blocked`
+        `reason` is that of `subscription.deleted`: `api`, or `stop` if sent by the user. A `blocked`
         subscriber stays `blocked`. Raises `SubscriberNotFound`.
         """
         has_left = await store.deactivate(tx, project_id, subscriber_id, "unsubscribed")
@@ -390,9 +395,9 @@ class Subscribers:
         return subscriber
 
     async def erase(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
-        """Erases a person and everything known of them. Raises `SubscriberNotFound`.
+        """Erases a subscriber and all their data. Raises `SubscriberNotFound`.
 
-        The subscriber is deleted with `tx`; copies in messages, events and plugins follow by a job.
+        The subscriber is deleted in `tx`; a job deletes copies in messages, events and plugins.
         """
         subscriber = await self.get(tx, project_id, subscriber_id)
         if not await self._erasure.start(tx, subscriber):

@@ -17,16 +17,16 @@ from msgsvc_core.subscribers.models import (
 )
 from msgsvc_core.subscribers.searching import columns_of
 
-#: In the order of `Subscriber`'s fields, which rows become by position.
+#: In the order of `Subscriber`'s fields, since rows are converted by position.
 _COLUMNS = (
     "project_id, subscriber_id, channel, bot, user_id, chat_id, first_name, username, lang,"
     " external_id, status, source, created_at_ms, last_seen_at_ms"
 )
-#: What a new subscriber has none of yet.
+#: Fields that are empty for a new subscriber.
 _LATER = ("attributes",)
 
 _COLUMN_NAMES = (*_COLUMNS.split(", "), *_LATER)
-#: The name of a tag that a subscriber carries as `t`.
+#: The name of a tag that a subscriber has as `t`.
 _TAG_NAME = (
     "(SELECT g.name FROM core_tags g WHERE g.project_id = t.project_id AND g.tag_id = t.tag_id)"
 )
@@ -34,7 +34,7 @@ _SELECTED = ", ".join(f"s.{column}" for column in _COLUMN_NAMES)
 
 
 async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
-    """False if the person is a subscriber of that channel and project already."""
+    """False if the user is a subscriber of that channel and project already."""
     return bool(
         await tx.execute(
             f"INSERT INTO core_subscribers ({_COLUMNS}, search_name, search_username)"
@@ -62,9 +62,8 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
 
 
 async def refresh(tx: Tx, seen: Subscriber) -> tuple[str, bool] | None:
-    """Brings name, bot, chat and time of a known person up to date: their id, and whether they were not
-    active. None if they are not known.
-    """
+    """Updates name, bot, chat and time of a known user: returns their id, and whether they were not
+    active. None if they are not known."""
     key = {
         "project_id": seen.project_id,
         "channel": seen.channel,
@@ -142,7 +141,7 @@ async def find_by_user(tx: Tx, project_id: str, channel: str, user_id: str) -> S
 
 
 async def list_by_user(tx: Tx, bot: str, user_id: str) -> list[PersonSubscription]:
-    """A person's by this bot, of all projects, the oldest first."""
+    """A user's subscriptions by this bot, in all projects, oldest first."""
     rows = await tx.fetch_all(
         "SELECT project_id, subscriber_id, status FROM core_subscribers"
         " WHERE bot = :bot AND user_id = :user_id ORDER BY subscriber_id",
@@ -185,7 +184,7 @@ async def get_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, s
 async def list_page(
     tx: Tx, project_id: str, query: SubscriberFilters, after: str | None, limit: int
 ) -> list[Subscriber]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     asked = filter_of(project_id, await by_id(tx, project_id, query), after)
     found = await _select(
         tx,
@@ -193,7 +192,7 @@ async def list_page(
         {**asked.params, "most": limit},
         source=asked.source,
     )
-    # Ids grow with time: what comes after the first that is too old, is older.
+    # Ids increase with time: after the first that is too old, all are older.
     since_ms = -1 if query.created_after is None else query.created_after
     return [subscriber for subscriber in found if subscriber.created_at_ms > since_ms]
 
@@ -209,7 +208,7 @@ async def has_channel(tx: Tx, project_id: str, channel: str) -> bool:
 
 
 async def lock_subscriptions(tx: Tx, bot: str, user_ids: Collection[str]) -> None:
-    """Locks the subscriptions of people by a bot, of all projects, until `tx` ends.
+    """Locks the subscriptions of users by a bot, in all projects, until `tx` ends.
 
     In a fixed order, to avoid deadlocks.
     """
@@ -222,7 +221,7 @@ async def lock_subscriptions(tx: Tx, bot: str, user_ids: Collection[str]) -> Non
 
 
 async def set_chat(tx: Tx, bot: str, user_id: str, chat_id: str) -> None:
-    """Where a bot reaches a person, in all projects."""
+    """Sets the chat in which a bot reaches a user, in all projects."""
     await tx.execute(
         "UPDATE core_subscribers SET chat_id = :chat_id WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
@@ -233,7 +232,7 @@ async def set_chat(tx: Tx, bot: str, user_id: str, chat_id: str) -> None:
 
 
 async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
-    """Who is reached in a chat is reached under its new id."""
+    """Changes the id of a chat for all users reached in it."""
     await tx.execute(
         "UPDATE core_subscribers SET chat_id = :new_chat_id WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
@@ -244,7 +243,7 @@ async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
 
 
 async def find_language(tx: Tx, bot: str, user_id: str) -> str | None:
-    """The language of a person's subscription by a bot, the one seen last."""
+    """The language of a user's subscription by a bot; of several, the one seen last."""
     lang: str | None = await tx.fetch_val(
         "SELECT lang FROM core_subscribers WHERE bot = :bot AND user_id = :user_id"
         " ORDER BY last_seen_at_ms DESC LIMIT 1",
@@ -254,7 +253,7 @@ async def find_language(tx: Tx, bot: str, user_id: str) -> str | None:
 
 
 async def set_language(tx: Tx, bot: str, user_id: str, lang: str) -> None:
-    """For what projects send a person by a bot."""
+    """Sets the language of the messages of projects to a user by a bot."""
     await tx.execute(
         "UPDATE core_subscribers SET lang = :lang WHERE bot = :bot AND user_id = :user_id",
         {"lang": lang, "bot": bot, "user_id": user_id},
@@ -264,7 +263,7 @@ async def set_language(tx: Tx, bot: str, user_id: str, lang: str) -> None:
 async def find_bots_of_others(
     tx: Tx, user_id: str, bots: Collection[str], subscriber_id: str
 ) -> set[str]:
-    """Those of `bots` by which a person is subscribed otherwise than as `subscriber_id`."""
+    """Those of `bots` by which a user has a subscription other than `subscriber_id`."""
     these, params = any_of("bot", "bots", sorted(bots), tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT DISTINCT bot FROM core_subscribers WHERE {these} AND user_id = :user_id"
@@ -275,7 +274,7 @@ async def find_bots_of_others(
 
 
 async def has_bot(tx: Tx, project_id: str, bot: str) -> bool:
-    """Whether a project has a subscriber whom that bot reaches."""
+    """Whether a project has a subscriber whom the bot reaches."""
     found = await tx.fetch_val(
         "SELECT 1 AS found FROM core_subscribers WHERE project_id = :project_id AND bot = :bot"
         " LIMIT 1",
@@ -285,7 +284,7 @@ async def has_bot(tx: Tx, project_id: str, bot: str) -> bool:
 
 
 async def deactivate_all(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
-    """Ends a person's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
+    """Ends a user's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
     rows = await tx.fetch_all(
         "UPDATE core_subscribers SET status = :status WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
@@ -348,15 +347,15 @@ async def set_external_id(tx: Tx, project_id: str, subscriber_id: str, external_
 
 
 async def update(tx: Tx, project_id: str, subscriber_id: str, given: Mapping[str, Any]) -> bool:
-    """Writes `external_id`, `lang` and `attributes` as far as they are given.
+    """Writes `external_id`, `lang` and `attributes` if they are given.
 
-    Nobody else changes the subscriber until the transaction ends, even if nothing is given. False if
-    there is no such subscriber, or `external_id` is taken on their channel.
+    Locks the subscriber until the transaction ends, even if nothing is given. False if there is no such
+    subscriber, or `external_id` is in use on their channel.
     """
     if "external_id" in given:
         given = {**given, **columns_of(external_id=given["external_id"])}
     params = {"project_id": project_id, "subscriber_id": subscriber_id, **given}
-    # The first assignment changes nothing and takes the row.
+    # The first assignment changes nothing and locks the row.
     assignments = ["status = status", *(f"{column} = :{column}" for column in given)]
     free = ""
     if given.get("external_id") is not None:
@@ -420,7 +419,7 @@ async def find_link(tx: Tx, digest: str, now_ms: int) -> Mapping[str, Any] | Non
 
 
 async def use_link(tx: Tx, project_id: str, digest: str) -> bool:
-    """Takes the `external_id` from a link. False if it has none any more."""
+    """Removes the `external_id` from a link. False if it has none any more."""
     return bool(
         await tx.execute(
             "UPDATE core_links SET external_id = NULL"
@@ -447,7 +446,7 @@ async def _select(
     """Subscribers of `source`, where their table is `s`."""
     of_this = "t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
     rows = await tx.fetch_all(
-        # Tags and permissions come along: queries of their own would be two more on every send.
+        # With tags and permissions: separate queries would be two more for every send.
         f"SELECT {_SELECTED},"
         f" (SELECT {string_agg(_TAG_NAME, tx.dialect)} FROM core_subscriber_tags t WHERE {of_this}) AS tags,"
         f" (SELECT {string_agg('t.permission', tx.dialect)} FROM core_subscriber_permissions t"
@@ -466,5 +465,5 @@ def _subscriber(row: Row) -> Subscriber:
 
 
 def _split(names: str | None) -> tuple[str, ...]:
-    """Neither tags nor permissions hold a comma (see `TagName`, `PermissionKey`)."""
+    """Names of tags and permissions have no commas (see `TagName`, `PermissionKey`)."""
     return tuple(sorted(names.split(","))) if names else ()

@@ -1,4 +1,4 @@
-"""How a person becomes a subscriber: once per person, channel and project, by whatever path."""
+"""Subscribes users: once per user, channel and project, from any source."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ ID_PREFIX = "sub"
 
 
 class Subscribing:
-    """Makes a subscriber of a person, or brings one up to date who is known."""
+    """Subscribes users, and updates known ones."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Subscribing:
     ) -> tuple[Subscriber, bool]:
         """The subscriber, and whether they are newly subscribed: see `Subscribers.subscribe`."""
         now_ms = self._clock.now_ms()
-        # What they chose by /lang in this chat holds for whatever they subscribe to there.
+        # The language chosen by /lang in this chat applies to new subscriptions too.
         _, chosen = await chats.find_language(tx, channel, chat_id) or ("", None)
         seen = Subscriber(
             project_id=project_id,
@@ -94,7 +94,7 @@ class Subscribing:
         return subscriber, subscribed
 
     async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:
-        """The id of the subscriber, whether they are new, and whether they were not active until now."""
+        """The id of the subscriber, whether they are new, and whether they were not active before."""
         while True:
             # A subscriber found by the first query may be erased before the second.
             if await store.insert_if_new(tx, seen):
@@ -110,5 +110,5 @@ class Subscribing:
 
 
 async def lock_external_id(tx: Tx, project_id: str, external_id: str) -> None:
-    """Two concurrent requests with the same `external_id` would both find it free."""
+    """Locks an `external_id`: otherwise two concurrent requests would both find it free."""
     await tx.lock(f"external_id {external_id} of {project_id}")

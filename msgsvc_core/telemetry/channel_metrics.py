@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-#: The channel label of messengers that projects brought themselves: their names are the projects'.
+#: The channel label of project channels, whose names are chosen by projects.
 OWN_CHANNEL = "own"
 
 #: Bucket bounds in seconds; a chat waits for at most a second before its message is rescheduled.
@@ -38,7 +38,7 @@ class ChannelMetrics:
         )
 
     def label(self, channel: str) -> str:
-        """How a channel is shown: by its name in the configuration, or as a project's own."""
+        """The label of a channel: its name in the configuration, or that of project channels."""
         return channel if channel in self._configured else OWN_CHANNEL
 
     def waited(self, channel_key: str, seconds: float) -> None:

@@ -12,16 +12,16 @@ from prometheus_client.registry import Collector
 from msgsvc_core.db import Database, DatabaseUnavailable, Row, Tx
 from msgsvc_core.kernel.clock import Clock
 
-#: Seconds for which an answer is used again: counting many jobs takes a while, and
-#: several Prometheus servers may scrape.
+#: Seconds for which results are cached: counting many jobs takes a while, and several Prometheus servers may
+#: scrape.
 FRESH_S = 5.0
 
-#: Seconds that the database gets; Prometheus itself gives a scrape 10 by default.
+#: Timeout of the queries in seconds; Prometheus has a default of 10 for a scrape.
 TIMEOUT_S = 2.0
 
 STATES = ("ready", "delayed", "running", "dead")
 
-#: Asks on a reading connection, for a moment, and keeps the answer until the next time.
+#: Queries a reading connection, briefly, and stores the result until the next time.
 Question = Callable[[Tx], Awaitable[None]]
 
 #: Jobs at a time in Unix milliseconds: `lane`, `state`, `count`, and `oldest_ms`, when the first was due.
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 class DatabaseMetrics(Collector):
-    """Jobs as they were at the last `refresh`, and the use of the connections as it is."""
+    """Jobs as of the last `refresh`, and the current use of the connections."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DatabaseMetrics(Collector):
         self._check_redis = check_redis
         self._monotonic = monotonic
         self._timeout_s = timeout_s
-        #: What others ask along with it, for gauges of their own in `service.metrics.registry`.
+        #: Additional queries, for others' gauges in `service.metrics.registry`.
         self.queries: list[Question] = []
         self._querying = asyncio.Lock()
         self._queried_at = -FRESH_S
@@ -59,12 +59,12 @@ class DatabaseMetrics(Collector):
         self._redis_up = True
         #: Jobs by lane prefix and state.
         self._jobs: dict[tuple[str, str], int] = {}
-        #: Seconds since the oldest due job was to run, by lane prefix.
+        #: Seconds since the oldest due job was due, by lane prefix.
         self._oldest_s: dict[str, float] = {}
 
     async def refresh(self) -> None:
-        """Refreshes values that are old. While the database is unavailable the job gauges are absent: stale
-        numbers would look current."""
+        """Refreshes values that are old. While the database is unavailable the job gauges are absent:
+        stale numbers would look current."""
         async with self._querying:
             now = self._monotonic()
             if now - self._queried_at < FRESH_S:
@@ -85,12 +85,12 @@ class DatabaseMetrics(Collector):
             rows = await self._count_jobs(tx, now_ms)
             for ask in self.queries:
                 await ask(tx)
-        # Lanes without jobs are shown too: an alert on what is absent never fires.
+        # Lanes without jobs are shown too: an alert on an absent series never fires.
         prefixes = self._lane_prefixes()
         jobs = defaultdict(int, {(prefix, state): 0 for prefix in prefixes for state in STATES})
         oldest_s = defaultdict(float, dict.fromkeys(prefixes, 0.0))
         for row in rows:
-            # Without what follows the colon: a webhook's id would make a series of each webhook.
+            # Without the part after the colon: webhooks' ids would make a series each.
             prefix = row["lane"].partition(":")[0]
             jobs[prefix, row["state"]] += row["count"]
             if row["state"] == "ready":

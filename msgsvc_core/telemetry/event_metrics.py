@@ -1,4 +1,4 @@
-"""Counts events: what the service is for, sign-ins and codes and tickets, as it happens."""
+"""Counts events: sign-ins, codes, tickets and so on."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -6,18 +6,19 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-#: The name of an event, and how the channel of its person is shown; empty for one of nobody.
+#: The name of an event, and the label of its subscriber's channel; empty without a subscriber.
 Key = tuple[str, str]
 
 
 class EventMetrics(Collector):
-    """Plain numbers that a scrape makes into a metric, as with requests: every message emits an event."""
+    """Plain numbers that a scrape converts to metrics, like those of requests: every message emits an
+    event."""
 
     def __init__(self) -> None:
         self._counts: Counter[Key] = Counter()
 
     def count(self, happened: Iterable[Key]) -> None:
-        """Counts events that were committed."""
+        """Counts committed events."""
         self._counts.update(happened)
 
     def describe(self) -> Iterator[CounterMetricFamily]:

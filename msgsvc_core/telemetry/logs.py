@@ -1,4 +1,4 @@
-"""Structured logs on standard error, with the request's id and without secrets."""
+"""Structured logs on standard error, with request ids and without secrets."""
 
 import asyncio
 import logging
@@ -23,11 +23,11 @@ _SECRET_NAMES = re.compile(
     re.IGNORECASE,
 )
 
-#: What our secrets look like, wherever they stand, e.g. in the text of an exception.
+#: Patterns of our secrets in any text, e.g. that of an exception.
 _SECRET_TEXT = re.compile(
     r"\b(msk|whsec)_[A-Za-z0-9+/=_-]+"
     r"|(?<=://)[^/@\s:]*:[^/@\s]+(?=@)"
-    # A callback with the code of a sign-in, also where HTML or JSON holds it.
+    # A sign-in callback with its code, also in HTML or JSON.
     r"|(?<=[?&;]code=)[^&#\s\"'<>\\]+"
 )
 
@@ -35,10 +35,10 @@ HIDDEN = "[hidden]"
 
 
 def configure_logs(settings: LogSettings, *, for_good: bool = False) -> None:
-    """Sets up logging for a process of ours; an embedder's own logging is left alone.
+    """Sets up logging for our own processes; an embedding program's logging is left alone.
 
-    With `for_good`, loggers keep what they find at their first line, which is faster: for a process
-    that serves.
+    With `for_good`, loggers keep the configuration of their first line, which is faster: for servers and
+    workers.
     """
     renderer = _renderer(settings)
     shared = _processors()
@@ -65,7 +65,7 @@ def configure_unless_done() -> None:
 
 
 def _configure_ours(renderer: Any, level: str, *, for_good: bool = False) -> None:
-    # Written directly: going through `logging` took a fifth of the time of a request's line.
+    # Written directly: `logging` took a fifth of the time of a request's line.
     structlog.configure(
         processors=[*_processors(), renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -84,15 +84,15 @@ def _processors() -> list[Any]:
     ]
 
 
-#: Which requests get a line: the setting `log.requests`.
+#: Which requests are logged: the setting `log.requests`.
 RequestLines = Literal["all", "failed", "none"]
 
 
 def request_lines(which: RequestLines = "all") -> Callable[..., None]:
-    """Writes the line of a request, from its values by name; of those alone that `log.requests` names.
+    """Writes the log line of a request, from its values by name, if `log.requests` selects it.
 
-    In a process that `configure_logs` has set up for good it is put together here: the values are our
-    own and hold no secrets, and by way of all processors the line took a tenth of a request's time.
+    In a process with `configure_logs(for_good=True)` it is formatted here: the values are our own and have no
+    secrets, and running all processors took a tenth of a request's time.
     """
     if which == "none":
         return _write_nothing
@@ -101,7 +101,7 @@ def request_lines(which: RequestLines = "all") -> Callable[..., None]:
         return write
 
     def write_failed(**values: Any) -> None:
-        # 0 is no answer at all.
+        # 0 means no response.
         if values["status"] >= 500 or not values["status"]:
             write(**values)
 
@@ -119,7 +119,7 @@ def _request_lines() -> Callable[..., None]:
 
 
 def _write_nothing(**_values: Any) -> None:
-    """What the level leaves out."""
+    """For lines below the log level."""
 
 
 def _request_as_line(**values: Any) -> None:
@@ -134,8 +134,8 @@ def _request_as_json(**values: Any) -> None:
 
 
 class _Lines:
-    """Lines that wait for the end of the loop's turn, to be written in one go: a write for each took
-    as long as all else of the line."""
+    """Buffers lines until the end of the loop's turn, and writes them together: a write for each took as
+    long as everything else of the line."""
 
     def __init__(self) -> None:
         self._waiting: list[str] = []
@@ -148,19 +148,19 @@ class _Lines:
     def _write_all(self) -> None:
         lines = "".join(self._waiting)
         self._waiting.clear()
-        # A full disk or a closed pipe must not fail requests that are answered already.
+        # A full disk or a closed pipe must not fail requests that already have their response.
         with suppress(OSError):
             sys.stderr.write(lines)
 
 
 _lines = _Lines()
 
-#: What is written belongs to several requests, so it is written in the name of none.
+#: A context without a request: the lines written together belong to several.
 _NOBODY = Context()
 
 
 class _Seconds:
-    """The beginning of a time as RFC 3339, kept for the second that it is good for."""
+    """The start of a time in RFC 3339, cached for the current second."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -188,7 +188,7 @@ def _renderer(settings: LogSettings) -> Any:
 def render_line(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> str:
     """A structlog renderer for files: time, level, event, and the rest as `name=value`.
 
-    structlog's own, made for eyes and colours, took a tenth of a request's time.
+    structlog's own renderer, with colours and alignment, took a tenth of a request's time.
     """
     trace = entry.pop("exception", None)
     start = f"{entry.pop('timestamp', '-')} {entry.pop('level', '-'):<7} {entry.pop('event', '-')}"
@@ -198,13 +198,13 @@ def render_line(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> 
 
 def _quoted(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
-    # A line is one line, and where a value ends can be seen, whatever it holds.
+    # A record is one line, and the end of each value is unambiguous.
     return text if _PLAIN.fullmatch(text) else repr(text)
 
 
 _render_json = structlog.processors.JSONRenderer(ensure_ascii=False)
 
-#: How a request's line is written where the renderer is one of these.
+#: The format of a request's line for each of these renderers.
 _REQUEST_FORMATS = {render_line: _request_as_line, _render_json: _request_as_json}
 
 #: Values that need no quotes.
@@ -224,7 +224,7 @@ class _StandardError:
 def hide_secrets(
     _logger: Any, _method: str, entry: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """A structlog processor that blanks secrets by name and by look."""
+    """A structlog processor that removes secrets by name and by pattern."""
     for name, value in entry.items():
         if _is_secret(name):
             entry[name] = HIDDEN
@@ -255,7 +255,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _without_secrets(text: str) -> str:
-    # A cheap test first, which most values fail: it costs a tenth of the expression.
+    # A cheap test first, which most values fail: it takes a tenth of the expression's time.
     if "msk_" in text or "whsec_" in text or "://" in text or "code=" in text:
         return _SECRET_TEXT.sub(HIDDEN, text)
     return text

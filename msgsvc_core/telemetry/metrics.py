@@ -59,12 +59,12 @@ class Metrics:
         self._deliveries.labels(self.channels.label(channel), outcome, reason).inc(count)
 
     def count_events(self, happened: Sequence[tuple[str, str]]) -> None:
-        """Counts events that were committed: the name of each and the channel of its person, or ""."""
+        """Counts committed events: the name of each and the channel of its subscriber, or ""."""
         label = self.channels.label
         self.events.count([(name, label(bot) if bot else "") for name, bot in happened])
 
     async def scrape(self, accept: str = "") -> tuple[bytes, str]:
-        """Everything, in the format that the header `Accept` asks for; and its content type."""
+        """All metrics, in the format of the header `Accept`; and its content type."""
         await self.database.refresh()
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type

@@ -1,4 +1,4 @@
-"""Templates, inside and on the wire."""
+"""Models of templates: internal, and of the API."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,14 +14,14 @@ from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
 
-#: What programs call a template.
+#: A template's key in the API.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
-#: Characters of one text of a template, which variables make shorter or longer. What is sent has the
-#: limits of every message.
+#: Maximum characters of a template's text, before variables are inserted. The rendered text has the limits of
+#: every message.
 SOURCE_LENGTH = 16_000
 
-#: The same of a button's text or data, and of an address.
+#: Maximum characters of a button's text or data, and of a URL.
 SHORT_SOURCE_LENGTH = 1000
 ADDRESS_LENGTH = 2048
 
@@ -85,7 +85,7 @@ class UpdateTemplateBody(RequestModel):
     buttons: Kept[list[list[TemplateButton]]] = None
 
     def merged(self, before: TemplateContent) -> dict[str, Any]:
-        """The contents after the change, not validated as a whole yet."""
+        """The contents after the change, before validation as a whole."""
         return {
             **before.model_dump(exclude_defaults=True),
             **self.model_dump(exclude_unset=True),

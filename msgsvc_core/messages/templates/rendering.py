@@ -1,4 +1,4 @@
-"""A template's contents, read once and rendered for a language and variables."""
+"""Renders a template's contents, which are parsed once, for a language and variables."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from msgsvc_core.kernel.i18n import Localized, language_of
 from msgsvc_core.messages.models import Content
 from msgsvc_core.messages.templates.models import ADDRESS_LENGTH, TemplateContent
 
-#: Contents that are kept as they were read. They are found by their text, so none can be out of date.
+#: Number of cached parsed contents. They are looked up by their text, so none can be stale.
 KEPT = 256
 
 Read = Callable[[str], Template]
@@ -33,7 +33,7 @@ Read = Callable[[str], Template]
 
 @dataclass(frozen=True)
 class Rendering:
-    """The contents with every text read; `texts` by language or None, by their place in the message."""
+    """Parsed contents; `texts` by language or None, and by their place in the message."""
 
     content: TemplateContent
     texts: Mapping[tuple[str | int, ...], Mapping[str | None, Template]]
@@ -51,10 +51,10 @@ class Rendering:
         return [template for by_lang in self.texts.values() for template in by_lang.values()]
 
     def render(self, lang: str, default_lang: str, values: Mapping[str, str], most: int) -> Content:
-        """The message; `most` bounds its text.
+        """The message; `most` is the maximum length of its text.
 
-        Raises `WrongVariable`, and `ValidationFailed` naming the field that the values don't fit. What
-        any language needs must be there for all: a call shall not fail for some receivers only.
+        Raises `WrongVariable`, and `ValidationFailed` naming the field with invalid values. The values that
+        any language needs are required for all: a call must not fail for some recipients only.
         """
         for name in self.required:
             if name not in values:
@@ -70,7 +70,7 @@ class Rendering:
 
 
 def read_content(content: TemplateContent) -> Rendering:
-    """Reads every text. Raises `ValidationFailed` for one that is no template, naming the field."""
+    """Parses every text. Raises `ValidationFailed`, naming the field, for an invalid template."""
     texts: dict[tuple[str | int, ...], dict[str | None, Template]] = {}
     for place, text, read in _sources(content):
         by_lang: Mapping[Any, str] = {None: text} if isinstance(text, str) else text
@@ -87,14 +87,14 @@ def read_content(content: TemplateContent) -> Rendering:
 
 @lru_cache(maxsize=KEPT)
 def read_column(column: str) -> Rendering:
-    """Like `read_content`, of a row's JSON."""
+    """Like `read_content`, for the JSON of a row."""
     return read_content(TemplateContent.model_validate_json(column))
 
 
 def _sources(
     content: TemplateContent,
 ) -> Iterator[tuple[tuple[str | int, ...], Localized, Read]]:
-    """Every text of the contents that may hold variables: its place, itself, and who reads it."""
+    """Every text of the contents that may have variables: its place, the text, and its language."""
     yield ("text",), content.text, lambda text: text_template(text, content.format)
     for number, row in enumerate(content.buttons):
         for position, button in enumerate(row):
@@ -113,7 +113,7 @@ def _sources(
 def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str) -> Template:
     if None in by_lang:
         return by_lang[None]
-    # One for all stands alone.
+    # A text for all languages is alone.
     written = [each for each in by_lang if each is not None]
     return by_lang[language_of(written, lang, default_lang)]
 
@@ -121,7 +121,7 @@ def _chosen(by_lang: Mapping[str | None, Template], lang: str, default_lang: str
 def _rendered(
     place: tuple[str | int, ...], template: Template, values: Mapping[str, str], most: int
 ) -> tuple[str, Format | None]:
-    """What stands at a place; of a text with markup its format too."""
+    """The rendered text at a place, with its format if it has markup."""
     try:
         if isinstance(template, TextTemplate):
             return template.render_text(values, most)

@@ -1,4 +1,4 @@
-"""The rules of templates: what may be kept, and what becomes of them in a message."""
+"""Templates of projects: validation, storage and rendering."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -54,12 +54,12 @@ class Templates:
         self._limits = limits
         self._languages = languages
         self._default_lang = default_lang
-        #: Templates of one project.
+        #: Maximum templates per project.
         self._most = most
         self._contents = DataLoader(db, store.find_contents)
 
     async def create(self, tx: Tx, project_id: str, body: CreateTemplateBody) -> StoredTemplate:
-        """Raises `ValidationFailed`, and `Conflict` for a key that is taken and at the limit."""
+        """Raises `ValidationFailed`, and `Conflict` for a key in use and at the limit."""
         column = self._checked(body.to_content())
         await tx.lock(f"templates of {project_id}")
         now_ms = self._clock.now_ms()
@@ -79,7 +79,7 @@ class Templates:
         return template
 
     async def find(self, tx: Tx, project_id: str, key: str) -> StoredTemplate:
-        """Raises `NotFound`, for another project's template as well."""
+        """Raises `NotFound`, also for another project's template."""
         template = await store.find(tx, project_id, key)
         if template is None:
             raise _not_found(key)
@@ -88,7 +88,7 @@ class Templates:
     async def page(
         self, tx: Tx, project_id: str, after: str | None, limit: int
     ) -> list[StoredTemplate]:
-        """Up to `limit`, newest first, from `after` on."""
+        """Up to `limit` templates, newest first, from before `after`."""
         return await store.list_page(tx, project_id, after, limit)
 
     async def update(
@@ -96,7 +96,7 @@ class Templates:
     ) -> StoredTemplate:
         """The template after the change. Raises `NotFound` and `ValidationFailed`.
 
-        Messages that are queued stay as they were rendered.
+        Queued messages are not affected.
         """
         await tx.lock(f"templates of {project_id}")
         template = await self.find(tx, project_id, key)
@@ -111,7 +111,7 @@ class Templates:
         return changed
 
     async def delete(self, tx: Tx, project_id: str, key: str) -> None:
-        """Raises `NotFound`. Messages that are queued are sent all the same."""
+        """Raises `NotFound`. Queued messages are still sent."""
         if not await store.delete(tx, project_id, key):
             raise _not_found(key)
 
@@ -123,17 +123,17 @@ class Templates:
         lang: str,
         tx: Tx | None = None,
     ) -> Content:
-        """The template for somebody who reads `lang`. Without `tx` it is looked for together with those
-        of other requests. Raises `NotFound` and `ValidationFailed`."""
+        """The template for a reader of `lang`. Without `tx` the lookup is batched with those of other
+        requests. Raises `NotFound` and `ValidationFailed`."""
         rendering = await self._read(project_id, key, tx)
         return self._rendered(rendering, variables, lang)
 
     async def content_of(self, tx: Tx, project_id: str, key: str) -> TemplateContent:
-        """What a template is made of, not rendered. Raises `NotFound`."""
+        """A template's contents, not rendered. Raises `NotFound`."""
         return (await self._read(project_id, key, tx)).content
 
     async def preview(self, project_id: str, key: str, body: PreviewBody) -> PreviewAnswer:
-        """What would be sent in each language, and why channels would refuse it.
+        """The message in each language, and why channels would refuse it.
 
         Raises the errors of `render`.
         """
@@ -149,19 +149,19 @@ class Templates:
     def try_out(
         self, content: TemplateContent, variables: Mapping[str, Any], lang: str
     ) -> "OutgoingMessage":
-        """The message that contents would come to which nobody has kept yet. A variable without a value
-        is shown by its name. Raises the errors of `render`."""
+        """Renders contents that are not stored. A variable without a value is shown by its name. Raises
+        the errors of `render`."""
         rendering = read_content(content)
         values = {name: variables.get(name) or name for name in rendering.variables}
         return self._rendered(rendering, values, lang).to_message()
 
     def variables_of(self, content: TemplateContent) -> list[str]:
-        """The variables that contents use, in the order in which they come first. Raises
-        `ValidationFailed` for a text that is no template."""
+        """The variables of contents, in the order of their first use. Raises `ValidationFailed` for an
+        invalid template."""
         return read_content(content).variables
 
     def answers(self, templates: Sequence[StoredTemplate]) -> list[TemplateAnswer]:
-        """Templates as the API shows them."""
+        """Templates in the form of the API."""
         found = []
         for template in templates:
             rendering = read_column(template.content)
@@ -193,7 +193,7 @@ class Templates:
         return [Problem(channel=name, problem=problem) for name, problem in asked if problem]
 
     def _checked(self, content: TemplateContent) -> str:
-        """The contents as they are kept. Raises `ValidationFailed` for what could never be sent."""
+        """The contents in stored form. Raises `ValidationFailed` for content that could never be sent."""
         rendering = read_content(content)
         shortest = dict.fromkeys(rendering.variables, "x")
         for lang in self._languages:

@@ -1,4 +1,4 @@
-"""Commands by which a person manages their subscriptions: /start, /stop, /settings, /lang and /help."""
+"""Commands for subscribers: /start, /stop, /settings, /lang and /help."""
 
 from msgsvc_core.subscribers.conversation.conversation import Conversation
 

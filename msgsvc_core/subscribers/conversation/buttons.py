@@ -15,16 +15,17 @@ from msgsvc_core.kernel.values import whole_number
 
 PREFIX = "my:"
 
-#: Seconds after which a question about unsubscribing or resubscribing is asked again instead of answered.
+#: Seconds after which the answer to a question about unsubscribing or resubscribing is not accepted, and it
+#: is asked again.
 QUESTION_TTL_S = 24 * 3600
 
-#: Rows of choices in a message, so that it and its buttons fit a phone; further ones are on pages.
+#: Rows of choices in a message, so that it fits on a phone's screen; there are further pages.
 ROWS = 8
 
-#: Characters of a digest in a button: 47 bits, to distinguish a handful of names.
+#: Characters of a digest in a button: 47 bits, to distinguish a few names.
 DIGEST_LENGTH = 8
 
-#: What a press does, by its action; the parts of the data come along.
+#: The handler of a press, by its action; it gets the parts of the data.
 Press = Callable[[InboundContext, Sequence[str]], Awaitable[None]]
 
 
@@ -34,13 +35,13 @@ def data(action: str, *parts: object) -> str:
 
 
 def read(ctx: InboundContext) -> tuple[str, list[str]]:
-    """The action of a press, and the parts that came with it."""
+    """The action of a press, and the parts of its data."""
     action, *parts = pressed(ctx).data.removeprefix(OWN_BUTTON + PREFIX).split(":")
     return action, parts
 
 
 def stamp(now_ms: int) -> str:
-    """When a question was asked, for `is_fresh`."""
+    """The time of a question, for `is_fresh`."""
     return f"{now_ms // 1000:x}"
 
 
@@ -53,13 +54,13 @@ def is_fresh(asked: str, now_ms: int) -> bool:
 
 
 def digest(*names: str) -> str:
-    """Stands for names that are too long for a button."""
+    """Replaces names that are too long for a button."""
     hashed = hashlib.sha256("\n".join(names).encode()).digest()
     return encode_base62(hashed[:6], 9)[-DIGEST_LENGTH:]
 
 
 def page_of(text: str, count: int) -> int:
-    """The number of a page, from 0, that there is for `count` rows."""
+    """The number of an existing page, from 0, for `count` rows."""
     last = max(0, (count - 1) // ROWS)
     return min(whole_number(text) or 0, last)
 
@@ -69,7 +70,7 @@ def on_page(rows: Sequence[tuple[Button, ...]], page: int) -> list[tuple[Button,
 
 
 def turning(page: int, count: int, to: Callable[[int], str]) -> Iterable[tuple[Button, ...]]:
-    """A row that leads to the pages before and after, where there are any; `to` makes its data."""
+    """A row with buttons for the previous and next page, if they exist; `to` makes their data."""
     last = max(0, (count - 1) // ROWS)
     row = []
     if page > 0:
@@ -85,11 +86,11 @@ def pressed(ctx: InboundContext) -> ButtonPressed:
 
 
 async def replace(ctx: InboundContext, message: OutgoingMessage, notice: str | None = None) -> None:
-    """Puts `message` in the place of that with the pressed button."""
+    """Replaces the message with the pressed button by `message`."""
     await ctx.edit(pressed(ctx).message_ref, message)
     await ctx.answer_button(notice)
 
 
 def are_shown(ctx: InboundContext) -> bool:
-    """Whether this messenger has buttons; where it has none, people write commands."""
+    """Whether this messenger has buttons; otherwise users send commands."""
     return ctx.bot.capabilities.buttons == "native"

@@ -1,4 +1,4 @@
-"""/settings: a person sees what they allow each project, and changes it."""
+"""/settings: shows the permissions that a user has granted each project, and changes them."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,16 +15,16 @@ from msgsvc_core.subscribers.service import Subscribers
 
 ON, OFF = "☑", "☐"
 
-#: What stands in a button's data for the state that a press brings about: never "the other one", so
-#: that a press on an old message, or a second one, does what its button says.
+#: The state after a press, in the button's data: never "toggle", so that a press on an old message, or a
+#: second one, does what its button says.
 STATES = {"1": True, "0": False}
 
-#: What a person writes for them where there are no buttons: `/settings off sales`.
+#: What a user sends on messengers without buttons: `/settings off sales`.
 WORDS = {"on": True, "off": False}
 
 
 class Choices:
-    """The permissions of one project are one message, which every press brings up to date."""
+    """The permissions of one project are one message, which is edited after every press."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Choices:
     async def _apply_words(
         self, ctx: InboundContext, known: Subscriptions, one: Subscription, words: Sequence[str]
     ) -> OutgoingMessage:
-        """The page, after what a person wrote in `words` was done: `off sales`."""
+        """The page, after the change that the user sent, e.g. `off sales`, was made."""
         granted, key = (
             (WORDS.get(words[0].lower()), words[1].lower()) if len(words) > 1 else (None, "")
         )
@@ -95,7 +95,7 @@ class Choices:
     async def _change(
         self, ctx: InboundContext, one: Subscription, permission: str, granted: bool
     ) -> str:
-        """What to say of it beside the page, which some platforms don't let be edited any more."""
+        """Makes a change; returns a notice, for platforms that can't edit the page any more."""
         offered = await self._permissions.list_all(ctx.tx, one.project_id)
         asked = [found for found in offered if buttons.digest(found.key) == permission]
         if not asked:
@@ -139,7 +139,7 @@ class Choices:
 
 
 class _Page:
-    """One project's permissions, as one person has them."""
+    """The permissions of one project and user."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class _Page:
         self._granted = granted
 
     def message(self, page: int) -> OutgoingMessage:
-        """With descriptions, unless the messenger takes no text of that length."""
+        """With descriptions, unless the text is too long for the messenger."""
         whole = self._message(page, self._described)
         return self._message(page, self._label) if self._ctx.bot.problem(whole) else whole
 
@@ -172,7 +172,7 @@ class _Page:
             nothing = _("There are no settings to change. /stop unsubscribes you.")
             return OutgoingMessage(f"{title}\n\n{nothing}", buttons=self._others())
         if not buttons.are_shown(self._ctx):
-            # Not one page after another: nobody could turn them.
+            # All on one page: the user could not turn pages.
             lines = "\n".join(f"{line(found)} ({found.key})" for found in self._offered)
             return OutgoingMessage(f"{title}\n\n{lines}\n\n{self._how()}")
         rows = [(self._switch(found, page),) for found in self._offered]
@@ -204,7 +204,7 @@ class _Page:
         return Button(self._label(permission), data=buttons.data("put", *parts))
 
     def _others(self) -> tuple[tuple[Button, ...], ...]:
-        """A way back to the other projects."""
+        """A button that leads back to the other projects."""
         _ = self._ctx._
         if len(self._known.active) < 2 or not buttons.are_shown(self._ctx):
             return ()

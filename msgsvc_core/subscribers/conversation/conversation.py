@@ -1,4 +1,4 @@
-"""`service.conversation`: which command and which button leads where."""
+"""`service.conversation`: routes commands and buttons to their handlers."""
 
 from collections.abc import Callable
 
@@ -20,9 +20,9 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class Conversation:
-    """The commands that every bot understands. Plugins add theirs: see `InboundRule`.
+    """The commands of every bot. Plugins add theirs: see `InboundRule`.
 
-    `commands` is called when somebody asks for help: not all rules are registered before.
+    `commands` is called for every request for help, since not all rules are registered before.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Conversation:
         ]
 
     async def _pressed(self, ctx: InboundContext) -> bool:
-        """What is not understood is left to the core's answer."""
+        """Unknown data is left to the core's default response."""
         action, parts = buttons.read(ctx)
         press = self._presses.get(action)
         if press is None:

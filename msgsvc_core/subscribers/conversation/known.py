@@ -1,4 +1,4 @@
-"""Finds what a person gets by a bot, with the projects' names."""
+"""Finds a user's subscriptions by a bot, with the projects' names."""
 
 from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.projects.service import Projects
@@ -7,14 +7,14 @@ from msgsvc_core.subscribers.service import Subscribers
 
 
 class KnownSubscriptions:
-    """The subscriptions of whoever writes to a bot. A bot knows a person across projects."""
+    """The subscriptions of the user who writes to a bot, across projects."""
 
     def __init__(self, *, projects: Projects, subscribers: Subscribers) -> None:
         self._projects = projects
         self._subscribers = subscribers
 
     async def of(self, ctx: InboundContext) -> Subscriptions:
-        """All by this bot, whether active or not."""
+        """All subscriptions by this bot, active or not."""
         found = await self._subscribers.list_by_user(ctx.tx, ctx.channel, ctx.update.user.user_id)
         projects = await self._projects.get_many(ctx.tx, [one.project_id for one in found])
         return Subscriptions(

@@ -1,4 +1,4 @@
-"""/lang: a person says in which language bots and projects shall write to them."""
+"""/lang: sets the language of messages to a user."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -9,12 +9,12 @@ from msgsvc_core.kernel.i18n import Texts, own_name
 from msgsvc_core.subscribers.conversation import buttons
 from msgsvc_core.subscribers.service import Subscribers
 
-#: Buttons beside each other, so that the languages' names fit on a phone.
+#: Buttons per row, so that the languages' names fit on a phone's screen.
 IN_A_ROW = 2
 
 
 class Languages:
-    """What is chosen holds for this chat, above the language of the messenger."""
+    """The chosen language applies to this chat, and takes precedence over the messenger's."""
 
     def __init__(self, *, texts: Texts, subscribers: Subscribers) -> None:
         self._texts = texts
@@ -34,11 +34,11 @@ class Languages:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """Each language by its own name, so that its speakers recognise it."""
+        """The name of each language in that language, so that its speakers recognise it."""
         return {lang: own_name(lang) for lang in self._texts.languages}
 
     def _named(self, text: str) -> str | None:
-        """The language that is called so: `ru` or `Русский`."""
+        """The language with that code or name: `ru` or `Русский`."""
         wanted = text.lower()
         found = (
             lang for lang, name in self._names.items() if wanted in {lang.lower(), name.lower()}

@@ -1,4 +1,4 @@
-"""/stop: a person unsubscribes."""
+"""/stop: unsubscribes a user."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from msgsvc_core.subscribers.conversation.models import Subscription, Subscripti
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.service import Subscribers
 
-#: Of `subscription.deleted`.
+#: The `reason` of `subscription.deleted`.
 REASON = "stop"
 
-#: What a person writes after /stop, beside a number, where there are no buttons.
+#: What a user may send after /stop instead of a number, on messengers without buttons.
 ALL = "all"
 
 
@@ -55,7 +55,7 @@ class Leaving:
         which, asked = (*parts, "", "")[:2]
         known = await self._known.of(ctx)
         one = known.by_id(which)
-        # "All" is all that the question named, and nothing that came after it.
+        # "All" means the projects in the question, and none that were added since.
         chosen = known.active if which == _all_of(known) else [one] if one else []
         if not chosen or not buttons.is_fresh(asked, self._clock.now_ms()):
             old = texts.too_old(ctx, "stop")
@@ -78,7 +78,7 @@ class Leaving:
     async def _unsubscribe(
         self, ctx: InboundContext, chosen: Sequence[Subscription]
     ) -> OutgoingMessage:
-        """Ends these; what to say of it."""
+        """Ends these subscriptions; returns the response."""
         gone = [
             one
             for one in chosen

@@ -1,4 +1,4 @@
-"""Whom a person hears from by a bot."""
+"""A user's subscriptions by a bot."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,8 +8,8 @@ from msgsvc_core.subscribers.models import Status
 
 @value_object
 class Subscription:
-    """A project that the person knows this bot by. `number` counts from 1, the oldest first, those that
-    have ended too: it stays, whatever they leave."""
+    """A project that the user knows through this bot. `number` counts from 1, oldest first, including
+    ended ones, so that it never changes."""
 
     number: int
     project_id: str
@@ -29,7 +29,7 @@ class Subscription:
 
 @value_object
 class Subscriptions:
-    """All of a person by one bot, the oldest first."""
+    """All of a user's subscriptions by one bot, oldest first."""
 
     all: Sequence[Subscription]
 
@@ -39,14 +39,14 @@ class Subscriptions:
 
     @property
     def resumable(self) -> list[Subscription]:
-        """Those that can be taken up again."""
+        """Those that the user can resume."""
         return [one for one in self.all if one.can_return]
 
     def by_id(self, subscriber_id: str) -> Subscription | None:
         return _first(one for one in self.all if one.subscriber_id == subscriber_id)
 
     def by_number(self, text: str) -> Subscription | None:
-        """That which a person names by its number."""
+        """The subscription with a number that the user sent."""
         return _first(one for one in self.all if str(one.number) == text)
 
     def by_project(self, project_id: str | None) -> Subscription | None:

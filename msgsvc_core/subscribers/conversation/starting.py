@@ -1,4 +1,4 @@
-"""/start, without a link: a person comes back, or says hello."""
+"""/start without a link: resubscribes a user, or greets them."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ class Starting:
             await ctx.reply(texts.stranger(ctx))
 
     async def _subscribes_to(self, ctx: InboundContext, known: Subscriptions) -> str | None:
-        """The project that this Start is meant for; None if that is not plain."""
+        """The project that this Start is for; None if that is ambiguous."""
         own = ctx.bot.identity.project_id
         if own is not None and known.by_project(own) is None:
             return own if await self._is_active(ctx, own) else None
@@ -74,7 +74,7 @@ class Starting:
         await buttons.replace(ctx, self._hello(ctx, known))
 
     async def _subscribe(self, ctx: InboundContext, project_id: str) -> None:
-        """`Greetings` sends the welcome."""
+        """Subscribes the user; `Greetings` sends the welcome."""
         await ctx.enter_project(project_id)
         await self._subscribers.ensure(
             ctx.tx,
@@ -98,7 +98,7 @@ class Starting:
         return texts.stranger(ctx)
 
     def _back(self, ctx: InboundContext, known: Subscriptions) -> tuple[tuple[Button, ...], ...]:
-        """A button for each project that the person has left. The newest ones, if they are many."""
+        """A button for each project that the user has left; only the newest ones if there are many."""
         if not buttons.are_shown(ctx):
             return ()
         return tuple(

@@ -1,4 +1,4 @@
-"""Texts of system messages, in the person's language. Plain text only: names are user input."""
+"""Texts of system messages, in the user's language. Plain text only: names are user input."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -6,7 +6,7 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.subscribers.conversation.models import Subscription
 
-#: Projects that are named in a sentence.
+#: Maximum number of projects named in a sentence.
 MOST_NAMED = 20
 
 #: Listed commands, including plugins', each with its description in a language.
@@ -19,7 +19,7 @@ def listed(commands: Iterable[tuple[str, str]]) -> str:
 
 
 def stranger(ctx: InboundContext) -> OutgoingMessage:
-    """For a person who found a shared bot without a link."""
+    """For a user who found a shared bot without a link."""
     _ = ctx._
     return OutgoingMessage(_("Hello! To start, open a link from a site that uses this bot."))
 
@@ -36,7 +36,7 @@ def hello(
 
 
 def welcome_back(ctx: InboundContext) -> str:
-    """Over buttons that subscribe again."""
+    """Above buttons for resubscribing."""
     _ = ctx._
     return _("Hello! You are unsubscribed. Whose notifications would you like to get again?")
 
@@ -56,7 +56,7 @@ def not_subscribed_to(ctx: InboundContext, asked: Sequence[Subscription]) -> Out
 
 
 def unsubscribed(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingMessage:
-    """The farewell where no project has one of its own."""
+    """The default farewell."""
     _ = ctx._
     return OutgoingMessage(
         _(
@@ -67,7 +67,7 @@ def unsubscribed(ctx: InboundContext, gone: Sequence[Subscription]) -> OutgoingM
 
 
 def too_old(ctx: InboundContext, command: str) -> OutgoingMessage:
-    """Takes the place of a question whose answer does not count any more."""
+    """Replaces a question whose answer has expired."""
     _ = ctx._
     return OutgoingMessage(
         _("This question is no longer valid. Write /{command} to be asked again.", command=command)
@@ -75,12 +75,12 @@ def too_old(ctx: InboundContext, command: str) -> OutgoingMessage:
 
 
 def named(ctx: InboundContext, subscriptions: Iterable[Subscription]) -> str:
-    """`Shop, News`: projects by their names, in quotes where the language wants them."""
+    """`Shop, News`: projects by their names, in quotes if the language uses them."""
     _ = ctx._
     names = [_("{project}", project=one.project) for one in subscriptions]
     return ", ".join(names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], "…"])
 
 
 def numbered(subscriptions: Iterable[Subscription]) -> str:
-    """A line for each, with the number that a person can write after a command."""
+    """A line for each, with the number that the user can send after a command."""
     return "\n".join(f"{one.number}. {one.project}" for one in subscriptions)

@@ -1,4 +1,4 @@
-"""Erasing a person for good."""
+"""Erasure of subscribers."""
 
 from msgsvc_core.subscribers.erasure.job import AGAIN_AFTER_S, WAITING_S, Eraser, SubscriberErasure
 

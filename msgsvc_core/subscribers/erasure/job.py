@@ -1,6 +1,6 @@
-"""Erases a person: identifying data immediately, all copies by a job.
+"""Erases a subscriber: identifying data immediately, all copies by a job.
 
-Each owner of tables removes its part (`Eraser`). See docs/decisions/0020-leaving-and-erasing.md.
+Each owner of tables deletes its part (`Eraser`). See docs/decisions/0020-leaving-and-erasing.md.
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from msgsvc_core.subscribers.store import find_bots_of_others
 
 JOB = "subscriber.erase"
 
-#: Seconds after which the job looks again: what was under way when it ran, a call to a messenger or to
-#: a receiver of webhooks, may have written the person down once more.
+#: Seconds after which the job runs again: calls to a messenger or webhook in progress during the first run
+#: may have stored the subscriber's data once more.
 AGAIN_AFTER_S = 600
 
-#: Seconds between further looks, while messages wait that can't end yet, e.g. for a bot that is stopped.
+#: Seconds between further runs, while there are messages that can't end yet, e.g. for a stopped bot.
 WAITING_S = 3600
 
 
 class Eraser(Protocol):
-    """Removes for good what one owner of tables keeps of a person, copies of events included.
+    """Deletes a subscriber's data of one owner of tables, including copies of events.
 
-    Called by a job, outside a transaction, and again if any eraser fails: it finds nothing to do the second
-    time. Returns how many rows had to stay for now, or None. Raises `Stopping` when the runner stops.
+    Called by a job, outside a transaction, and again if any eraser fails, so it must be idempotent. Returns
+    the number of rows that can't be deleted yet, or None. Raises `Stopping` when the runner is shutting down.
     """
 
     async def __call__(
@@ -42,7 +42,7 @@ class Eraser(Protocol):
 
 
 class SubscriberErasure:
-    """Removes people. `erasers` run in their order, the plugins' last."""
+    """Erases subscribers. `erasers` run in order, the plugins' last."""
 
     def __init__(
         self, *, clock: Clock, jobs: JobQueue, events: Events, erasers: Sequence[Eraser]
@@ -57,12 +57,13 @@ class SubscriberErasure:
         return JobSpec(JOB, self.erase, max_attempts=20)
 
     async def start(self, tx: Tx, subscriber: Subscriber) -> bool:
-        """Deletes a person, and enqueues the job that removes the copies; False if that has just been done.
+        """Deletes a subscriber, and enqueues the job that deletes the copies; False if that was done
+        concurrently.
 
         `subscription.deleted` is emitted without personal data.
         """
         project_id, subscriber_id = subscriber.project_id, subscriber.subscriber_id
-        # Chats first, as an update from the messenger does it: else the two may wait for each other.
+        # Chats first, in the lock order of an update from the messenger, to avoid deadlocks.
         chat_is_gone = await _delete_chats(tx, subscriber)
         if not await store.delete_subscriber(tx, project_id, subscriber_id):
             return False
@@ -81,9 +82,9 @@ class SubscriberErasure:
         return True
 
     async def erase(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Removes what is left of people, and looks once more when what was under way has ended.
+        """Deletes remaining data, and again after everything in progress has ended.
 
-        In small transactions, each of which leaves less; so it goes on from anywhere.
+        In small transactions, so it can continue after any of them.
         """
         for job in jobs:
             await self._erase(ctx, job)
@@ -106,9 +107,9 @@ class SubscriberErasure:
 
 
 async def _delete_chats(tx: Tx, erased: Subscriber) -> bool:
-    """Deletes the person's chats that no other project's subscription uses, and removes this project from
-    the others. True if the chat with the person's bot was deleted."""
-    # The bot that they started last, and those that the project's channel had before.
+    """Deletes the user's chats that no other project's subscription uses, and removes this project from
+    the others. True if the chat with the subscriber's bot was deleted."""
+    # The bot that they started last, and earlier ones of the project's channel.
     theirs = await chats.lock_of_person(
         tx, erased.project_id, erased.channel, erased.bot, erased.user_id
     )

@@ -1,10 +1,10 @@
-"""The SQL that removes a person."""
+"""The SQL of erasure."""
 
 from msgsvc_core.db import Tx
 
 
 async def delete_subscriber(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """Removes the row, and by its foreign keys tags, permissions and what plugins tied to it."""
+    """Deletes the row, and by foreign keys tags, permissions and rows of plugins."""
     return bool(
         await tx.execute(
             "DELETE FROM core_subscribers"

@@ -1,4 +1,4 @@
-"""Permissions that a project defines and subscribers grant."""
+"""Permissions: defined by a project, granted by subscribers."""
 
 from msgsvc_core.subscribers.permissions.models import Permission
 from msgsvc_core.subscribers.permissions.service import Permissions

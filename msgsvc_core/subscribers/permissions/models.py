@@ -1,4 +1,4 @@
-"""Permissions, inside and on the wire."""
+"""Models of permissions: internal, and of the API."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import PermissionKey
 
-#: Characters of a title, which stands on a button: messengers cut off what is longer.
+#: Maximum characters of a title, which is the label of a button: messengers truncate longer ones.
 TITLE_LENGTH = 64
 
 #: Maximum characters of a description; several with their titles fit into one message.

@@ -1,4 +1,4 @@
-"""The rules of permissions: defined by a project, granted and revoked by people, every change an event."""
+"""Permissions: defined by a project, granted and revoked by subscribers; each change emits an event."""
 
 from collections.abc import Sequence
 
@@ -26,11 +26,11 @@ class Permissions:
         self._max_permissions = max_permissions
 
     async def list_all(self, tx: Tx, project_id: str) -> list[Permission]:
-        """All of the project, the oldest first: the order in which people are shown them."""
+        """All permissions of the project, oldest first: the order in which subscribers see them."""
         return await store.list_all(tx, project_id)
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Permission]:
-        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        """Newest first; one more than `query.limit` if there are more."""
         after = read_position(query.after)
         return await store.list_page(tx, project_id, after, query.fetch_limit)
 
@@ -54,7 +54,7 @@ class Permissions:
     async def count_active(
         self, tx: Tx, project_id: str, permissions: Sequence[Permission]
     ) -> dict[str, int]:
-        """How many active subscribers granted each, by key."""
+        """The number of active subscribers that granted each, by key."""
         keys = [permission.key for permission in permissions]
         return await store.count_active(tx, project_id, keys)
 
@@ -66,7 +66,7 @@ class Permissions:
         return await store.count_active_up_to(tx, project_id, keys, limit) if keys else {}
 
     async def create(self, tx: Tx, project_id: str, body: CreatePermissionBody) -> Permission:
-        """Raises `Conflict` for a key that is taken, and at the limit."""
+        """Raises `Conflict` for a key in use, and at the limit."""
         await tx.lock(f"permissions of {project_id}")
         permission = Permission(
             project_id=project_id,
@@ -87,7 +87,7 @@ class Permissions:
     async def update(
         self, tx: Tx, project_id: str, key: str, body: UpdatePermissionBody
     ) -> Permission:
-        """What people granted stays, whatever becomes of `default`. Raises `NotFound`."""
+        """Grants stay, even if `default` changes. Raises `NotFound`."""
         changes = {name: getattr(body, name) for name in body.model_fields_set}
         if not await store.update(tx, project_id, key, changes):
             raise _missing(key)
@@ -126,7 +126,7 @@ class Permissions:
         return active
 
     async def check(self, tx: Tx, project_id: str, keys: Sequence[str]) -> None:
-        """Raises `ValidationFailed`, naming the field `permissions`, for one that there is not."""
+        """Raises `ValidationFailed`, with the field `permissions`, for an unknown one."""
         known = await store.existing_keys(tx, project_id, keys) if keys else ()
         for number, key in enumerate(keys):
             if key not in known:

@@ -33,7 +33,7 @@ async def find(tx: Tx, project_id: str, key: str) -> Permission | None:
 
 
 async def find_existing(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], bool]:
-    """Which permissions there are of (project_id, key), of several projects at once."""
+    """Which of (project_id, key) exist, of several projects."""
     rows = await tx.fetch_all(
         f"SELECT p.project_id, p.key FROM {key_table(('project', 'permission'), tx.dialect)}"
         " CROSS JOIN core_permissions p"
@@ -44,7 +44,7 @@ async def find_existing(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
 
 
 async def list_all(tx: Tx, project_id: str) -> list[Permission]:
-    """The oldest first."""
+    """Oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_permissions WHERE project_id = :project_id"
         " ORDER BY created_at_ms, key",
@@ -56,7 +56,7 @@ async def list_all(tx: Tx, project_id: str) -> list[Permission]:
 async def list_page(
     tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
 ) -> list[Permission]:
-    """Newest first; `after` is time and key of the last one of the page before."""
+    """Newest first; `after` is time and key of the last one of the previous page."""
     params: dict[str, Any] = {"project_id": project_id, "most": limit}
     condition = ""
     if after is not None:
@@ -71,9 +71,9 @@ async def list_page(
 
 
 async def count_active(tx: Tx, project_id: str, keys: Sequence[str]) -> dict[str, int]:
-    """How many active subscribers granted each of `keys`; those that none granted are absent."""
+    """The number of active subscribers that granted each of `keys`; those without grants are absent."""
     rows = await tx.fetch_all(
-        # By one walk: a subquery for each took twice the time.
+        # In one scan: a subquery for each took twice the time.
         f"SELECT g.permission, COUNT(*) AS active {_OF_ACTIVE}"
         f" AND {in_array('g.permission', 'keys', tx.dialect)} GROUP BY g.permission",
         {"project_id": project_id, "keys": array_param(keys, tx.dialect)},
@@ -86,7 +86,7 @@ async def count_active_up_to(
 ) -> dict[str, int]:
     """Like `count_active`, each counted up to `limit`; `keys` is not empty."""
     rows = await tx.fetch_all(
-        # SQLite goes through a CROSS JOIN from left to right, and PostgreSQL along the index in its order.
+        # SQLite executes a CROSS JOIN from left to right, and PostgreSQL reads the index in its order.
         "SELECT keys.permission, (SELECT COUNT(*) FROM (SELECT 1 FROM core_subscriber_permissions g"
         " CROSS JOIN core_subscribers s WHERE g.project_id = :project_id"
         " AND g.permission = keys.permission AND s.project_id = g.project_id"
@@ -129,8 +129,8 @@ async def insert(tx: Tx, permission: Permission) -> bool:
 
 
 async def update(tx: Tx, project_id: str, key: str, changes: Mapping[str, Any]) -> bool:
-    """Writes `title`, `description` and `default` as far as they are in `changes`; False if there is
-    no such permission."""
+    """Writes those of `title`, `description` and `default` that are in `changes`; False if there is no
+    such permission."""
     values: dict[str, Any] = {"key": key}
     for name, value in changes.items():
         if name == "default":
@@ -175,7 +175,7 @@ async def delete(tx: Tx, project_id: str, key: str) -> None:
 
 
 async def existing_keys(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str]:
-    """Those of `keys` that there are."""
+    """Those of `keys` that exist."""
     rows = await tx.fetch_all(
         "SELECT key FROM core_permissions WHERE project_id = :project_id"
         f" AND {in_array('key', 'keys', tx.dialect)}",
@@ -187,8 +187,8 @@ async def existing_keys(tx: Tx, project_id: str, keys: Sequence[str]) -> set[str
 async def grant(
     tx: Tx, project_id: str, subscriber_id: str, keys: Sequence[str], now_ms: int
 ) -> list[str]:
-    """Grants those of `keys` that there are, if there is the subscriber; returns what they had not
-    granted before."""
+    """Grants those of `keys` that exist, if the subscriber exists; returns those that were not granted
+    before."""
     return await _grant(
         tx,
         in_array("p.key", "keys", tx.dialect),

@@ -1,4 +1,4 @@
-"""Tags: names by which a project sorts its subscribers."""
+"""Tags: labels by which a project groups its subscribers."""
 
 from msgsvc_core.subscribers.tags.models import Tag
 from msgsvc_core.subscribers.tags.service import Tags

@@ -1,4 +1,4 @@
-"""Tags, inside and on the wire."""
+"""Models of tags: internal, and of the API."""
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.kernel.clock import to_rfc3339
@@ -8,7 +8,7 @@ from msgsvc_core.subscribers.models import TagName
 
 @value_object
 class Tag:
-    """A tag; `subscribers` is how many carry it, whatever their status."""
+    """A tag; `subscribers` is the number that have it, whatever their status."""
 
     project_id: str
     name: str

@@ -1,4 +1,4 @@
-"""The rules of tags: a limited set of names per project, assigned to subscribers."""
+"""Tags: a limited set of names per project, assigned to subscribers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -14,11 +14,11 @@ from msgsvc_core.subscribers.models import TagName
 from msgsvc_core.subscribers.tags import store
 from msgsvc_core.subscribers.tags.models import Tag
 
-#: Called with a project, a subscriber and the tags that they did not carry until now, in the transaction
-#: that gives them; what it raises undoes that.
+#: Called with a project, a subscriber and their new tags, in the transaction that assigns them; an exception
+#: rolls it back.
 OnTagsGiven = Callable[[Tx, str, str, Sequence[str]], Awaitable[None]]
 
-#: The job that takes a deleted tag from its subscribers.
+#: The job that removes a deleted tag from its subscribers.
 PURGE = "core.purge_tag"
 
 _NAME: TypeAdapter[str] = TypeAdapter(TagName)
@@ -40,7 +40,7 @@ class Tags:
         return JobSpec(PURGE, self._purge)
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
-        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        """Newest first; one more than `query.limit` if there are more."""
         after = read_position(query.after)
         return await store.list_page(tx, project_id, after, query.fetch_limit)
 
@@ -56,7 +56,7 @@ class Tags:
         return tag
 
     async def create(self, tx: Tx, project_id: str, name: str) -> Tag:
-        """Raises `Conflict` for a name that is taken, and beyond the limit."""
+        """Raises `Conflict` for a name in use, and beyond the limit."""
         if not await self._insert_missing(tx, project_id, [name]):
             raise _taken(name)
         return await self.get(tx, project_id, name)
@@ -71,9 +71,9 @@ class Tags:
             await self._insert_missing(tx, project_id, names)
 
     async def rename(self, tx: Tx, project_id: str, name: str, new_name: str) -> Tag:
-        """Subscribers, and links that people have not opened yet, go along: they know the tag by its id.
+        """Renames a tag, also for its subscribers and unopened links, which refer to its id.
 
-        Raises `NotFound`, and `Conflict` for a name that another tag has.
+        Raises `NotFound`, and `Conflict` for a name in use.
         """
         await self._lock(tx, project_id)
         if new_name != name and not await store.rename(tx, project_id, name, new_name):
@@ -83,20 +83,20 @@ class Tags:
         return await self.get(tx, project_id, new_name)
 
     async def ids_of(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-        """Permanent ids of the tags that `ensure` created, for storing."""
+        """Permanent ids of the tags that `ensure` created, for storage."""
         return await store.ids_of(tx, project_id, names) if names else []
 
     async def lock_missing(self, tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-        """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
+        """Those of `names` that are not tags of the project; the tags are locked until `tx` ends."""
         return await store.lock_missing(tx, project_id, names)
 
     async def names_of(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
-        """What the tags are called now; those that were removed are left out."""
+        """The current names of tags; deleted ones are omitted."""
         return await store.names_of(tx, project_id, tag_ids) if tag_ids else []
 
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
-        """Takes it from its subscribers too: at once for whoever asks, and in the tables by a job. Raises
-        `NotFound`."""
+        """Deletes a tag. It is removed from its subscribers immediately for all queries, and in the tables
+        by a job. Raises `NotFound`."""
         await self._lock(tx, project_id)
         tag_id = await store.delete(tx, project_id, name)
         if tag_id is None:
@@ -105,19 +105,19 @@ class Tags:
         await self._jobs.enqueue(tx, NewJob(PURGE, payload, project_id=project_id))
 
     async def _purge(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Removes what is left of deleted tags, in steps, so that no writer waits."""
+        """Deletes the rows of deleted tags in steps, so that other writers don't wait."""
         for job in jobs:
             await in_steps(ctx, partial(_purge_some, job.payload))
 
     async def add(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Makes the tag if need be. Raises `Conflict` beyond the limit, and `ValidationFailed` for what is
-        no name of a tag. See `Subscribers.add_tag`."""
+        """Adds a tag, which is created if needed. Raises `Conflict` beyond the limit, and
+        `ValidationFailed` for an invalid name. See `Subscribers.add_tag`."""
         _check_name(name)
         await self.ensure(tx, project_id, [name])
         await self.assign(tx, project_id, subscriber_id, [name])
 
     async def remove(self, tx: Tx, project_id: str, subscriber_id: str, name: str) -> None:
-        """Fine for a tag that the subscriber does not carry. Raises `NotFound` for an unknown one. See
+        """Removes a tag, if the subscriber has it. Raises `NotFound` for an unknown one. See
         `Subscribers.remove_tag`."""
         taken = await store.remove(tx, project_id, subscriber_id, name)
         if not taken and not await store.exists(tx, project_id, name):
@@ -126,7 +126,7 @@ class Tags:
     async def assign(
         self, tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]
     ) -> None:
-        """Gives those of the tags that there are: what was removed since a link was made stays so."""
+        """Assigns those of the tags that exist: tags deleted since a link was created are ignored."""
         given = await store.assign(tx, project_id, subscriber_id, names) if names else []
         if given:
             await self._on_added(tx, project_id, subscriber_id, given)

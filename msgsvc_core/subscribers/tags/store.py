@@ -1,6 +1,6 @@
 """The SQL of tags. Subscribers refer to a tag's id, so renaming and deleting change one row.
 
-A deleted tag has no name, and is found no more; `purge` takes it from its subscribers.
+A deleted tag has no name, and is no longer found; `purge` removes it from its subscribers.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ async def find(tx: Tx, project_id: str, name: str) -> Tag | None:
 async def list_page(
     tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
 ) -> list[Tag]:
-    """Newest first; `after` is time and name of the last one of the page before."""
+    """Newest first; `after` is time and name of the last one of the previous page."""
     params: dict[str, object] = {"project_id": project_id, "most": limit}
     condition = ""
     if after is not None:
@@ -42,7 +42,7 @@ async def list_page(
 async def list_all(tx: Tx, project_id: str, limit: int) -> list[Tag]:
     """By name, each with its subscribers counted up to `limit`.
 
-    In index order, which PostgreSQL would not use by itself for a rare tag.
+    In index order, which PostgreSQL would not use on its own for a rare tag.
     """
     rows = await tx.fetch_all(
         "SELECT t.project_id, t.name, t.created_at_ms, (SELECT COUNT(*) FROM (SELECT 1"
@@ -64,7 +64,7 @@ async def exists(tx: Tx, project_id: str, name: str) -> bool:
 
 
 async def lock_missing(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are no tags of the project; the others stay so until `tx` ends."""
+    """Those of `names` that are not tags of the project; the tags are locked until `tx` ends."""
     known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT name FROM core_tags WHERE project_id = :project_id AND {known}{for_key_share(tx.dialect)}",
@@ -83,7 +83,7 @@ async def count(tx: Tx, project_id: str, besides: Collection[str]) -> int:
 
 
 async def insert_missing(tx: Tx, project_id: str, names: Sequence[str], now_ms: int) -> int:
-    """Makes the tags that there are not; returns how many."""
+    """Creates missing tags; returns how many."""
     made = 0
     for name in names:
         made += await tx.execute(
@@ -95,7 +95,8 @@ async def insert_missing(tx: Tx, project_id: str, names: Sequence[str], now_ms: 
 
 
 async def rename(tx: Tx, project_id: str, name: str, new_name: str) -> bool:
-    """Subscribers and links go along. False if there is no such tag, or the new name is taken."""
+    """Renames a tag, also for its subscribers and links. False if there is no such tag, or the new name is
+    in use."""
     return bool(
         await tx.execute(
             "UPDATE core_tags SET name = :new_name WHERE project_id = :project_id AND name = :name"
@@ -107,7 +108,7 @@ async def rename(tx: Tx, project_id: str, name: str, new_name: str) -> bool:
 
 
 async def ids_of(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
-    """The ids of those of the tags that there are."""
+    """The ids of those of the tags that exist."""
     known, params = any_of("name", "names", sorted(set(names)), tx.dialect)
     rows = await tx.fetch_all(
         f"SELECT tag_id FROM core_tags WHERE project_id = :project_id AND {known}",
@@ -117,7 +118,7 @@ async def ids_of(tx: Tx, project_id: str, names: Sequence[str]) -> list[str]:
 
 
 async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]:
-    """What those of the tags that there are are called, until the transaction ends."""
+    """The names of those of the tags that exist; locked until the transaction ends."""
     known, params = any_of("tag_id", "tag_ids", sorted(set(tag_ids)), tx.dialect)
     rows = await tx.fetch_all(
         "SELECT name FROM core_tags WHERE project_id = :project_id AND name IS NOT NULL"
@@ -128,8 +129,8 @@ async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]
 
 
 async def delete(tx: Tx, project_id: str, name: str) -> str | None:
-    """Nobody carries the tag any more, and its name is free. Returns its id, for `purge`; None if there is
-    no such tag."""
+    """Marks a tag as deleted: it has no subscribers any more, and its name is free. Returns its id, for `purge`;
+    None if there is no such tag."""
     tag_id: str | None = await tx.fetch_val(
         "UPDATE core_tags SET name = NULL WHERE project_id = :project_id AND name = :name"
         " RETURNING tag_id",
@@ -139,8 +140,8 @@ async def delete(tx: Tx, project_id: str, name: str) -> str | None:
 
 
 async def purge(tx: Tx, project_id: str, tag_id: str, most: int) -> int:
-    """Takes a deleted tag from up to `most` subscribers; returns from how many. After the last one nothing
-    is left of it."""
+    """Removes a deleted tag from up to `most` subscribers; returns from how many. After the last one,
+    deletes the tag."""
     params = {"project_id": project_id, "tag_id": tag_id}
     these = limited_delete(
         "core_subscriber_tags", "project_id = :project_id AND tag_id = :tag_id", tx.dialect
@@ -157,7 +158,7 @@ async def purge(tx: Tx, project_id: str, tag_id: str, most: int) -> int:
 
 
 async def assign(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[str]) -> list[str]:
-    """Gives those of the tags that there are, if there is the subscriber; returns what is new."""
+    """Assigns those of the tags that exist, if the subscriber exists; returns the new ones."""
     rows = await tx.fetch_all(
         "INSERT INTO core_subscriber_tags (project_id, subscriber_id, tag_id)"
         " SELECT s.project_id, s.subscriber_id, t.tag_id FROM core_subscribers s"
@@ -176,7 +177,7 @@ async def assign(tx: Tx, project_id: str, subscriber_id: str, names: Sequence[st
 
 
 async def remove(tx: Tx, project_id: str, subscriber_id: str, name: str) -> bool:
-    """False if the subscriber does not carry the tag."""
+    """False if the subscriber does not have the tag."""
     return bool(
         await tx.execute(
             "DELETE FROM core_subscriber_tags WHERE project_id = :project_id"

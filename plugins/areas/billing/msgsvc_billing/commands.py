@@ -1,4 +1,4 @@
-"""`msgsvc billing`: what the operator grants, and what accounts have."""
+"""`msgsvc billing`: credits and plans of accounts."""
 
 import asyncio
 import json
@@ -28,13 +28,14 @@ Note = Annotated[str, typer.Option("--note", help="Why; it stands in the ledger.
 def grant(
     email: Email,
     count: Annotated[
-        int, typer.Argument(metavar="CREDITS", help="Below 0, after `--`, takes them back.")
+        int,
+        typer.Argument(metavar="CREDITS", help="A negative number, after `--`, removes credits."),
     ],
     note: Note = "",
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Give an account a pack of credits, which stay until they are used."""
+    """Add a pack of credits to an account. Packs do not expire."""
 
     async def work(billing: Billing, tx: Tx, account_id: str) -> State:
         return await billing.grant(tx, account_id, count, note)
@@ -53,7 +54,7 @@ def plan(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Change an account's plan at once; what was used this month counts for it."""
+    """Change an account's plan immediately. This month's usage counts towards the new plan."""
 
     async def work(billing: Billing, tx: Tx, account_id: str) -> State:
         return await billing.change_plan(tx, account_id, name, note)
@@ -84,7 +85,7 @@ def show(email: Email, config: ConfigOption = None, as_json: Json = False) -> No
 async def _work(
     config: Path | None, email: str, work: Work, action: str = "", **detail: object
 ) -> State:
-    """`action` is what the audit log says of it, as it does of the page that does the same."""
+    """Runs `work`; `action` is its name in the audit log, the same as that of the dashboard's page."""
     async with opened(config) as service, service.db.transaction() as tx:
         if "billing" not in service.settings.plugins:
             raise typer.BadParameter("the configuration's `plugins` do not name billing")

@@ -1,4 +1,4 @@
-"""`msgsvc account`: who signs in to the dashboard. The first one, who runs the installation, begins here."""
+"""`msgsvc account`: dashboard accounts, including the first one, the operator's."""
 
 import asyncio
 import json
@@ -26,20 +26,20 @@ from msgsvc_dashboard.accounts import (
 )
 from msgsvc_dashboard.accounts.models import LinkPurpose
 
-#: Accounts that are read at once.
+#: Accounts read per query.
 PAGE = 100
 
-app = typer.Typer(no_args_is_help=True, help="Let people sign in to the dashboard, or not.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable dashboard accounts.")
 
-Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Names the account.")]
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the account.")]
 
 
 @app.command()
 def create(
     email: Email,
-    name: Annotated[str, typer.Option("--name", help="What others read.")],
+    name: Annotated[str, typer.Option("--name", help="Display name.")],
     operator: Annotated[
-        bool, typer.Option("--operator", help="They run the installation: see all accounts.")
+        bool, typer.Option("--operator", help="Make the account an operator of the installation.")
     ] = False,
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read a password from standard input.")
@@ -47,7 +47,7 @@ def create(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Make an account. Without a password, a link is printed that signs in once."""
+    """Create an account. Without a password, print a one-time sign-in link."""
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else None
     account, link = asyncio.run(create_account(config, email, name, operator, password))
     if as_json:
@@ -84,14 +84,14 @@ def link(
 
 @app.command("list")
 def list_(config: ConfigOption = None, as_json: Json = False) -> None:
-    """List all accounts, the newest first."""
+    """List all accounts, newest first."""
     accounts = asyncio.run(_list(config))
     if as_json:
         data = [_plain(account) for account in accounts]
         typer.echo(json.dumps({"data": data}, ensure_ascii=False))
         return
     if not accounts:
-        typer.echo("there are no accounts; `msgsvc account create EMAIL --name NAME` makes one")
+        typer.echo("there are no accounts; `msgsvc account create EMAIL --name NAME` creates one")
         return
     rows = [
         [
@@ -108,14 +108,14 @@ def list_(config: ConfigOption = None, as_json: Json = False) -> None:
 
 @app.command()
 def disable(email: Email, config: ConfigOption = None) -> None:
-    """Let somebody in no more, and sign them out everywhere; nothing of theirs is removed."""
+    """Disable an account, and end all its sessions. No data is deleted."""
     asyncio.run(_set_active(config, email, active=False))
     typer.echo(f"{email} is disabled")
 
 
 @app.command()
 def enable(email: Email, config: ConfigOption = None) -> None:
-    """Let somebody in again."""
+    """Enable a disabled account."""
     asyncio.run(_set_active(config, email, active=True))
     typer.echo(f"{email} is enabled")
 
@@ -123,17 +123,17 @@ def enable(email: Email, config: ConfigOption = None) -> None:
 @app.command()
 def operator(
     email: Email,
-    off: Annotated[bool, typer.Option("--off", help="They run it no more.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Revoke the operator role.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Have somebody run the installation: they see all accounts and projects."""
+    """Make an account an operator, with access to all accounts and projects."""
     asyncio.run(_set_operator(config, email, wanted=not off))
-    typer.echo(f"{email} {'runs the installation no more' if off else 'runs the installation'}")
+    typer.echo(f"{email} {'is no longer an operator' if off else 'is an operator'}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What the commands use of a service whose database is open."""
+    """The objects of an opened service that the commands use."""
 
     db: Database
     accounts: Accounts
@@ -143,7 +143,7 @@ class _Parts:
     audit: Audit
 
     async def note(self, tx: Tx, action: str, account: Account) -> None:
-        """Whoever has the command line needs no account, and stands in no entry."""
+        """Writes an audit record; a user of the command line has no account to record."""
         await self.audit.write(tx, action, account_id=account.account_id, detail={"by": "cli"})
 
 
