@@ -129,8 +129,8 @@ async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]
 
 
 async def delete(tx: Tx, project_id: str, name: str) -> str | None:
-    """Marks a tag as deleted: it has no subscribers any more, and its name is free. Returns its id, for `purge`;
-    None if there is no such tag."""
+    """Marks a tag as deleted: it has no subscribers any more, and its name is free. Returns its id, for
+    `purge`; None if there is no such tag."""
     tag_id: str | None = await tx.fetch_val(
         "UPDATE core_tags SET name = NULL WHERE project_id = :project_id AND name = :name"
         " RETURNING tag_id",

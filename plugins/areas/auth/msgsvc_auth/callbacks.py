@@ -1,4 +1,4 @@
-"""Callback URLs: which may be registered, and how a code travels on one."""
+"""Callback URLs: registration, and adding a code to one."""
 
 import ipaddress
 import re

@@ -23,12 +23,12 @@ def normal_address(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """One line without what steers a terminal or turns the direction of writing."""
+    """The text in one line, without characters that control a terminal or change the text direction."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 class Client(RequestModel):
-    """The browser that asks; shown in the bot's question, so that a person notices a stranger's."""
+    """The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's."""
 
     ip: Annotated[str, Field(max_length=64), AfterValidator(normal_address)] | None = Field(
         None, description="Its IPv4 or IPv6 address, as your server sees it."

@@ -1,8 +1,8 @@
-"""Single-use codes, which the site exchanges for the person. Only hashes are stored.
+"""Single-use codes, which the site exchanges for the user. Only hashes are stored.
 
-A code is derived from its session and a stored nonce with the service's key, so that polling returns the
-same one again, and it is found by its keyed hash. Access to the database without the key does not allow
-signing in.
+A code is derived from its session and a stored nonce with the service's key, so that polling returns the same
+one again, and it is found by its keyed hash. Access to the database without the key does not allow signing
+in.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CODE_WIDTH = 43
 
 @dataclass(frozen=True, slots=True)
 class IssuedCode:
-    """A new code, and the two things that are stored of it."""
+    """A new code, and the two values of it that are stored."""
 
     code: str
     nonce: str

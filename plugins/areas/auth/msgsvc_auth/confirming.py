@@ -19,7 +19,7 @@ CONFIRMED = "auth.confirmed"
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What a Yes led to."""
+    """The result of a Yes."""
 
     session: Session
     subscriber: Subscriber

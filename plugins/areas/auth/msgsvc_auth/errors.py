@@ -1,4 +1,4 @@
-"""Error codes of `POST /v1/auth/verify`, and of signing in by a mini app."""
+"""Error codes of `POST /v1/auth/verify`, and of sign-in in a mini app."""
 
 from msgsvc_core.kernel.errors import ApiError
 

@@ -1,4 +1,4 @@
-"""Exchanges codes for the people who signed in, those of many requests in one transaction."""
+"""Exchanges codes for the users who signed in, those of concurrent requests in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Presented:
 
 
 class CodeExchange:
-    """One UPDATE consumes the codes of all requests; the others get the reason of their refusal."""
+    """One UPDATE consumes the codes of all requests; the others get the reason of their rejection."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, metrics: SignInMetrics) -> None:
         self._clock = clock

@@ -22,7 +22,7 @@ from msgsvc_core.projects.service import Projects
 
 
 class SignInBot:
-    """Asks, and hears the answer. A session belongs to nobody until its first Yes."""
+    """Asks the user, and handles the answer. A session has no user until its first Yes."""
 
     def __init__(
         self,

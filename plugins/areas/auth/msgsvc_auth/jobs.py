@@ -1,4 +1,4 @@
-"""Removes, once an hour, sessions that nobody asks about any longer."""
+"""Deletes expired sessions, once an hour."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The rules of static links: permanent, one click away, known by a slug."""
+"""Static links: permanent sign-in links with a slug."""
 
 from msgsvc_auth import store
 from msgsvc_auth.callbacks import check_callback_url
@@ -11,7 +11,7 @@ from msgsvc_core.kernel.ids import new_id
 
 
 class StaticLinks:
-    """Makes, changes and finds the links of a project."""
+    """Creates, changes and finds a project's links."""
 
     def __init__(self, *, clock: Clock, channels: Channels, allow_http: bool) -> None:
         self._clock = clock

@@ -14,7 +14,7 @@ Outcome = Literal["begun", "confirmed", "cancelled", "exchanged"]
 
 
 class SignInMetrics:
-    """Counts sign-ins over all projects. `channel` is empty until the person has answered in one.
+    """Counts sign-ins of all projects. `channel` is empty until the user has answered in one.
 
     `label` maps a bot's key to its metrics label.
     """

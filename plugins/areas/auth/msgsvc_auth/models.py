@@ -1,4 +1,4 @@
-"""Sessions and static links, inside and on the wire."""
+"""Models of sessions and static links: internal, and of the API."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -34,7 +34,8 @@ LinkName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(ch
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One sign-in, from the question to the exchange of its code. `stored_status` knows no time."""
+    """One sign-in, from the question to the exchange of its code. `stored_status` does not consider
+    expiry."""
 
     project_id: str
     session_id: str
@@ -86,9 +87,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session that was just opened, and the token that its bot link and buttons carry.
+    """A new session, and the token of its bot links and buttons.
 
-    `browser_digest` is of the secret that a browser of the hosted page keeps; None for other sessions.
+    `browser_digest` is that of the secret in a browser's cookie on the hosted page; None for other sessions.
     """
 
     session: Session
@@ -98,7 +99,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class StaticLink:
-    """A permanent sign-in link, known by its slug."""
+    """A permanent sign-in link with a slug."""
 
     project_id: str
     link_id: str

@@ -15,7 +15,7 @@ _LINK = re.compile(rf"{PREFIX}([a-z0-9-]{{3,48}})")
 
 @dataclass(frozen=True, slots=True)
 class StartPayload:
-    """What was opened: a session by its token, or a static link by its slug."""
+    """The start payload of a session, by its token, or of a static link, by its slug."""
 
     token: str | None = None
     slug: str | None = None
@@ -26,12 +26,12 @@ def session_payload(token: str) -> str:
 
 
 def link_payload(slug: str) -> str:
-    """The form that decision 0075 gives static links."""
+    """The payload of a static link (decision 0075)."""
     return PREFIX + slug
 
 
 def read_payload(payload: str) -> StartPayload | None:
-    """None for what is neither."""
+    """None for any other payload."""
     if match := _SESSION.fullmatch(payload):
         return StartPayload(token=match[1])
     if match := _LINK.fullmatch(payload):

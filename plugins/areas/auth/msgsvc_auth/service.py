@@ -1,4 +1,4 @@
-"""The rules of signing in: a session, a Yes by one person, a code that works once."""
+"""Sign-in: sessions, confirmation by one user, and single-use codes."""
 
 import asyncio
 import re
@@ -39,7 +39,7 @@ TRIAL = "dashboard-trial"
 
 
 class SignIn:
-    """Opens sessions, takes the answer of the person, hands out codes and exchanges them."""
+    """Opens sessions, handles the user's answer, and issues and exchanges codes."""
 
     def __init__(
         self,

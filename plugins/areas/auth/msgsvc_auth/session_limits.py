@@ -12,8 +12,8 @@ SESSION_WINDOW_S = 3600
 
 
 class SessionLimits:
-    """Counts them in the transaction that writes the session, so that the limits hold over restarts and
-    processes, and a session that was not written takes no slot (decision 0061)."""
+    """Counts sessions in the transaction that writes them, so that the limits hold across restarts and
+    processes, and a rolled back session takes no slot (decision 0061)."""
 
     def __init__(self, clock: Clock, settings: AuthSettings) -> None:
         self._hits = StoredHits(clock)

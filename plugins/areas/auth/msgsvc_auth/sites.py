@@ -1,4 +1,4 @@
-"""The name of a site, as a person can read it without being misled."""
+"""A site's name in a form that can't mislead users."""
 
 import unicodedata
 from urllib.parse import urlsplit

@@ -57,7 +57,7 @@ async def find_sessions(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[s
 async def list_sessions(
     tx: Tx, project_id: str, after: tuple[int, str] | None, limit: int
 ) -> list[Session]:
-    """Newest first, from after that time and id on."""
+    """Newest first, from before that time and id."""
     at_ms, session_id = after or (None, None)
     older = "" if after is None else " AND (created_at_ms, session_id) < (:at_ms, :session_id)"
     rows = await tx.fetch_all(
@@ -87,7 +87,7 @@ async def find_decided(
 
 
 async def find_session_by_token(tx: Tx, token_digest: str) -> Session | None:
-    """Of whatever project: a start link and a button name nothing but the token."""
+    """In any project: a start link and a button have only the token."""
     row = await tx.fetch_one(
         f"SELECT {_SESSION} FROM auth_sessions WHERE token_digest = :token_digest",
         {"token_digest": token_digest},
@@ -98,7 +98,8 @@ async def find_session_by_token(tx: Tx, token_digest: str) -> Session | None:
 async def confirm(
     tx: Tx, session: Session, code: IssuedCode, *, now_ms: int, code_expires_at_ms: int
 ) -> Session | None:
-    """The session with its code; None if it is not waiting any more. Of many, one call succeeds."""
+    """Confirms a session and sets its code; None if it is not pending any more. Of concurrent calls, one
+    succeeds."""
     return await _change_pending(
         tx,
         session,
@@ -114,7 +115,7 @@ async def confirm(
 
 
 async def deny(tx: Tx, session: Session, *, now_ms: int) -> Session | None:
-    """The session, denied; None if it is not waiting any more."""
+    """Denies a session; None if it is not pending any more."""
     return await _change_pending(tx, session, "status = 'denied'", {"now_ms": now_ms})
 
 
@@ -133,9 +134,9 @@ async def set_subscriber(tx: Tx, session: Session, subscriber_id: str) -> None:
 async def consume(
     tx: Tx, codes: Sequence[tuple[str, str]], *, now_ms: int
 ) -> dict[tuple[str, str], Session]:
-    """The sessions of those of the codes that are live, consumed, by (project_id, code_hash).
+    """Consumes codes; returns the sessions of valid ones by (project_id, code_hash).
 
-    Of many calls with the same code one gets its session. `codes` is not empty.
+    Of concurrent calls with the same code one gets its session. `codes` is not empty.
     """
     rows = await tx.fetch_all(
         f"UPDATE auth_sessions SET status = 'consumed' WHERE {_of_codes(tx)}"
@@ -164,7 +165,7 @@ async def purge_sessions(tx: Tx, opened_before_ms: int, limit: int) -> int:
 
 
 async def insert_link(tx: Tx, link: StaticLink) -> bool:
-    """False if the slug is taken, in whatever project."""
+    """False if the slug is in use, in any project."""
     return bool(
         await tx.execute(
             f"INSERT INTO auth_links ({_LINK}) VALUES (:project_id, :link_id, :slug, :name,"
@@ -191,13 +192,13 @@ async def find_link(tx: Tx, project_id: str, slug: str) -> StaticLink | None:
 
 
 async def find_link_of_any_project(tx: Tx, slug: str) -> StaticLink | None:
-    """For a start payload, which names nothing but the slug."""
+    """For a start payload, which has only the slug."""
     row = await tx.fetch_one(f"SELECT {_LINK} FROM auth_links WHERE slug = :slug", {"slug": slug})
     return _link(row)
 
 
 async def list_links(tx: Tx, project_id: str, after: str | None, limit: int) -> list[StaticLink]:
-    """Newest first; `after` is the last `link_id` of the page before."""
+    """Newest first; `after` is the last `link_id` of the previous page."""
     rows = await tx.fetch_all(
         f"SELECT {_LINK} FROM auth_links WHERE project_id = :project_id"
         + (" AND link_id < :after" if after is not None else "")
@@ -216,7 +217,7 @@ async def update_link(
     callback_url: str | None,
     number_matching: bool | None,
 ) -> StaticLink | None:
-    """The link with what is not None changed; None if there is no such link."""
+    """Changes what is not None; returns the link, or None if there is no such link."""
     row = await tx.fetch_one(
         "UPDATE auth_links SET name = COALESCE(:name, name),"
         " callback_url = COALESCE(:callback_url, callback_url),"
@@ -243,7 +244,7 @@ async def delete_link(tx: Tx, project_id: str, slug: str) -> bool:
 
 
 async def has_callback(tx: Tx, project_id: str, callback_url: str) -> bool:
-    """Whether one of the project's links leads there."""
+    """Whether one of the project's links has this callback."""
     row = await tx.fetch_one(
         "SELECT 1 AS found FROM auth_links"
         " WHERE project_id = :project_id AND callback_url = :callback_url LIMIT 1",

@@ -39,7 +39,7 @@ def question(
 
 
 def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMessage:
-    """Takes the question's place after Yes. `return_url` hands the code to the site."""
+    """Replaces the question after Yes. `return_url` leads to the site with the code."""
     done = _("You are signed in to {project}.", project=project)
     if return_url is None:
         way_back = _("Go back to the page where you started.")
@@ -48,12 +48,12 @@ def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMes
 
 
 def denied(_: Translate, project: str) -> OutgoingMessage:
-    """Takes the question's place after Cancel."""
+    """Replaces the question after Cancel."""
     return OutgoingMessage(_("Cancelled. You are not signed in to {project}.", project=project))
 
 
 def wrong_number(_: Translate, project: str) -> OutgoingMessage:
-    """Takes the question's place after a number that is not the page's."""
+    """Replaces the question after a wrong number."""
     text = _(
         "That is not the number on the page. You are not signed in to {project}.", project=project
     )
@@ -61,7 +61,7 @@ def wrong_number(_: Translate, project: str) -> OutgoingMessage:
 
 
 def too_late(_: Translate) -> OutgoingMessage:
-    """Takes the question's place when its answer can't count any more."""
+    """Replaces the question when it has expired."""
     return OutgoingMessage(
         _("This sign-in request is no longer valid. Please start again on the site.")
     )

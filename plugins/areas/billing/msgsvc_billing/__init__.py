@@ -1,1 +1,1 @@
-"""Plans, credits, and what they were spent on."""
+"""Plans, credits and their usage."""

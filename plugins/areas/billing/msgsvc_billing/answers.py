@@ -123,12 +123,12 @@ class DaysAnswer(ResponseModel):
 
 
 def day_text(day: int) -> str:
-    """`2026-01-15` of the number of a day."""
+    """The date of a day's number: `2026-01-15`."""
     return datetime.fromtimestamp(day * DAY_MS / 1000, UTC).strftime("%Y-%m-%d")
 
 
 def unbilled() -> BillingAnswer:
-    """Of a project that nobody pays for."""
+    """For a project without an account that pays."""
     return BillingAnswer(
         plan=None,
         period=None,
@@ -151,7 +151,7 @@ def billed(
     unlimited: bool,
     grace_ends_ms: int | None,
 ) -> BillingAnswer:
-    """Of a project that an account pays for."""
+    """For a project whose account pays."""
     return BillingAnswer(
         plan=state.plan,
         period=PeriodAnswer(

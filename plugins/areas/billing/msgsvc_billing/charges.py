@@ -1,4 +1,4 @@
-"""Charges paid operations to accounts, each once, and refuses them when blocked."""
+"""Charges paid operations to accounts, each once, and rejects them when blocked."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -166,7 +166,7 @@ class Charges:
 
 
 def shared_out(taken: Debit, costs: Sequence[int]) -> list[tuple[Debit, int]]:
-    """What each of several costs took of what all of them took, in their order, and what it lacks."""
+    """How much of a joint debit each of several costs took, in order, and how much it lacks."""
     allowance, packs = taken.allowance, taken.packs
     shares = []
     for cost in costs:

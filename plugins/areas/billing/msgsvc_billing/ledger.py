@@ -1,4 +1,4 @@
-"""The SQL of ledgers and of what was used on each day."""
+"""The SQL of ledgers and of daily usage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _COLUMNS = (
 
 
 async def add(tx: Tx, entry: Entry) -> None:
-    """A line that is complete."""
+    """Adds a complete line."""
     await tx.insert("billing_ledger", {name: getattr(entry, name) for name in _COLUMNS.split(", ")})
 
 
@@ -24,7 +24,7 @@ async def claim(
 ) -> set[str]:
     """Inserts a line for each (project, resource, quantity) without one; returns their resources.
 
-    A concurrent insert of the same waits, and then finds the row.
+    A concurrent insert of the same line waits, and then finds the row.
     """
     named = [
         (new_id("led"), project_id, resource, str(count)) for project_id, resource, count in keys
@@ -48,7 +48,7 @@ async def claim(
 async def adjust(
     tx: Tx, account_id: str, operation: str, resources: Sequence[str], taken: Debit, unpaid: int
 ) -> None:
-    """Says what each of these lines took, and how much of its price there was no credit for."""
+    """Sets what each of these lines took, and the part of its price without credit."""
     await tx.execute(
         "UPDATE billing_ledger SET allowance = 0 - :allowance, packs = 0 - :packs, unpaid = :unpaid"
         " WHERE account_id = :account_id AND operation = :operation"
@@ -74,9 +74,9 @@ async def find(tx: Tx, account_id: str, operation: str, resource_id: str) -> Ent
 
 
 async def list_page(tx: Tx, wanted: LedgerFilter, after: str | None, limit: int) -> list[Entry]:
-    """Up to `limit` lines, the newest first, from `after` on.
+    """Up to `limit` lines, newest first, from before `after`.
 
-    Ids grow with time: what follows the first that is too old, is older, and so is not looked for.
+    Ids increase with time: after the first that is too old, all are older.
     """
     conditions = ["account_id = :account_id"]
     params: dict[str, Any] = {"account_id": wanted.account_id, "limit": limit}
@@ -97,7 +97,7 @@ async def list_page(tx: Tx, wanted: LedgerFilter, after: str | None, limit: int)
 
 
 async def sums(tx: Tx, account_id: str) -> Debit:
-    """What all lines of an account come to: what it has."""
+    """The sum of all lines of an account, which is its balance."""
     row = await tx.fetch_one(
         "SELECT COALESCE(SUM(allowance), 0) AS allowance, COALESCE(SUM(packs), 0) AS packs"
         " FROM billing_ledger WHERE account_id = :account_id",
@@ -110,7 +110,7 @@ async def sums(tx: Tx, account_id: str) -> Debit:
 async def count_usage(
     tx: Tx, account_id: str, operation: str, day: int, by_project: Mapping[str, tuple[int, int]]
 ) -> None:
-    """Adds (quantity, credits) to what projects used of an operation on that day."""
+    """Adds (quantity, credits) to the projects' usage of an operation on that day."""
     for project_id, (quantity, spent) in sorted(by_project.items()):
         await tx.execute(
             "INSERT INTO billing_usage (account_id, day, project_id, operation, quantity, credits)"
@@ -132,7 +132,7 @@ async def count_usage(
 async def usage_by_day(
     tx: Tx, account_id: str, project_id: str | None, from_day: int
 ) -> list[Usage]:
-    """By day and operation, the oldest first, from that day on."""
+    """By day and operation, oldest first, from that day on."""
     only = "" if project_id is None else " AND project_id = :project_id"
     params = {"account_id": account_id, "from_day": from_day}
     rows = await tx.fetch_all(

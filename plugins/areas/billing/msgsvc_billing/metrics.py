@@ -10,7 +10,7 @@ from msgsvc_core.telemetry import Metrics
 
 
 class BillingMetrics:
-    """Asked along with the core's gauges."""
+    """Queried together with the core's gauges."""
 
     def __init__(self, *, clock: Clock, metrics: Metrics, settings: BillingSettings) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Accounts as billing sees them, and what stands in their ledgers."""
+"""Accounts' credits, and entries of their ledgers."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ PACK_GRANTED, PACK_WITHDRAWN = "pack.granted", "pack.withdrawn"
 
 @value_object
 class State:
-    """What an account has. `granted` and `used` are of this month's allowance; packs stay until used."""
+    """An account's credits. `granted` and `used` are of this month's allowance; packs do not expire."""
 
     account_id: str
     plan: str
@@ -40,7 +40,7 @@ class State:
 
 @value_object
 class Payer:
-    """The account that pays for a project; `state` is None until the first time that it matters."""
+    """The account that pays for a project; `state` is None before its first charge."""
 
     account_id: str
     #: From when its months are counted, in Unix milliseconds.
@@ -50,7 +50,7 @@ class Payer:
 
 @value_object
 class Debit:
-    """What one change took: of the allowance and of packs; below 0 it gave."""
+    """What one change took from the allowance and from packs; a negative amount was added."""
 
     allowance: int
     packs: int
@@ -58,7 +58,7 @@ class Debit:
 
 @value_object
 class Entry:
-    """A line of a ledger. `unpaid` is the part of the price that there was no credit for."""
+    """A line of a ledger. `unpaid` is the part of the price without credit."""
 
     account_id: str
     entry_id: str
@@ -80,9 +80,9 @@ class Entry:
 
 @value_object
 class Usage:
-    """What was done of an operation on a day, or in some days, and what it cost.
+    """The usage of an operation on a day, or in several days, and its cost.
 
-    `day` is the number of the day since 1970, in UTC.
+    `day` is the number of days since 1970, in UTC.
     """
 
     day: int
@@ -93,7 +93,7 @@ class Usage:
 
 @value_object
 class LedgerFilter:
-    """Which lines of a ledger; None leaves out no line."""
+    """Filters of a ledger; None means any."""
 
     account_id: str
     #: Only this project's lines.

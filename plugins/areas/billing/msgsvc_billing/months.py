@@ -8,10 +8,10 @@ _MS = timedelta(milliseconds=1)
 
 
 def period_at(anchor_ms: int, now_ms: int) -> tuple[int, int]:
-    """When the month that holds `now_ms` began and when it ends, in Unix milliseconds.
+    """Start and end of the month that contains `now_ms`, in Unix milliseconds.
 
-    Counted from the beginning and not from the month before: what began on the 31st goes on on the 28th
-    of February and again on the 31st of March.
+    Counted from the account's creation and not from the previous month: after the 31st comes the 28th of
+    February, and then the 31st of March.
     """
     anchor, now = _read(anchor_ms), _read(max(anchor_ms, now_ms))
     months = (now.year - anchor.year) * 12 + now.month - anchor.month

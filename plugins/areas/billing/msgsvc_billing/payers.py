@@ -1,4 +1,4 @@
-"""Who pays for a project: the account that owns it."""
+"""The account that pays for a project: its owner."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from msgsvc_core.projects import Projects
 
 
 class Payers:
-    """Finds them, also those who were never charged yet: their months begin with their account."""
+    """Finds them, also before their first charge: billing months start with the account."""
 
     def __init__(self, *, projects: Projects, accounts: AccountDirectory) -> None:
         self._projects = projects

@@ -1,4 +1,4 @@
-"""The rules of accounts: their plans, months and packs, and how they stand."""
+"""Credits of accounts: plans, months, packs and balances."""
 
 from collections.abc import Callable
 from dataclasses import replace

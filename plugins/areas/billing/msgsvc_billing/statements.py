@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 class Statements:
-    """`service.get(Statements)`. Where `project_id` is given, of that project alone."""
+    """`service.get(Statements)`. With `project_id`, only that project's."""
 
     def __init__(self, *, clock: Clock, db: Database, payers: Payers) -> None:
         self._clock = clock

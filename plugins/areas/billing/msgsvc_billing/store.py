@@ -1,4 +1,4 @@
-"""The SQL of accounts' credits: each change is one UPDATE, which says what it took."""
+"""The SQL of accounts' credits: each change is one UPDATE, which returns what it took."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ async def find(tx: Tx, account_id: str) -> State | None:
 
 
 async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, State]:
-    """Those that have been charged or granted something, by account."""
+    """Accounts that have been charged or granted something, by id."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM billing_accounts b"
         f" WHERE {in_array('b.account_id', 'account_ids', tx.dialect)}",
@@ -41,7 +41,7 @@ async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, State]:
 
 
 async def insert(tx: Tx, state: State) -> bool:
-    """False if the account is there."""
+    """False if the account exists."""
     return bool(
         await tx.execute(
             "INSERT INTO billing_accounts (account_id, plan, anchor_ms, period_started_ms,"
@@ -62,7 +62,7 @@ async def insert(tx: Tx, state: State) -> bool:
 
 
 async def debit(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Debit, State] | None:
-    """Takes `cost`, or as much of it as there is, and says if that was the last.
+    """Takes `cost`, or as much of it as there is; also returns whether that exhausted the credits.
 
     None if the account's month is over, or it has none.
     """
@@ -80,7 +80,7 @@ async def debit(tx: Tx, account_id: str, cost: int, now_ms: int) -> tuple[Debit,
 async def refund(
     tx: Tx, account_id: str, allowance: int, packs: int, taken_at_ms: int
 ) -> tuple[Debit, State] | None:
-    """Gives back what was taken then; of an allowance of a month that is over there is nothing to give."""
+    """Reverts a debit; an allowance of an earlier month is not refunded."""
     used = (
         "used - CASE WHEN :taken_at_ms < period_started_ms THEN 0 WHEN used < :allowance THEN used"
         " ELSE :allowance END"
@@ -104,7 +104,7 @@ async def refund(
 async def add_packs(
     tx: Tx, account_id: str, count: int, *, unlimited: bool, now_ms: int
 ) -> tuple[Debit, State] | None:
-    """Adds credits that stay; below 0 it takes them. None if there are not so many."""
+    """Adds credits that do not expire; a negative number removes them. None if there are not enough."""
     return await _change(
         tx,
         "took_allowance = 0, took_packs = 0 - :count, packs = packs + :count,"
@@ -123,7 +123,8 @@ async def add_packs(
 async def renew(
     tx: Tx, before: State, fresh: State, *, unlimited: bool, now_ms: int
 ) -> tuple[Debit, State] | None:
-    """Starts another month and forfeits what was left of the previous one. None if that has been done."""
+    """Starts another month and forfeits the remaining allowance of the previous one. None if that was done
+    already."""
     return await _change(
         tx,
         f"took_allowance = {_LEFT}, took_packs = 0, granted = :granted, used = 0,"
@@ -147,7 +148,7 @@ async def renew(
 async def set_plan(
     tx: Tx, account_id: str, plan: str, granted: int, *, unlimited: bool, now_ms: int
 ) -> tuple[Debit, State] | None:
-    """What was used of this month counts for the new plan. None if it is the plan already."""
+    """Changes the plan; this month's usage counts towards it. None if it is the current plan."""
     left = "CASE WHEN :granted > used THEN :granted - used ELSE 0 END"
     return await _change(
         tx,
@@ -166,7 +167,7 @@ async def set_plan(
 
 
 async def list_ended(tx: Tx, now_ms: int, limit: int) -> list[State]:
-    """Accounts whose month is over, the longest first."""
+    """Accounts whose month is over, oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM billing_accounts b WHERE b.period_ends_ms <= :now_ms"
         " ORDER BY b.period_ends_ms LIMIT :limit",
@@ -176,7 +177,7 @@ async def list_ended(tx: Tx, now_ms: int, limit: int) -> list[State]:
 
 
 async def count_exhausted(tx: Tx, before_ms: int) -> int:
-    """Accounts whose credits ended by then."""
+    """Number of accounts whose credits were exhausted by then."""
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM billing_accounts WHERE exhausted_at_ms <= :before_ms",

@@ -1,1 +1,1 @@
-"""Broadcasts: one message to an audience, watched, paused and cancelled by the API."""
+"""Broadcasts: one message to an audience, with progress, pause and cancel."""

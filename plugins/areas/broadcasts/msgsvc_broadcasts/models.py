@@ -1,4 +1,4 @@
-"""Broadcasts on the wire."""
+"""Models of broadcasts in the API."""
 
 from typing import Any
 

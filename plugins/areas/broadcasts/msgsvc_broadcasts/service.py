@@ -1,4 +1,4 @@
-"""The rules of broadcasts: mailings that the API asked for."""
+"""Broadcasts: mailings started by the API."""
 
 from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx

@@ -89,7 +89,7 @@ def register_first_account() -> FirstAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountParts:
-    """What makes and checks accounts; handlers ask for each by its type."""
+    """The objects that manage accounts; handlers receive each by its type."""
 
     accounts: Accounts
     account_links: AccountLinks
@@ -116,7 +116,7 @@ class AccountParts:
 
 
 class DashboardPlugin:
-    """The objects of the plugin, and what it adds to the service."""
+    """The objects of the plugin, and its hooks."""
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(AccountSettings)

@@ -1,4 +1,4 @@
-"""Sign-in pages of the dashboard: links, a trial, and recent sign-ins."""
+"""Sign-in pages of the dashboard: links, a test sign-in, and recent sign-ins."""
 
 from msgsvc_auth.dashboard.pages import pages
 

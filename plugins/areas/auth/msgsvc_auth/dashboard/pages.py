@@ -1,4 +1,4 @@
-"""The pages: sign-in links, the latest sign-ins, and a sign-in to try."""
+"""Pages: sign-in links, the latest sign-ins, and a test sign-in."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ async def delete_link(page: PageContext, static_links: StaticLinks) -> Redirect:
 async def begin_trial(
     page: PageContext, channels: Channels, clock: Clock, settings: AuthSettings, sign_ins: SignIn
 ) -> Render:
-    """A sign-in like that of a site, of which the owner plays the user."""
+    """Starts a test sign-in, in which the owner acts as the user."""
     channels.check_answers(page.project_id, None)
     new = await sign_ins.open_trial(page.tx, page.project_id)
     payload = session_payload(new.token)
@@ -141,7 +141,7 @@ async def trial(
 
 @pages.post("/sign-in/try/{session_id}", access="project:write", form_page=trial)
 async def exchange_code(page: PageContext, clock: Clock, sign_ins: SignIn) -> Render:
-    """What the site's server would do with the code, and what it gets."""
+    """Exchanges the code like the site's server, and shows the response."""
     session = await sign_ins.get_trial(page.tx, page.project_id, page.params["session_id"])
     code = sign_ins.code_of(session, clock.now_ms()) or ""
     session, person = await sign_ins.verify(page.project_id, code, page.tx)

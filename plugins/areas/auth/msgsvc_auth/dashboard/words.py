@@ -13,7 +13,7 @@ TONES = {
 
 
 def statuses(_: Translate) -> dict[str, str]:
-    """The word for each state."""
+    """The label of each status."""
     return {
         "pending": _("Waiting for confirmation"),
         "confirmed": _("Confirmed"),

@@ -1,1 +1,1 @@
-"""The hosted sign-in page: `/login/{slug}`, for sites that want no front end of their own."""
+"""The hosted sign-in page: `/login/{slug}`, for sites without a front end of their own."""

@@ -1,4 +1,4 @@
-"""The cookie in which a browser keeps the ticket of its sign-in."""
+"""The cookie with the ticket of a browser's sign-in."""
 
 import re
 
@@ -11,11 +11,11 @@ _KEY = re.compile(rf"[0-9a-f]{{{REF_LENGTH}}}")
 
 
 class Tickets:
-    """Reads and writes it: one cookie per site and state, so that tabs do not interfere.
+    """Reads and writes the cookie: one per site and state, so that tabs do not interfere.
 
-    Where the service is public over https the name starts with `__Host-`: such a cookie can only be set by
-    this host over TLS, not by a sibling domain (RFC 6265bis, section 4.1.3.2). It is sent with links to
-    this host, and with forms of our own pages only.
+    If the service is public over https, the name starts with `__Host-`: such a cookie can only be set by this
+    host over TLS, not by a sibling domain (RFC 6265bis, section 4.1.3.2). It is sent with links to this host,
+    and only with forms of our own pages.
     """
 
     def __init__(self, base_url: str) -> None:

@@ -44,11 +44,11 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What the browser keeps of its sign-in, in a cookie.
+    """A browser's sign-in, stored in a cookie.
 
-    `secret` proves that it is the browser that began. `token` is that of the bot's links, which the
-    database knows only by its digest, so that a reloaded page can show them again. `handed_over` says
-    that this browser was sent on to the site with the code.
+    `secret` proves that this browser started it. `token` is that of the bot's links, which the database
+    stores only as a digest, so that a reloaded page can show them again. `handed_over` means that this
+    browser was redirected to the site with the code.
     """
 
     secret: str
@@ -77,7 +77,7 @@ class Ticket:
 
 
 class BrowserSignIn(NamedTuple):
-    """A sign-in, and the ticket of the browser that began it."""
+    """A sign-in, and the ticket of the browser that started it."""
 
     session: Session
     ticket: Ticket
@@ -85,7 +85,7 @@ class BrowserSignIn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Messenger:
-    """One way to answer: the bot's link, under the name that people know."""
+    """A messenger for the sign-in: the bot's link, and the messenger's name."""
 
     channel: str
     name: str

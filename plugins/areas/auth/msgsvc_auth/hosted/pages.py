@@ -1,4 +1,4 @@
-"""GET and POST /login/{slug}, the status that its script asks for, and the script for sites' own buttons."""
+"""GET and POST /login/{slug}, the status for its script, and the script for sites' own buttons."""
 
 import re
 from http import HTTPStatus
@@ -36,7 +36,7 @@ ENDED = ("denied", "expired")
 
 
 class HostedPages:
-    """The routes. A path with `_` or `.` in it is no slug, so ours take no site's place."""
+    """The routes. A slug has no `_` or `.`, so paths with one never conflict with a site."""
 
     def __init__(
         self, *, hosted: HostedSignIn, texts: Texts, tickets: Tickets, templates: PageTemplates

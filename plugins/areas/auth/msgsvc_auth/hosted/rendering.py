@@ -1,4 +1,4 @@
-"""Turns what there is to show into HTML."""
+"""Renders the hosted page."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ REFRESH_S = 5
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where a sign-in stands, and what is needed to go on. `lost`: this browser has none."""
+    """The state of a sign-in, and the data to continue it. `lost`: this browser has none."""
 
     status: Status | Literal["lost"]
     messengers: Sequence[Messenger] = ()
@@ -41,7 +41,7 @@ class Shown:
 
 
 class PageTemplates:
-    """Renders the pages in each language that the service speaks."""
+    """Renders the pages in each supported language."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

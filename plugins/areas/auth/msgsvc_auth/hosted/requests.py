@@ -17,7 +17,7 @@ RESUME = "resume"
 
 
 def read_visit(request: Request, texts: Texts) -> Visit:
-    """Raises `BadRequest` for a state that no site could get back."""
+    """Raises `BadRequest` for a state that can't be returned to the site."""
     fields = request.query_params
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
@@ -29,7 +29,7 @@ def read_visit(request: Request, texts: Texts) -> Visit:
 
 
 def language(request: Request, texts: Texts) -> Language:
-    """What the site asks for, else what the browser likes, else the service's default."""
+    """The language in the URL, else the browser's preferred one, else the service's default."""
     return read_language(
         request.query_params.get("lang", ""),
         request.headers.get("accept-language", ""),
@@ -39,7 +39,7 @@ def language(request: Request, texts: Texts) -> Language:
 
 
 def client_of(request: Request) -> Client:
-    """The browser, as it is shown in the bot's question."""
+    """The browser, for the bot's question."""
     address = request.client.host if request.client else ""
     return Client.from_request(address, request.headers.get("user-agent", ""))
 
@@ -51,17 +51,17 @@ def is_prefetch(request: Request) -> bool:
 
 
 def is_embedded(request: Request) -> bool:
-    """Whether the page is asked for as a part of another one: a frame, a picture, a script's call."""
+    """Whether the page is embedded in another one: a frame, an image, a script's request."""
     return request.headers.get("sec-fetch-dest", "document") != "document"
 
 
 def root_of(request: Request) -> str:
-    """Where the pages live, also when the service is mounted below another application."""
+    """The root path of the pages, also if the service is mounted below another application."""
     return f"{request.scope.get('root_path', '')}/login"
 
 
 def address(request: Request, site: Site, visit: Visit, **added: str) -> str:
-    """The page's own address, in the language in which it is shown."""
+    """The page's own URL, in its language."""
     query = {"state": visit.state, "channel": visit.channel or "", "lang": visit.lang, **added}
     given = {name: value for name, value in query.items() if value}
     return f"{root_of(request)}/{site.link.slug}?{urlencode(given)}"

@@ -1,4 +1,4 @@
-"""The rules of the hosted page: which browser sees a sign-in, and which gets the code."""
+"""Sign-ins on the hosted page: which browser may see one, and which gets the code."""
 
 import re
 from dataclasses import replace
@@ -30,7 +30,7 @@ _SLUG = re.compile(r"[a-z0-9-]{3,48}")
 
 
 class HostedSignIn:
-    """Opens sign-ins for browsers, and shows each to the browser that began it alone."""
+    """Opens sign-ins for browsers, and shows each only to the browser that started it."""
 
     def __init__(
         self,
@@ -188,12 +188,12 @@ class HostedSignIn:
 
 
 def site_host(site: Site) -> str:
-    """The site's host, and its port if it is not the usual one, as people know it."""
+    """The site's host, with its port if that is not the default."""
     return urlsplit(site.link.callback_url).netloc
 
 
 def site_root(site: Site) -> str:
-    """The front page of where the callback is."""
+    """The front page of the callback's site."""
     return urlsplit(site.link.callback_url)._replace(path="/", query="").geturl()
 
 

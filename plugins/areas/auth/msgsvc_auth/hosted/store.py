@@ -1,4 +1,4 @@
-"""The SQL of sign-ins that a browser began on the hosted page."""
+"""The SQL of sign-ins started on the hosted page."""
 
 from msgsvc_core.db import Tx
 
@@ -6,7 +6,7 @@ from msgsvc_core.db import Tx
 async def find_session_id(
     tx: Tx, project_id: str, browser_digest: str, token_digest: str
 ) -> str | None:
-    """The session of that browser; its token must be the one in the browser's cookie, too."""
+    """The session of that browser; its token must match the one in the browser's cookie."""
     found: str | None = await tx.fetch_val(
         "SELECT session_id FROM auth_sessions WHERE project_id = :project_id"
         " AND browser_digest = :browser_digest AND token_digest = :token_digest",

@@ -1,4 +1,4 @@
-"""Sign-in on a page that opens inside the messenger, where its platform says who the person is."""
+"""Sign-in on a page inside the messenger, whose platform identifies the user."""
 
 from msgsvc_auth.mini_app.routes import router as mini_app_router
 

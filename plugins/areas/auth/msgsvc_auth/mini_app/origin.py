@@ -1,4 +1,4 @@
-"""Origin check for posts: our own pages, and programs, which send none."""
+"""Origin check of POST requests: allows our own pages, and programs, which send no origin."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -7,10 +7,10 @@ from msgsvc_core.kernel.errors import Forbidden
 
 
 def check_same_origin(headers: Mapping[str, str], base_url: str) -> None:
-    """Raises `Forbidden` for what a browser sends from another site's page.
+    """Raises `Forbidden` for a request from another site's page.
 
-    A browser always says where a POST comes from; what says nothing is no page. A host that a proxy
-    renamed is known by `base_url`.
+    Browsers always send the origin of a POST; a request without one is not from a page. If a proxy changes
+    the host, `base_url` is used.
     """
     ours = {headers.get("host", "").lower(), urlsplit(base_url).netloc.lower()}
     origin = headers.get("origin")

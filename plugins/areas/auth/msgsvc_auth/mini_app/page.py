@@ -1,4 +1,4 @@
-"""The page as HTML. Style and script stand in it, known to the browser by their hashes."""
+"""The page as HTML, with inline style and script that the content security policy allows by their hashes."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ _FOLDER = Path(__file__).parent / "templates"
 
 
 class Page:
-    """Renders the page. `frames` are the sites that may show it in a frame of theirs."""
+    """Renders the page. `frames` are the sites that may frame it."""
 
     def __init__(self, frames: Sequence[str]) -> None:
         self._frames = " ".join(frames) or "'none'"
@@ -69,7 +69,7 @@ class Page:
 
 @cache
 def page_for(frames: tuple[str, ...]) -> Page:
-    """The page, read from its files once."""
+    """The page, whose files are read once."""
     return Page(frames)
 
 

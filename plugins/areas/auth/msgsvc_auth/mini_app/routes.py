@@ -1,4 +1,4 @@
-"""/login/{slug}/app: the page that a bot's mini app opens, and what it posts."""
+"""/login/{slug}/app: the page of a bot's mini app, and its POST requests."""
 
 from msgsvc_auth.errors import AuthMiniAppUsed
 from msgsvc_auth.messengers import messenger_name

@@ -1,7 +1,7 @@
-"""The rules of sign-in in a mini app.
+"""Sign-in in a mini app.
 
 The page runs inside the messenger, so no second device is involved whose code could be phished, and no bot
-has to ask: the platform's signature identifies the person who pressed Yes.
+has to ask: the platform's signature identifies the user who pressed Yes.
 """
 
 from msgsvc_auth.callbacks import with_code
@@ -24,7 +24,8 @@ from msgsvc_core.subscribers import mini_app
 
 
 class MiniAppSignIn:
-    """Signs in who opened a mini app, by a static link's slug; with data no older than `minutes`."""
+    """Signs in the user of a mini app, by a static link's slug; the signed data must not be older than
+    `minutes`."""
 
     def __init__(
         self,
@@ -129,5 +130,5 @@ def _check_is_for(link: StaticLink, channel: Channel, opened: MiniAppUser) -> No
 
 
 async def purge_uses(tx: Tx, expired_before_ms: int, limit: int) -> int:
-    """Deletes up to `limit` notes of data that was used and has expired since; returns how many."""
+    """Deletes up to `limit` records of used data that has expired; returns how many."""
     return await store.purge_uses(tx, expired_before_ms, limit)

@@ -1,4 +1,4 @@
-"""The SQL of signed data that was used: each signs in once."""
+"""The SQL of used signed data: each signs in once."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import limited_delete
@@ -16,7 +16,7 @@ async def use(tx: Tx, data_digest: str, expires_at_ms: int) -> bool:
 
 
 async def purge_uses(tx: Tx, expired_before_ms: int, limit: int) -> int:
-    """Forgets some data that has been refused for its age since then; returns how many."""
+    """Deletes some records of data that has expired; returns how many."""
     old = limited_delete("auth_mini_app_uses", "expires_at_ms < :expired_before_ms", tx.dialect)
     params = {"expired_before_ms": expired_before_ms, "most": limit}
     return await tx.execute(f"DELETE FROM auth_mini_app_uses WHERE {old}", params)

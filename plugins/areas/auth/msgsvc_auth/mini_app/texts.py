@@ -4,7 +4,7 @@ from msgsvc_core.kernel.i18n import Translate
 
 
 def page_texts(_: Translate, project: str, site: str) -> dict[str, str]:
-    """By the names that the template uses. `site` is the host that the person is led to."""
+    """By the names in the template. `site` is the host of the site."""
     return {
         "question": _("Sign in to {project} ({site})?", project=project, site=site),
         "yes": _("Yes"),

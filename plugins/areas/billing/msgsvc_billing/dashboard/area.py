@@ -1,4 +1,4 @@
-"""The area's pages, and the words that both kinds of them need."""
+"""The area's pages, and the labels that both kinds of them need."""
 
 from msgsvc_billing.models import (
     EXPIRED,
@@ -14,7 +14,7 @@ pages = Pages("billing", package="msgsvc_billing.dashboard")
 
 
 def operations(_: Translate) -> dict[str, str]:
-    """What people call operations; those of other plugins have their own name alone."""
+    """The labels of operations; those of other plugins have only their name."""
     return {
         "auth.confirmed": _("Sign-ins"),
         "message.sent": _("Messages"),

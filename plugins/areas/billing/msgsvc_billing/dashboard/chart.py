@@ -1,4 +1,4 @@
-"""A chart of what was used by day, as numbers for SVG."""
+"""A chart of usage by day, as numbers for SVG."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DAYS, STEP, HEIGHT = 30, 20, 120
 
 @value_object
 class Bar:
-    """A day: where its bar is, and what it stands for."""
+    """A day: the position of its bar, and its value."""
 
     day: date
     credits: int
@@ -36,7 +36,7 @@ class Chart:
 
 
 def chart_of(usage: Sequence[Usage], today: int) -> Chart:
-    """A bar for each day, those without any use included."""
+    """A bar for each day, including those without usage."""
     spent: dict[int, int] = defaultdict(int)
     counted: dict[int, int] = defaultdict(int)
     for one in usage:

@@ -22,7 +22,7 @@ _PURPOSE = "broadcast form"
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     pages.get("/broadcasts/new", access="project:write")(compose)
     pages.get("/broadcasts/reach", access="project:write")(reach)
     pages.post("/broadcasts/new", access="project:write", read_only=True)(change)
@@ -33,7 +33,7 @@ def declare(pages: Pages) -> None:
 
 
 async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
-    """An empty form, one like another broadcast, or what was typed."""
+    """An empty form, a copy of another broadcast, or the submitted values."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
         mailing = await broadcasts.get(page.tx, page.project_id, job_id)
@@ -46,12 +46,12 @@ async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageCho
 
 
 async def change(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
-    """The form again, from the last look."""
+    """The form again, from the review."""
     return await compose(page, broadcasts, choices)
 
 
 async def reach(page: PageContext, mailings: Mailings) -> Render:
-    """A fragment: how many the chosen audience has now, and what that costs."""
+    """A fragment: the current size of the audience, and the cost."""
     total, problem = None, None
     try:
         audience = validate(
@@ -73,7 +73,7 @@ async def review(
     messages: Messages,
     secrets: SecretBox,
 ) -> Render:
-    """The last look: the message on each messenger, and to how many it goes."""
+    """The review: the message on each messenger, and the number of recipients."""
     body = _body(page)
     counted = await broadcasts.start(
         page.tx, page.project_id, body.model_copy(update={"dry_run": True})
@@ -95,7 +95,7 @@ async def review(
 
 
 async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -> Redirect:
-    """Sends it, or has it wait for its time; the same page sent twice is one broadcast."""
+    """Sends or schedules it; submitting the same page twice starts one broadcast."""
     job_id = _chosen(page, secrets)
     here = page.url(f"/broadcasts/{job_id}")
     if await broadcasts.is_taken(page.tx, page.project_id, job_id):
@@ -146,7 +146,7 @@ async def previews(
     message: MailingMessage,
     channels: list[str] | None,
 ) -> list[tuple[str, list[Preview]]]:
-    """How each messenger of an audience shows it, for each language in which it differs.
+    """Previews on each messenger of an audience, for each language with differences.
 
     Raises what `Mailings.samples` does.
     """

@@ -1,4 +1,4 @@
-"""Broadcasts as they go: the list, how far one is, who got it, and what holds or ends it."""
+"""Pages of broadcasts: list, progress, recipients, and actions such as pause and cancel."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ _MOST_REASONS = 500
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     nav = Nav("Broadcasts", icon="megaphone", group="sending", order=10)
     pages.get("/broadcasts", access="project:read", nav=nav)(listed)
     pages.get("/broadcasts/{job_id}", access="project:read")(broadcast)
@@ -39,7 +39,7 @@ def declare(pages: Pages) -> None:
 
 
 async def listed(page: PageContext, mailings: Mailings) -> Render:
-    """All, newest first."""
+    """All broadcasts, newest first."""
     query = validate(
         BroadcastQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
@@ -55,7 +55,7 @@ async def listed(page: PageContext, mailings: Mailings) -> Render:
 
 
 async def card(page: PageContext, mailings: Mailings) -> Render:
-    """The last ones, those that run among them."""
+    """The latest broadcasts, including running ones."""
     found = await mailings.page(page.tx, page.project_id, SOURCE, None, None, _ON_CARD)
     return Render("card.html", {"rows": [_row(each) for each in found]})
 
@@ -63,7 +63,7 @@ async def card(page: PageContext, mailings: Mailings) -> Render:
 async def broadcast(
     page: PageContext, broadcasts: Broadcasts, mailings: Mailings, messages: Messages, clock: Clock
 ) -> Render:
-    """One: its message, its audience, how far it is, and what failed."""
+    """One broadcast: message, audience, progress and failures."""
     values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
     failed = await mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
@@ -86,7 +86,7 @@ async def broadcast(
 
 
 async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> Render:
-    """A fragment: how far it is, asked for again while it goes on."""
+    """A fragment with the progress, polled while it is running."""
     return Render("progress.html", await _progress(page, broadcasts, clock))
 
 
@@ -130,7 +130,7 @@ async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
 
 
 async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
-    """Another broadcast to those of whom nobody knows whether they got this one."""
+    """Starts a broadcast to the recipients with an unknown outcome."""
     job_id = page.params["job_id"]
     taken = await broadcasts.resend_unknown(page.tx, page.project_id, job_id)
     page.note(broadcast=taken.job_id, resend_of=job_id)

@@ -1,4 +1,4 @@
-"""Accounts: who signs in to the dashboard, owns projects, and is a member of others'."""
+"""Accounts of the dashboard: they sign in, own projects, and are members of projects."""
 
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.credential_store import CredentialStore

@@ -1,5 +1,5 @@
-"""The audit log: who changed what in the dashboard, by the API or the command line; written in the
-transaction of the change."""
+"""The audit log: changes in the dashboard, by the API or the command line, with their author; written in
+the transaction of the change."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
@@ -10,7 +10,7 @@ from msgsvc_dashboard.accounts.models import AuditEntry
 
 
 class Audit(AuditLog):
-    """The audit log as this plugin keeps it; `write` is that of the core."""
+    """The audit log of this plugin; `write` is that of the core."""
 
     def __init__(self, *, clock: Clock) -> None:
         super().__init__(record=self.record)

@@ -32,7 +32,7 @@ async def insert(tx: Tx, entry: AuditEntry) -> None:
 async def list_of_project(
     tx: Tx, project_id: str, account_id: str | None, after: str | None, most: int
 ) -> list[AuditEntry]:
-    """The newest first; of one person alone, if they are named."""
+    """Newest first; only those of one account, if given."""
     conditions, params = ["e.project_id = :project_id"], _page(after, most)
     params["project_id"] = project_id
     if account_id is not None:
@@ -44,7 +44,7 @@ async def list_of_project(
 async def list_of_account(
     tx: Tx, account_id: str, after: str | None, most: int
 ) -> list[AuditEntry]:
-    """What somebody did, in projects and outside, and who failed to sign in as them; newest first."""
+    """An account's changes, in projects and outside, and failed attempts to sign in to it; newest first."""
     return await _list(
         tx, ["e.account_id = :account_id"], {**_page(after, most), "account_id": account_id}
     )

@@ -165,9 +165,9 @@ async def _opened(config: Path | None) -> AsyncIterator[_Parts]:
 async def create_account(
     config: Path | None, email: str, name: str, operator: bool, password: str | None
 ) -> tuple[Account, str | None]:
-    """The new account, and without a password a link that signs in once, within an hour.
+    """Creates an account; without a password, also a one-time sign-in link, valid for an hour.
 
-    Raises what `Service.open_database` raises, and `Conflict` where the address has an account.
+    Raises what `Service.open_database` raises, and `Conflict` if the email has an account.
     """
     async with _opened(config) as parts:
         hashed = None

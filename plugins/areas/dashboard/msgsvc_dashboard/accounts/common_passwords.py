@@ -1,4 +1,4 @@
-"""The passwords of ten characters and more that people take first, and attackers with them."""
+"""The most common passwords of ten characters and more, which attackers try first."""
 
 #: In small letters. Shorter ones are refused for their length, and repetitions by a rule.
 COMMON = frozenset(

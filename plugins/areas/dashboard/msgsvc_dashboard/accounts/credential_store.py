@@ -1,4 +1,4 @@
-"""The SQL of what an account is known by: its password, its second factor, its recovery codes."""
+"""The SQL of an account's credentials: password, second factor, recovery codes."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from msgsvc_dashboard.accounts.models import Secrets
 
 
 class CredentialStore:
-    """Statements alone; who may change what is decided by those who call them."""
+    """Statements only; callers decide who may change what."""
 
     async def find(self, tx: Tx, account_id: str) -> Secrets | None:
         return await self._find(tx, account_id, "")

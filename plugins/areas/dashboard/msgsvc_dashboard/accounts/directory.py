@@ -1,4 +1,4 @@
-"""What the core and other plugins may know of accounts (hook `register_accounts`)."""
+"""Accounts for the core and other plugins (hook `register_accounts`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 

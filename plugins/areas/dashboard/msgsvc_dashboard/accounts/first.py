@@ -1,4 +1,4 @@
-"""The first account, which `msgsvc init` makes."""
+"""The first account, which `msgsvc init` creates."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from msgsvc_core.plugins.accounts import FirstAccount
 
 
 async def create_first_account(config: Path, email: str) -> str:
-    """Makes the account of whoever runs the installation; the database is made for it."""
+    """Creates the operator's account, and the database if needed."""
     from msgsvc_dashboard.accounts.commands import create_account  # noqa: PLC0415 - typer is the command line's alone
 
     name = email.partition("@")[0]

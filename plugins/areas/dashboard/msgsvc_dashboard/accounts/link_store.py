@@ -19,7 +19,7 @@ async def insert(tx: Tx, link: OneTimeLink, digest: str) -> None:
 
 
 async def find(tx: Tx, digest: str, now_ms: int) -> OneTimeLink | None:
-    """A link that was not used, and has not expired."""
+    """An unused link that has not expired."""
     row = await tx.fetch_one(
         "SELECT purpose, account_id, project_id, member_id, expires_at_ms FROM dashboard_account_links"
         " WHERE digest = :digest AND used_at_ms IS NULL AND expires_at_ms > :now_ms",
@@ -29,7 +29,7 @@ async def find(tx: Tx, digest: str, now_ms: int) -> OneTimeLink | None:
 
 
 async def use(tx: Tx, digest: str, now_ms: int) -> bool:
-    """False if somebody was first."""
+    """False if it was used concurrently."""
     return bool(
         await tx.execute(
             "UPDATE dashboard_account_links SET used_at_ms = :now_ms"
@@ -40,7 +40,7 @@ async def use(tx: Tx, digest: str, now_ms: int) -> bool:
 
 
 async def end_of_member(tx: Tx, project_id: str, member_id: str) -> None:
-    """Ends the invitations of a member that were not used."""
+    """Ends the unused invitations of a member."""
     await tx.execute(
         "DELETE FROM dashboard_account_links WHERE project_id = :project_id AND member_id = :member_id",
         {"project_id": project_id, "member_id": member_id},
@@ -48,7 +48,7 @@ async def end_of_member(tx: Tx, project_id: str, member_id: str) -> None:
 
 
 async def end_of_account(tx: Tx, account_id: str) -> None:
-    """Ends the links that sign an account in, or set its password."""
+    """Ends an account's links for signing in and setting a password."""
     await tx.execute(
         "DELETE FROM dashboard_account_links WHERE account_id = :account_id",
         {"account_id": account_id},
@@ -56,7 +56,7 @@ async def end_of_account(tx: Tx, account_id: str) -> None:
 
 
 async def list_invited(tx: Tx, project_id: str, now_ms: int) -> dict[str, int]:
-    """When the invitation that is open ends, by the member that it invites."""
+    """When the open invitation of each invited member expires."""
     rows = await tx.fetch_all(
         "SELECT member_id, MAX(expires_at_ms) AS ends_at_ms FROM dashboard_account_links"
         " WHERE project_id = :project_id AND used_at_ms IS NULL AND expires_at_ms > :now_ms"

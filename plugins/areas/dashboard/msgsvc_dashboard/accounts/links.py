@@ -1,7 +1,7 @@
-"""Links that work once: to sign in, to set a password, to join a project.
+"""One-time links: to sign in, to set a password, to join a project.
 
-Looking at one uses nothing up, because whoever delivers a link looks at it too: previews of messengers,
-scanners of mail. The page of the link has a button, and its POST uses the link.
+A GET does not use a link, since previews of messengers and mail scanners open links too. The link's page has
+a button, and its POST uses the link.
 """
 
 from msgsvc_core.db import Tx

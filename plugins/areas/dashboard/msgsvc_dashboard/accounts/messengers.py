@@ -1,9 +1,9 @@
-"""Signing in to the dashboard by a messenger that somebody linked to their account before.
+"""Sign-in to the dashboard with a messenger that was linked to the account before.
 
-A member's link to a messenger (`service.member_links`) opens no account: it is handed out by those who
-manage a project, who could open it themselves, and be somebody else everywhere. A press that somebody
-was talked into opens no account either: the bot offers three numbers, and the right one stands on the
-page of the browser that waits (docs/decisions/0064-number-matching-in-the-dashboard.md).
+A member's link to a messenger (`service.member_links`) gives no access to an account: it is created by
+managers of a project, who could open it themselves and take over the account. Nor does a press that a user
+was talked into: the bot offers three numbers, and the right one is on the page of the waiting browser
+(docs/decisions/0064-number-matching-in-the-dashboard.md).
 """
 
 from collections.abc import Sequence

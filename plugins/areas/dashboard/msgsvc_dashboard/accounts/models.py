@@ -1,4 +1,4 @@
-"""Accounts, their sessions and what signs them in, as values."""
+"""Models of accounts, their sessions and credentials."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ NAME_LENGTH = 100
 
 @value_object
 class Account(Viewer):
-    """Somebody who signs in. They own projects, and are members of their own and of others'.
+    """An account. It owns projects, and is a member of its own and of others'.
 
     `lang` and `timezone` are None until they are chosen.
     """
@@ -29,7 +29,7 @@ class Account(Viewer):
 
 @value_object
 class AccountSession:
-    """A browser in which somebody is signed in."""
+    """A browser session of an account."""
 
     session_id: str
     account: Account
@@ -42,7 +42,7 @@ class AccountSession:
 
 @value_object
 class Browser:
-    """Who asks to be signed in. `device` is what an earlier sign-in left there, if it did."""
+    """A browser that signs in. `device` is the device cookie of an earlier sign-in, if any."""
 
     ip: str
     user_agent: str
@@ -51,7 +51,7 @@ class Browser:
 
 @value_object
 class Secrets:
-    """What an account is known by. `totp_secret` is encrypted, and counts once it is confirmed."""
+    """An account's credentials. `totp_secret` is encrypted, and in use once it is confirmed."""
 
     password_hash: str | None
     password_set_at_ms: int | None
@@ -65,7 +65,7 @@ Way = Literal["password", "link", "messenger"]
 
 @value_object
 class SignedIn:
-    """The secret of a new session, and what the browser keeps so that it is known again."""
+    """The secret of a new session, and the device cookie."""
 
     session: AccountSession
     token: str
@@ -74,19 +74,19 @@ class SignedIn:
 
 @value_object
 class CodeNeeded:
-    """So far so good; now a code of the second factor, together with this ticket."""
+    """The password is right; a code of the second factor is needed, together with this ticket."""
 
     ticket: str
 
 
 @value_object
 class Refused:
-    """The email, the password, the code or the link is wrong; nobody is told which."""
+    """The email, the password, the code or the link is wrong; the response does not say which."""
 
 
 @value_object
 class TooMany:
-    """No more tries for that long, in seconds."""
+    """No more attempts for so many seconds."""
 
     retry_after_s: int
 
@@ -96,7 +96,7 @@ Outcome = SignedIn | CodeNeeded | Refused | TooMany
 
 @value_object
 class AuditEntry:
-    """Who changed what. `account_id` is None where it was nobody who was signed in."""
+    """A change and its author. `account_id` is None if nobody was signed in."""
 
     entry_id: str
     project_id: str | None
@@ -114,7 +114,7 @@ LinkPurpose = Literal["sign_in", "invitation", "password"]
 
 @value_object
 class OneTimeLink:
-    """A link that works once. An invitation makes whoever accepts it that member."""
+    """A one-time link. Whoever accepts an invitation becomes the member."""
 
     purpose: LinkPurpose
     account_id: str | None
@@ -129,9 +129,9 @@ RequestStatus = Literal["pending", "confirmed", "denied", "used"]
 
 @value_object
 class MessengerRequest:
-    """A browser that waits for its `number` to be picked in a messenger: to be signed in, or (`link`) to
-    have the messenger of whoever picks it be the account's. `account_id` is whose browser it is, or who
-    picked it."""
+    """A browser that waits for its `number` to be picked in a messenger: to sign in, or (`link`) to link
+    the messenger to the account. `account_id` is the account of the browser, or of the messenger that
+    picked."""
 
     digest: str
     purpose: RequestPurpose
@@ -147,8 +147,8 @@ class MessengerRequest:
 
 @value_object
 class BegunRequest:
-    """What a browser gets that waits: `token` is in the link that starts a bot, `secret` its own, and
-    `number` is to be shown to whoever sits before it, and to nobody else."""
+    """Values for the waiting browser: `token` is in the link that starts a bot, `secret` is the browser's
+    own, and `number` must be shown only to its user."""
 
     token: str
     secret: str
@@ -157,8 +157,7 @@ class BegunRequest:
 
 @value_object
 class MessengerWay:
-    """How somebody comes to a bot: by its link, and where that can't carry a payload, by writing
-    `start_message`."""
+    """How to open a bot: by its link or, if that can't carry a payload, by sending `start_message`."""
 
     channel: str
     title: str
@@ -168,7 +167,7 @@ class MessengerWay:
 
 @value_object
 class LinkedMessenger:
-    """By which messenger an account signs in. `bot` is the key of the channel."""
+    """A messenger linked to an account for sign-in. `bot` is the key of the channel."""
 
     bot: str
     user_id: str

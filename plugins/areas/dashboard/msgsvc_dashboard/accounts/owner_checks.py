@@ -1,4 +1,4 @@
-"""Whether it is the owner of an account who sits at a browser that is signed in."""
+"""Verifies that the user of a signed-in browser is the owner of the account."""
 
 from msgsvc_core.db import Database
 from msgsvc_dashboard.accounts.credential_store import CredentialStore
@@ -9,7 +9,7 @@ from msgsvc_dashboard.accounts.throttle import Throttle
 
 
 class OwnerChecks:
-    """Asked before what must be theirs. Tries are counted apart from those of who can't get in."""
+    """Called before sensitive changes. Attempts are counted separately from those to sign in."""
 
     def __init__(
         self,

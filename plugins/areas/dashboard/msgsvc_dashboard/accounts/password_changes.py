@@ -1,4 +1,4 @@
-"""Gives accounts new passwords, and ends what would still let somebody else in."""
+"""Sets new passwords of accounts, and ends other access such as sessions."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock

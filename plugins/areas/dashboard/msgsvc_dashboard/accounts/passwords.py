@@ -1,4 +1,4 @@
-"""Passwords: argon2id with OWASP's parameters, in threads, and nothing that its time would tell."""
+"""Passwords: argon2id with OWASP's parameters, in threads, without timing side channels."""
 
 import asyncio
 import unicodedata
@@ -31,7 +31,7 @@ BUSY_S = 5
 
 
 def check_password(password: str, email: str) -> str:
-    """The password as it is kept. Raises `ValidationFailed` for one that is soon guessed."""
+    """The password in normalized form. Raises `ValidationFailed` for one that is easily guessed."""
     text = normal(password)
     if len(text) < SHORTEST:
         raise ValidationFailed(
@@ -52,12 +52,12 @@ def check_password(password: str, email: str) -> str:
 
 
 def normal(password: str) -> str:
-    """Alike on all keyboards: some write an accent as a character of its own."""
+    """Unicode normalization: some keyboards enter an accent as a separate character."""
     return unicodedata.normalize("NFKC", password)
 
 
 class Passwords:
-    """Hashes and compares them, a few at once, never in the event loop."""
+    """Hashes and verifies passwords, a few concurrently, never in the event loop."""
 
     def __init__(self, settings: AccountSettings) -> None:
         self._settings = settings

@@ -1,9 +1,8 @@
-"""What a bot asks whoever opens a link of the dashboard, and what becomes of their answer.
+"""The bot's question after a link of the dashboard was opened, and its answer.
 
 The data of its buttons is `~dsh:47:<token>:<seal>`, or `n` in place of the number for Cancel: at most 53
-bytes of the 64 that a button may carry. The seal
-is a keyed hash over the choice, the token, the bot, the chat and the person who was asked, so that only
-their own press counts, and only of a button that was shown.
+bytes of the 64 that a button may have. The seal is a keyed hash over the choice, the token, the bot, the chat
+and the user who was asked, so that only their own press counts, and only for a button that was shown.
 """
 
 import hmac

@@ -1,4 +1,4 @@
-"""The SQL of browsers that wait for their number in a messenger, and of whose account a messenger is."""
+"""The SQL of browsers that wait for their number in a messenger, and of linked messengers."""
 
 from msgsvc_core.db import Tx
 from msgsvc_dashboard.accounts.models import LinkedMessenger, MessengerRequest, RequestStatus
@@ -32,7 +32,7 @@ async def find(tx: Tx, digest: str, now_ms: int) -> MessengerRequest | None:
 
 
 async def find_by_browser(tx: Tx, digest: str, now_ms: int) -> MessengerRequest | None:
-    """By the secret of the browser that waits."""
+    """By the secret of the waiting browser."""
     return await _find(tx, "browser_digest", digest, now_ms)
 
 
@@ -48,7 +48,7 @@ async def _find(tx: Tx, column: str, digest: str, now_ms: int) -> MessengerReque
 async def settle(
     tx: Tx, digest: str, before: RequestStatus, after: RequestStatus, account_id: str | None
 ) -> bool:
-    """False unless it stood at `before`. `account_id` is kept where it is known already."""
+    """False unless its status was `before`. `account_id` is kept if it is set already."""
     return bool(
         await tx.execute(
             "UPDATE dashboard_account_requests SET status = :after,"
@@ -60,7 +60,7 @@ async def settle(
 
 
 async def end_of_account(tx: Tx, account_id: str) -> None:
-    """Has browsers that wait for a Yes to that account wait in vain."""
+    """Ends the account's pending requests."""
     await tx.execute(
         "DELETE FROM dashboard_account_requests WHERE account_id = :account_id",
         {"account_id": account_id},
@@ -68,7 +68,7 @@ async def end_of_account(tx: Tx, account_id: str) -> None:
 
 
 async def link(tx: Tx, messenger: LinkedMessenger) -> bool:
-    """Makes a person on a bot the account's. False if they are another's."""
+    """Links a user of a bot to the account. False if they are linked to another."""
     done = await tx.execute(
         "INSERT INTO dashboard_account_messengers (bot, user_id, account_id, name, linked_at_ms)"
         " VALUES (:bot, :user_id, :account_id, :name, :linked_at_ms)"
@@ -93,7 +93,7 @@ async def unlink_all(tx: Tx, account_id: str) -> None:
 
 
 async def find_account(tx: Tx, bot: str, user_id: str) -> str | None:
-    """The active account that a person on a bot signs in to."""
+    """The active account that a user of a bot signs in to."""
     account_id: str | None = await tx.fetch_val(
         "SELECT m.account_id FROM dashboard_account_messengers m"
         " JOIN dashboard_accounts a ON a.account_id = m.account_id"
@@ -104,7 +104,7 @@ async def find_account(tx: Tx, bot: str, user_id: str) -> str | None:
 
 
 async def list_linked(tx: Tx, account_id: str) -> list[LinkedMessenger]:
-    """The messengers of an account, the one that was linked first before the others."""
+    """The messengers of an account, in the order of linking."""
     rows = await tx.fetch_all(
         "SELECT bot, user_id, account_id, name, linked_at_ms FROM dashboard_account_messengers"
         " WHERE account_id = :account_id ORDER BY linked_at_ms, bot, user_id",
@@ -114,7 +114,7 @@ async def list_linked(tx: Tx, account_id: str) -> list[LinkedMessenger]:
 
 
 async def unlink(tx: Tx, account_id: str, bot: str, user_id: str) -> bool:
-    """False if that messenger is not the account's."""
+    """False if that messenger is not linked to the account."""
     return bool(
         await tx.execute(
             "DELETE FROM dashboard_account_messengers WHERE account_id = :account_id"

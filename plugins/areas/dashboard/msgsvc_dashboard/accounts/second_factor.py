@@ -1,4 +1,4 @@
-"""The second factor: an app's codes, each taken once, and ten codes for the day the phone is gone."""
+"""The second factor: codes of an app, each accepted once, and ten recovery codes."""
 
 import hashlib
 import hmac

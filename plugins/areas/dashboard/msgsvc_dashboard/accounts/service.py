@@ -1,4 +1,4 @@
-"""The rules of accounts: one email, one account; a session is a secret that only its browser has."""
+"""Accounts, one per email, and their sessions, each with a secret that only its browser has."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -215,7 +215,7 @@ class Accounts:
 
 
 def digest_of(token: str) -> str:
-    """What stands for a secret in the database: it has 128 random bits, so it can't be guessed back."""
+    """The digest of a secret for the database; a secret has 128 random bits, so it can't be guessed."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The SQL of sessions: the browsers in which somebody is signed in."""
+"""The SQL of browser sessions."""
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_dashboard.accounts.models import AccountSession
@@ -38,7 +38,7 @@ async def find(tx: Tx, digest: str, now_ms: int) -> AccountSession | None:
 
 
 async def list_of(tx: Tx, account_id: str, now_ms: int) -> list[AccountSession]:
-    """Those that have not ended, the newest first."""
+    """Active sessions, newest first."""
     rows = await tx.fetch_all(
         f"SELECT {COLUMNS}, {_SESSION} FROM dashboard_account_sessions s"
         " JOIN dashboard_accounts a ON a.account_id = s.account_id"
@@ -50,7 +50,7 @@ async def list_of(tx: Tx, account_id: str, now_ms: int) -> list[AccountSession]:
 
 
 async def saw(tx: Tx, session_id: str, account_id: str, now_ms: int, before_ms: int) -> None:
-    """Notes that a browser was here, unless it was noted after `before_ms`."""
+    """Records a use of the session, unless one was recorded after `before_ms`."""
     await tx.execute(
         "UPDATE dashboard_account_sessions SET seen_at_ms = :now_ms WHERE account_id = :account_id"
         " AND session_id = :session_id AND seen_at_ms <= :before_ms",
@@ -75,7 +75,7 @@ async def end(tx: Tx, account_id: str, session_id: str) -> bool:
 
 
 async def end_all(tx: Tx, account_id: str, but: str = "") -> int:
-    """How many were ended: all but the session `but`."""
+    """Ends all sessions except `but`; returns how many."""
     return await tx.execute(
         "DELETE FROM dashboard_account_sessions WHERE account_id = :account_id AND session_id <> :but",
         {"account_id": account_id, "but": but},

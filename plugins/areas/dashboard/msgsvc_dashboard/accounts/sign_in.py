@@ -1,5 +1,5 @@
-"""Signing in: by password, or by whatever else has shown who it is; then the second factor, if there is
-one; then a session."""
+"""Sign-in: by password or another proof of identity, then the second factor, if there is one, then a
+session."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ from msgsvc_dashboard.accounts.tickets import CodeTickets, Ticket
 
 
 class SignIn:
-    """`service.get(SignIn)`. What asks for a password takes no transaction: comparing takes a while."""
+    """`service.get(SignIn)`. Methods with a password take no transaction, since verifying takes a while."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The SQL of accounts, and of what is theirs."""
+"""The SQL of accounts."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 async def insert(tx: Tx, account: Account) -> bool:
-    """False if there is an account of that email."""
+    """False if there is an account with that email."""
     return bool(
         await tx.execute(
             "INSERT INTO dashboard_accounts (account_id, email, name, status, is_operator, lang, timezone,"
@@ -45,7 +45,7 @@ async def find(tx: Tx, account_id: str) -> Account | None:
 
 
 async def find_many(tx: Tx, account_ids: Collection[str]) -> dict[str, Account]:
-    """Those that there are, by their id."""
+    """The accounts that exist, by their id."""
     if not account_ids:
         return {}
     rows = await tx.fetch_all(
@@ -64,7 +64,7 @@ async def find_by_email(tx: Tx, email: str) -> Account | None:
 
 
 async def list_page(tx: Tx, after: str | None, most: int, email_prefix: str = "") -> list[Account]:
-    """The newest first, from before the account `after`."""
+    """Newest first, from before the account `after`."""
     conditions, params = ["1 = 1"], dict[str, Any](most=most)
     if email_prefix:
         # Not by an order, which is the database's own: by bytes here, by a language's rules there.
@@ -82,7 +82,7 @@ async def list_page(tx: Tx, after: str | None, most: int, email_prefix: str = ""
 
 
 async def update(tx: Tx, account_id: str, changes: Mapping[str, Any]) -> bool:
-    """False if there is no such account. The names of columns are ours."""
+    """False if there is no such account. Column names are never user input."""
     assignments = ", ".join(f"{column} = :{column}" for column in changes)
     return bool(
         await tx.execute(
@@ -93,7 +93,7 @@ async def update(tx: Tx, account_id: str, changes: Mapping[str, Any]) -> bool:
 
 
 def account_of(row: Row) -> Account:
-    """Of a row with `COLUMNS`."""
+    """The account of a row with `COLUMNS`."""
     return Account(
         account_id=row["account_id"],
         email=row["email"],

@@ -1,7 +1,7 @@
-"""Who works on a project, as its owners and admins see to it: invitations, roles, leaving.
+"""Members of a project, managed by its owners and admins: invitations, roles, removal.
 
-An invitation makes whoever accepts it a member, with an account of their own. It opens no account that
-is there already: whoever invites an email has the link too, and would get in as somebody else.
+Whoever accepts an invitation becomes a member, with an account of their own. It gives no access to an
+existing account: the inviter has the link too, and could sign in as somebody else.
 """
 
 from msgsvc_core.db import Tx
@@ -14,7 +14,7 @@ from msgsvc_dashboard.accounts.service import Accounts
 
 
 class Team:
-    """`service.get(Team)`. `by` is the role of whoever asks: only owners make owners, and end them."""
+    """`service.get(Team)`. `by` is the role of the acting member: only owners appoint and remove owners."""
 
     def __init__(
         self, *, members: Members, accounts: Accounts, account_links: AccountLinks

@@ -1,8 +1,8 @@
-"""How often somebody may guess, and why that locks nobody out of their own account.
+"""Limits attempts to sign in, without locking owners out of their accounts.
 
-A stranger's guesses are counted by email and by address. Who guesses at an account all day stops other
-strangers, not its owner: a browser in which they were signed in before carries a proof of it (OWASP's
-"device cookies"), and is counted apart.
+Attempts from unknown browsers are counted by email and by address. Guessing at an account all day blocks
+other unknown browsers, not its owner: a browser that was signed in before has a device cookie (OWASP's
+"device cookies"), and is counted separately.
 """
 
 import hmac
@@ -21,7 +21,7 @@ _PURPOSE = "dashboard device"
 
 
 class Throttle:
-    """Counts tries; each takes its slot before it is looked at."""
+    """Counts attempts; each takes its slot before it is verified."""
 
     def __init__(self, *, secrets: SecretBox, settings: AccountSettings, limiter: Limiter) -> None:
         self._secrets = secrets

@@ -1,4 +1,4 @@
-"""What a browser keeps between the password and the code: who has shown the first half, and until when."""
+"""The state of a browser between the password and the code: the account, and until when."""
 
 import json
 
@@ -14,7 +14,7 @@ TICKET_MS = 10 * 60 * 1000
 
 @value_object
 class Ticket:
-    """Who has shown who they are, how, and since when their password is that one."""
+    """An account whose password was verified, and since when that is its password."""
 
     account_id: str
     way: Way
@@ -22,7 +22,7 @@ class Ticket:
 
 
 class CodeTickets:
-    """Seals tickets, which nobody but us can read or make."""
+    """Encrypts tickets, so that only this service can read or create them."""
 
     def __init__(self, *, clock: Clock, secrets: SecretBox) -> None:
         self._clock = clock

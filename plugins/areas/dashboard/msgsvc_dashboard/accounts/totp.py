@@ -1,4 +1,4 @@
-"""Codes that an app shows for half a minute (RFC 6238): SHA-1, 30 seconds, 6 digits, as apps know them."""
+"""Time-based one-time passwords (RFC 6238): SHA-1, 30 seconds, 6 digits, as supported by all apps."""
 
 import base64
 import hmac
@@ -16,12 +16,12 @@ SECRET_BYTES = 20
 
 
 def new_secret() -> str:
-    """In base32, as people type it where no camera is."""
+    """In base32, for typing it without a camera."""
     return base64.b32encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def code_at(secret: str, step: int, digits: int = DIGITS) -> str:
-    """The code of the step that began `step` * 30 seconds after 1970."""
+    """The code of the step that started `step` * 30 seconds after 1970."""
     digest = hmac.digest(base64.b32decode(secret), step.to_bytes(8, "big"), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFFFFFF
@@ -29,7 +29,7 @@ def code_at(secret: str, step: int, digits: int = DIGITS) -> str:
 
 
 def step_of(secret: str, code: str, now_ms: int) -> int | None:
-    """The step whose code it is, of those that count now; None for a wrong one."""
+    """The currently valid step of a code; None for a wrong one."""
     given = "".join(code.split())
     if not (len(given) == DIGITS and given.isascii() and given.isdigit()):
         return None
@@ -42,7 +42,7 @@ def step_of(secret: str, code: str, now_ms: int) -> int | None:
 
 
 def enrolment_link(secret: str, email: str, issuer: str) -> str:
-    """What apps read from a QR code."""
+    """The URL for the QR code that apps scan."""
     label = quote(f"{issuer}:{email}")
     query = urlencode({"secret": secret, "issuer": issuer, "digits": DIGITS, "period": STEP_S})
     return f"otpauth://totp/{label}?{query}"

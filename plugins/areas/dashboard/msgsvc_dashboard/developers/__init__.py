@@ -1,4 +1,4 @@
-"""Pages for who connects the project to its site and its bots, and for who runs the installation."""
+"""Pages for developers, who connect a project to its site and bots, and for operators."""
 
 from msgsvc_dashboard.developers import channels, jobs, keys, project
 from msgsvc_dashboard.developers.area import pages

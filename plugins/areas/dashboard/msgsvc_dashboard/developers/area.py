@@ -1,4 +1,4 @@
-"""What the pages of this folder are declared in."""
+"""The area of the pages in this folder."""
 
 from msgsvc_core.dashboard import Pages
 

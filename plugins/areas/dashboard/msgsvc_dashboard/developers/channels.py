@@ -1,4 +1,4 @@
-"""Channels: which messengers the project is reached by, and bots of its own."""
+"""Channels: the messengers of the project, and its own bots."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""API keys: made, shown once, revoked."""
+"""API keys: created, shown once, revoked."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from msgsvc_dashboard.developers.area import pages
 
 
 class KeyAreas:
-    """The areas of the API that a key may be for. `endpoints` says all that there are."""
+    """The areas that a key may have as scopes. `endpoints` has all of them."""
 
     def __init__(self, *, endpoints: Callable[[], Sequence[Endpoint]]) -> None:
         self._endpoints = endpoints

@@ -1,4 +1,4 @@
-"""Settings of the project: its name, what its bots say, its limits."""
+"""Settings of the project: its name, its system messages, its limits."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every page of the dashboard is answered through."""
+"""The request handling shared by all pages of the dashboard."""
 
 from msgsvc_dashboard.frame.site import Site
 

@@ -1,4 +1,4 @@
-"""Where pages are."""
+"""URLs of pages."""
 
 from starlette.requests import HTTPConnection
 
@@ -8,12 +8,12 @@ ROOT = "/dashboard"
 
 
 def path_of(page: Page) -> str:
-    """Where a page is, with its parameters as `{name}`."""
+    """The path of a page, with its parameters as `{name}`."""
     return beside(page, page.path)
 
 
 def beside(page: Page, path: str) -> str:
-    """The same of another path, declared beside that page."""
+    """The path of another page that is declared beside that one."""
     if page.access == "installation:operate":
         return f"{ROOT}/operator{path}"
     if page.access == "account:self":
@@ -22,18 +22,18 @@ def beside(page: Page, path: str) -> str:
 
 
 def root_of(request: HTTPConnection) -> str:
-    """Where the dashboard begins, also below another application."""
+    """The root of the dashboard, also if mounted below another application."""
     return f"{request.scope.get('root_path', '')}{ROOT}"
 
 
 def asked_for(request: HTTPConnection) -> str:
-    """The address that was asked for, from the path on."""
+    """The requested URL, from the path on."""
     query = f"?{request.url.query}" if request.url.query else ""
     return f"{request.url.path}{query}"
 
 
 def is_ours(request: HTTPConnection, address: str) -> bool:
-    """Whether an address leads to a page of the dashboard, and to no other host."""
+    """Whether a URL leads to a page of the dashboard, and to no other host."""
     root = root_of(request)
     inside = address == root or address.startswith((f"{root}/", f"{root}?"))
     return inside and address.isprintable() and "\\" not in address

@@ -1,4 +1,4 @@
-"""Turns what a handler answers into what a browser gets, whether it asks for a page or a fragment."""
+"""Turns a handler's result into a response, as a page or a fragment."""
 
 import json
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ MOST_PROJECTS = 12
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What `page.html` shows around a page."""
+    """The data of `page.html` around a page."""
 
     navigation: list[EntryGroup]
     account: list[Entry]
@@ -62,7 +62,7 @@ class Frame:
 
 
 class Answers:
-    """Pages, fragments, redirects, downloads and refusals."""
+    """Pages, fragments, redirects, downloads and errors."""
 
     def __init__(
         self,

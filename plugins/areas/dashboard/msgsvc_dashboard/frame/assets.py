@@ -1,4 +1,4 @@
-"""Stylesheets and scripts: under an address that changes with them, so that browsers keep them."""
+"""Stylesheets and scripts, at URLs that change with their content, so that browsers can cache them."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ KEPT_S = 365 * 24 * 3600
 
 
 class Assets:
-    """The files of the frame, and those of each area after its name."""
+    """The files of the frame, and those of each area by its name."""
 
     def __init__(self, areas: Sequence[Pages]) -> None:
         self._folders = {"frame": STATIC, **_folders(areas)}

@@ -1,4 +1,4 @@
-"""By what a browser shows who is signed in, and that a form is one of ours."""
+"""The session cookie, and the CSRF token."""
 
 from msgsvc_core.security.secret_box import SecretBox
 
@@ -6,8 +6,8 @@ SESSION_COOKIE = "msgsvc_session"
 
 
 def session_cookie(base_url: str) -> str:
-    """The name of the cookie. Where the service is public over https it begins with `__Host-`: such a
-    cookie comes from this host alone, and no neighbour below the same domain can plant one."""
+    """The name of the cookie. If the service is public over https it starts with `__Host-`: such a cookie
+    can only be set by this host, not by a sibling domain."""
     return f"__Host-{SESSION_COOKIE}" if base_url.startswith("https:") else SESSION_COOKIE
 
 
@@ -16,5 +16,5 @@ CSRF_FIELD, CSRF_HEADER = "_csrf", "x-csrf-token"
 
 
 def csrf_token(secrets: SecretBox, session_id: str) -> str:
-    """What a page of ours has and another site can't know: it goes with the session."""
+    """The CSRF token of the session, which other sites can't know."""
     return secrets.derive("dashboard csrf", session_id).hex()

@@ -1,4 +1,4 @@
-"""Times and numbers as the reader of a page writes them: in their zone, in their language; and the zones."""
+"""Times and numbers in the reader's time zone and language; and the list of time zones."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -26,7 +26,7 @@ def moment(context: "Context", at_ms: int, page: PageContext | None = None) -> s
 def moment_in(
     context: "Context", at_ms: int, timezone: str, page: PageContext | None = None
 ) -> str:
-    """`{{ at_ms | moment_in("Europe/Berlin") }}`: as `moment`, by the clock of that place."""
+    """`{{ at_ms | moment_in("Europe/Berlin") }}`: like `moment`, in that time zone."""
     local = to_datetime(at_ms).astimezone(ZoneInfo(timezone))
     return format_datetime(local, "d MMM y, HH:mm", locale=_reader(context, page).lang)
 
@@ -52,9 +52,9 @@ def number(context: "Context", value: float, page: PageContext | None = None) ->
 
 @cache
 def timezones() -> Sequence[str]:
-    """`{% for zone in timezones() %}`: those of a place, e.g. "Europe/Berlin", and UTC; not "EST".
+    """`{% for zone in timezones() %}`: zones of places, e.g. "Europe/Berlin", and UTC; not "EST".
 
-    Kept, for some hundred files are looked at for it.
+    Cached, since listing them reads some hundred files.
     """
     return (*sorted(zone for zone in available_timezones() if "/" in zone), "UTC")
 

@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: before anything that they sent is read."""
+"""Authentication and authorization of page requests, before anything they sent is read."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,11 +31,11 @@ from msgsvc_dashboard.frame.reading import reading
 
 
 class RoleForbidden(Forbidden):
-    """The role in the project does not open the page."""
+    """The role in the project does not allow the page."""
 
 
 class Place(NamedTuple):
-    """A project, and who somebody is in it."""
+    """A project, and the account's role in it."""
 
     project: Project | None = None
     role: Role | None = None
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Finds the project of a page, and who somebody is in it."""
+    """Finds the project of a page, and the account's role in it."""
 
     def __init__(self, *, billing: BillingGate, projects: Projects, members: Members) -> None:
         self._billing = billing
@@ -65,13 +65,13 @@ class Places:
 
 
 def account_of(page: PageContext) -> Account:
-    """Who has the page open, with what only the dashboard knows of them."""
+    """The account that has the page open, with what only the dashboard stores of it."""
     assert isinstance(page.viewer, Account), "the gate lets in accounts"
     return page.viewer
 
 
 class Gate:
-    """Lets those in who may, to what they may."""
+    """Authorizes page requests."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Gate:
 
 
 def check_address(request: Request) -> None:
-    """Raises for what no database takes: half letters and NUL."""
+    """Raises for what no database stores: unpaired surrogates and NUL."""
     if not all(map(is_storable, request.path_params.values())):
         raise NotFound("there is no such page")
     if not all(is_storable(name + value) for name, value in request.query_params.multi_items()):
@@ -171,7 +171,7 @@ def check_address(request: Request) -> None:
 
 
 def from_here(request: Request) -> bool:
-    """Whether a browser says that one of our pages sent the form; older ones say nothing."""
+    """Whether the browser reports that one of our pages sent the form; older ones report nothing."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in {"same-origin", "none"}

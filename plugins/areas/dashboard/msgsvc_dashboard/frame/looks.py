@@ -1,4 +1,4 @@
-"""How somebody likes the dashboard: its colours, kept by the browser, and its language, kept by us."""
+"""Appearance: the theme, stored by the browser, and the language, stored with the account."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,7 +17,7 @@ KEPT_S = 365 * 24 * 3600
 
 
 def theme_of(request: Request) -> str:
-    """`light` or `dark`; empty for what the system says."""
+    """`light` or `dark`; empty for the system's setting."""
     chosen = request.cookies.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else ""
 
@@ -25,7 +25,7 @@ def theme_of(request: Request) -> str:
 async def change_looks(
     db: Database, accounts: Accounts, gate: Gate, request: Request, session: AccountSession
 ) -> Response:
-    """Leads back to the page on which the button was pressed."""
+    """Redirects to the page on which the button was pressed."""
     async with gate.form(request, session) as form:
         theme, lang, back = form.text("theme"), known(form.text("lang")), form.text("next")
     to = back if is_ours(request, back) else root_of(request)

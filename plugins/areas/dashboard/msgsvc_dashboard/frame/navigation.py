@@ -1,4 +1,4 @@
-"""The entries that lead to pages, for whom they are there to open."""
+"""The entries of the navigation that the viewer may open."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ GROUPS: tuple[Group, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A link; `here` is the value of its `aria-current`, empty elsewhere."""
+    """A link; `here` is the value of its `aria-current`, or empty."""
 
     title: str
     icon: str

@@ -1,6 +1,6 @@
-"""What is said once, on the page that a change leads on to.
+"""Notices shown once, on the page after a change.
 
-It waits in a cookie of the browser, so no machine has to remember it; nobody else can put words there.
+They are stored in a signed cookie, so no server state is needed, and nobody else can forge them.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -24,7 +24,7 @@ MOST = 500
 
 
 class Notice:
-    """What a request brought along; shown by the first whole page, and then no more."""
+    """The notice of a request; shown by the first complete page."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""Reads what a form of the dashboard posts."""
+"""Reads submitted forms of the dashboard."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,10 +24,10 @@ MOST_FILES = 20
 
 @asynccontextmanager
 async def reading(request: Request, upload_bytes: int | None) -> AsyncIterator[PostedForm]:
-    """What was posted; its files are gone when the request is answered.
+    """The submitted values; their files are deleted after the response.
 
-    `upload_bytes` bounds a body with files; None takes none. Raises `BadRequest`, `ValidationFailed` and
-    `PayloadTooLarge`.
+    `upload_bytes` is the maximum of a body with files; None accepts none. Raises `BadRequest`,
+    `ValidationFailed` and `PayloadTooLarge`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data" and upload_bytes is not None:

@@ -1,4 +1,4 @@
-"""What services refuse, in the language of whoever reads it on a page."""
+"""Errors of services, in the language of the page's reader."""
 
 from typing import TYPE_CHECKING
 
@@ -36,8 +36,8 @@ FIELDS = {
 
 
 def worded(refusal: Refusal | str, translate: Translate) -> str:
-    """A refusal in the reader's language: each of its texts by the catalogue of the package that has it, its
-    fields as the pages label them. A text is what a page of the area has worded itself."""
+    """An error in the reader's language: each text by the catalogue of its package, fields by the labels
+    of the pages. A string is a message of the area itself."""
     if isinstance(refusal, str):
         return translate(refusal)
     ours = translate[__name__]

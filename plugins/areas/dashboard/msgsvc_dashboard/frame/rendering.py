@@ -1,4 +1,4 @@
-"""Turns what handlers answer into HTML."""
+"""Renders templates to HTML."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -22,7 +22,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 class Renderer:
-    """Templates of the frame by their name, those of areas after the area's: `helpdesk/tickets.html`."""
+    """Templates of the frame by name, those of areas with the area's prefix: `helpdesk/tickets.html`."""
 
     def __init__(self, areas: Sequence[Pages]) -> None:
         self._areas = areas

@@ -1,4 +1,4 @@
-"""Routes every page: who is signed in, whether they may, the transaction, the handler, the answer."""
+"""Handles page requests: authentication, authorization, transaction, handler, response."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

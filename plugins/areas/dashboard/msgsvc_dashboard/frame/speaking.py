@@ -1,4 +1,4 @@
-"""Has each template speak with the texts of whose it is, also where one is imported by another's."""
+"""Makes each template use the texts of its own package, also if another one imports it."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ from jinja2.lexer import Token, TokenStream
 
 
 class AreaLoader(PrefixLoader):
-    """Templates that know their whole name, `helpdesk/tickets.html`; jinja's own takes the area away."""
+    """Loads templates with their full name, `helpdesk/tickets.html`; jinja's own loader removes the area."""
 
     load = BaseLoader.load
 
 
 class OwnTexts(Extension):
-    """Reads `_("Show")` as `_["msgsvc_helpdesk.dashboard"]("Show")` in the templates of that area, and with
-    the frame's own package in those of the frame: `ui.html` asks for its texts wherever it is used.
+    """Rewrites `_("Show")` to `_["msgsvc_helpdesk.dashboard"]("Show")` in the templates of that area, and
+    with the frame's own package in those of the frame, such as `ui.html`.
 
     `environment.text_modules` has the package of each area.
     """

@@ -1,4 +1,4 @@
-"""The first page of a project: how it does, in figures by day and in the parts of each area."""
+"""The overview of a project: daily figures, and the cards of each area."""
 
 from msgsvc_dashboard.overview.counting import COUNTED, Counts
 from msgsvc_dashboard.overview.jobs import FoldJob

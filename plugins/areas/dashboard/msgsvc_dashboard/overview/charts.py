@@ -1,4 +1,4 @@
-"""Charts as the shapes that a template draws: bars of each day, one series upon the other."""
+"""Charts as shapes for a template: stacked bars per day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LEAST = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What one colour shows; `style` is the colour's class."""
+    """The data of one colour; `style` is the colour's CSS class."""
 
     title: str
     style: str
@@ -38,7 +38,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A line of the grid, and its number."""
+    """A grid line and its number."""
 
     y: float
     value: int
@@ -46,7 +46,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart and, for those who don't see it, its table."""
+    """A chart and its accessible table."""
 
     name: str
     title: str

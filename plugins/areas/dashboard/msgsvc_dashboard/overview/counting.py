@@ -1,4 +1,4 @@
-"""Counts what happens as it happens, so that no page counts messages."""
+"""Counts events as they are emitted, so that no page counts messages."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _FIRST_DAY = date(1970, 1, 1)
 
 
 class Counts:
-    """How often what happened in a project, by day in UTC."""
+    """The number of events in a project, by day in UTC."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -81,5 +81,5 @@ def _counted_as(event: Event) -> str:
 
 
 def last_days(today: date, days: int) -> list[date]:
-    """That many days, today's last."""
+    """The last days, today's last."""
     return [today - timedelta(days=back) for back in range(days - 1, -1, -1)]

@@ -1,4 +1,4 @@
-"""Keeps the counts few."""
+"""Merges and deletes old counts."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from msgsvc_dashboard.overview.counting import Counts
 
 
 class FoldJob:
-    """The job that keeps the counts few."""
+    """The job that merges and deletes old counts."""
 
     def __init__(self, *, counts: Counts) -> None:
         self._counts = counts

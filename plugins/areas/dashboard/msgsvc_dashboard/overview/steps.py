@@ -1,4 +1,4 @@
-"""What a new project does first, and what of it is done."""
+"""The first steps of a new project, and which are done."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from msgsvc_dashboard.overview.counting import Counts
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`url` is empty where nobody may go on from here."""
+    """`url` is empty if the viewer may not do it."""
 
     title: str
     text: str
@@ -29,7 +29,7 @@ async def first_steps(
     events: Events,
     site: Site,
 ) -> list[Step]:
-    """None once all are done: then they have taught what they could."""
+    """None once all are done."""
     happened = await counts.happened(
         page.tx, page.project_id, ["subscription.created", "delivery.success", "auth.completed"]
     )

@@ -1,4 +1,4 @@
-"""The SQL of counts by day."""
+"""The SQL of daily counts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,14 +10,15 @@ Key = tuple[str, int, str]
 
 
 async def add(tx: Tx, counts: Mapping[Key, int]) -> None:
-    """Adds to the share of this connection, which runs one transaction at a time: nobody else's waits."""
+    """Adds to the counts of this connection, which runs one transaction at a time, so no transactions wait
+    for each other."""
     await _add(tx, counts, "pg_backend_pid()" if tx.dialect == "postgresql" else "0")
 
 
 async def by_day(
     tx: Tx, project_id: str, events: Sequence[str], since: int
 ) -> dict[tuple[int, str], int]:
-    """How often each of the events happened, by day and event, from the day `since` on."""
+    """The number of each event, by day, from the day `since` on."""
     condition, params = any_of("event", "events", events, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT day, event, CAST(SUM(count) AS BIGINT) AS n FROM dashboard_counts"
@@ -28,7 +29,7 @@ async def by_day(
 
 
 async def happened(tx: Tx, project_id: str, events: Sequence[str]) -> set[str]:
-    """Those of the events that have ever happened, as far as counts are kept."""
+    """The events that have ever occurred, as far as counts are kept."""
     condition, params = any_of("event", "events", events, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT DISTINCT event FROM dashboard_counts"
@@ -39,7 +40,7 @@ async def happened(tx: Tx, project_id: str, events: Sequence[str]) -> set[str]:
 
 
 async def fold(tx: Tx, before: int) -> None:
-    """One row for each project, day and event of the days before that one."""
+    """Merges the rows of days before that one to one per project, day and event."""
     rows = await tx.fetch_all(
         "DELETE FROM dashboard_counts WHERE day < :before AND share <> 0"
         " RETURNING project_id, day, event, count",
@@ -54,7 +55,7 @@ async def fold(tx: Tx, before: int) -> None:
 
 
 async def purge(tx: Tx, before: int) -> None:
-    """Forgets the days before that one."""
+    """Deletes the days before that one."""
     await tx.execute("DELETE FROM dashboard_counts WHERE day < :before", {"before": before})
 
 

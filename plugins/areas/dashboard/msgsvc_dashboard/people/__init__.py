@@ -1,4 +1,4 @@
-"""Pages for subscribers, what is sent to them, and how a project sorts them."""
+"""Pages of subscribers, messages, templates, tags and permissions."""
 
 from msgsvc_dashboard.people.areas import areas
 

@@ -1,4 +1,4 @@
-"""The areas; the modules of their pages are imported here, so that each has declared its own."""
+"""The areas of this folder; the modules of their pages are imported here, so that each registers its own."""
 
 from msgsvc_core.dashboard import Pages
 from msgsvc_dashboard.people import (

@@ -1,4 +1,4 @@
-"""Reads the filters of a list from its address."""
+"""Parses the filters of a list from its query string."""
 
 from datetime import date, datetime, time
 from typing import TypeVar
@@ -14,9 +14,9 @@ Q = TypeVar("Q", bound=BaseModel)
 
 
 def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, ApiError | None]:
-    """The query of a list with those of its fields that the address gives, and what is wrong with it.
+    """The query of a list from those of its fields that are in the URL, and what is wrong with it.
 
-    Then nothing is filtered, and the page says why.
+    If it is invalid, the list is not filtered, and the page shows the error.
     """
     given = {name: text for name in names if (text := page.query.get(name, "").strip())}
     if "cursor" in page.query:
@@ -30,7 +30,7 @@ def asked(page: PageContext, model: type[Q], *names: str) -> tuple[Q, ApiError |
 
 
 def older(page: PageContext, path: str, cursor: str | None, *names: str) -> str:
-    """The address of the page after this one, with the same filters; empty if there is none."""
+    """The URL of the next page, with the same filters; empty if there is none."""
     if cursor is None:
         return ""
     return page.url(path, **{name: page.query.get(name, "") for name in names}, cursor=cursor)

@@ -1,4 +1,4 @@
-"""Writes to one person: whom, what, how each messenger will show it."""
+"""Sends a message to one subscriber: recipient, content, preview on each messenger."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -117,14 +117,14 @@ async def compose(page: PageContext, compose_form: ComposeForm) -> Render:
 
 @pages.get("/messages/new/people", access="customers:write")
 async def people(page: PageContext, compose_form: ComposeForm) -> Render:
-    """Whom a search finds, for the page to put below its field."""
+    """Search results for a recipient, shown below the field."""
     found = await compose_form.search(page)
     return Render("compose_people.html", {"found": found, "words": words})
 
 
 @pages.post("/messages/new/preview", access="customers:write", read_only=True)
 async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
-    """How it would look: alone for htmx, and with the whole form for browsers without scripts."""
+    """A preview: as a fragment for htmx, and with the complete form for browsers without scripts."""
     shown: list[Preview] = []
     refused: ApiError | None = None
     try:

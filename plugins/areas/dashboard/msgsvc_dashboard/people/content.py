@@ -1,4 +1,4 @@
-"""Turns the fields of a form into what a message shows, and back."""
+"""Converts the fields of a form to a message's content, and back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ ROWS, COLUMNS = 3, 3
 
 
 def read_content(form: PostedForm, languages: Sequence[str] = ()) -> dict[str, Any]:
-    """`text`, `format`, `media` and `buttons` as the bodies of the API have them, not validated yet. With
+    """`text`, `format`, `media` and `buttons` as in the bodies of the API, not validated yet. With
     `languages` there is a text for each."""
     text: Any = read_text(form, "text", languages) if languages else form.text("text")
     content: dict[str, Any] = {
@@ -31,7 +31,7 @@ def read_content(form: PostedForm, languages: Sequence[str] = ()) -> dict[str, A
 
 
 def read_text(form: PostedForm, name: str, languages: Sequence[str]) -> Localized:
-    """Texts by language; one for all where a single language has one."""
+    """Texts by language; one for all if only a single language has one."""
     texts: dict[str, str] = {}
     for lang in languages:
         if (text := form.text(f"{name}-{lang}")).strip():
@@ -40,7 +40,7 @@ def read_text(form: PostedForm, name: str, languages: Sequence[str]) -> Localize
 
 
 def read_variables(form: PostedForm) -> dict[str, str]:
-    """Values that were typed for the variables of a template; those left empty take their default."""
+    """Values entered for the variables of a template; empty ones use the default."""
     return {
         name.removeprefix("var-"): form.text(name)
         for name in form.values
@@ -49,7 +49,7 @@ def read_variables(form: PostedForm) -> dict[str, str]:
 
 
 def of_message(message: OutgoingMessage) -> dict[str, str]:
-    """The fields of a form that shows a message, by name."""
+    """The form values of a message, by name."""
     fields = {"text": message.text, "format": message.format}
     if message.media is not None:
         media = message.media
@@ -75,7 +75,7 @@ def of_template(content: TemplateContent, default_lang: str) -> dict[str, str]:
 
 
 def by_language(text: Localized | None, default_lang: str) -> dict[str, str]:
-    """A text for each language that has one; what is for all stands with the default."""
+    """The text of each language that has one; a text for all is that of the default language."""
     if text is None:
         return {}
     return {default_lang: text} if isinstance(text, str) else {str(k): v for k, v in text.items()}

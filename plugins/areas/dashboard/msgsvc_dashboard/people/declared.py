@@ -1,4 +1,4 @@
-"""The areas whose pages are in this folder. They share its templates and its stylesheet."""
+"""The areas of the pages in this folder. They share its templates and its stylesheet."""
 
 from msgsvc_core.dashboard import Pages
 

@@ -1,4 +1,4 @@
-"""Changes a message that was sent, or takes it back."""
+"""Edits and deletes a message."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A link by which people subscribe, per messenger and as a QR code."""
+"""Subscription links, per messenger and as a QR code."""
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels

@@ -1,4 +1,4 @@
-"""The list of messages, and one of them: what became of it, and what to do about it."""
+"""The list of messages, and one message with its outcome and possible actions."""
 
 import json
 
@@ -88,7 +88,7 @@ async def message(
 async def receiver(
     page: PageContext, subscribers: Subscribers, subscriber_id: str
 ) -> Subscriber | None:
-    """None for who was erased meanwhile, or is not there at all."""
+    """None if they were erased, or don't exist."""
     try:
         return await subscribers.get(page.tx, page.project_id, subscriber_id)
     except SubscriberNotFound:

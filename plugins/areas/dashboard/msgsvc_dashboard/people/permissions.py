@@ -1,4 +1,4 @@
-"""What subscribers may be asked to allow; deleting what they granted asks for their number."""
+"""Permissions; deleting one with grants requires confirming their number."""
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings

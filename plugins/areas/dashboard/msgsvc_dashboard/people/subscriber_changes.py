@@ -1,4 +1,4 @@
-"""What a team changes of one person: tags, permissions, what is known of them, whether they are there."""
+"""Changes of one subscriber: tags, permissions, attributes, status."""
 
 import json
 from typing import Any
@@ -84,7 +84,7 @@ async def erase(page: PageContext, subscribers: Subscribers) -> Redirect:
 
 
 def read_attributes(text: str) -> dict[str, Any]:
-    """The JSON object that somebody typed; nothing is one without attributes."""
+    """The JSON object that was entered; an empty text is one without attributes."""
     if not text.strip():
         return {}
     try:

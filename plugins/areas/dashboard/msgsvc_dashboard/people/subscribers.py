@@ -1,4 +1,4 @@
-"""The list of subscribers, its file for spreadsheets, and one person."""
+"""The list of subscribers, its CSV export, and one subscriber."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The tags of a project, and who carries them."""
+"""The tags of a project, and their subscribers."""
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings

@@ -1,4 +1,4 @@
-"""Writes a template, with a preview by language and messenger."""
+"""Edits a template, with a preview by language and messenger."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ async def delete(page: PageContext, templates: Templates) -> Redirect:
 
 @pages.post("/template-preview", access="project:read", read_only=True)
 async def preview(page: PageContext, templates: Templates, messages: Messages) -> Render:
-    """How what is in the form would look: alone for htmx, else with the form."""
+    """A preview of the form's values: as a fragment for htmx, otherwise with the form."""
     tried: Tried
     try:
         given = read_content(page.form, page.languages)

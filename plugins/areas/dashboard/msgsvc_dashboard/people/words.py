@@ -1,4 +1,4 @@
-"""What statuses, reasons and events are called for people."""
+"""Labels of statuses, reasons and events."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ MOST_COUNTED = 1000
 
 
 def subscriber_status(_: Translate, status: str) -> tuple[str, str]:
-    """Its name and the tone of its badge."""
+    """Its label and the tone of its badge."""
     return {
         "active": (_("Subscribed"), "good"),
         "unsubscribed": (_("Unsubscribed"), "quiet"),
@@ -19,7 +19,7 @@ def subscriber_status(_: Translate, status: str) -> tuple[str, str]:
 
 
 def message_status(_: Translate, status: str) -> tuple[str, str]:
-    """Its name and the tone of its badge."""
+    """Its label and the tone of its badge."""
     return {
         "queued": (_("Waiting"), "info"),
         "sending": (_("Being sent"), "info"),
@@ -71,7 +71,7 @@ def reason(_: Translate, name: str) -> tuple[str, str]:
 
 
 def event_title(_: Translate, event: Event) -> str:
-    """What happened, in a few words; the name of an event that this page has no words for."""
+    """A short title of the event; its name if there is none."""
     data = event.data
     if event.name == "subscription.permission_changed":
         given = bool(data.get("granted"))
@@ -127,12 +127,12 @@ def event_detail(_: Translate, event: Event) -> str:
 
 
 def pairs(first: str, values: Iterable[str]) -> list[tuple[str, str]]:
-    """What a filter offers: nothing, which `first` names, or one of the values."""
+    """Options of a filter: none, labelled `first`, or one of the values."""
     return [("", first), *((value, value) for value in values)]
 
 
 def statuses(_: Translate) -> list[tuple[str, str]]:
-    """Those of subscribers, for a filter."""
+    """Statuses of subscribers, for a filter."""
     known = ("active", "unsubscribed", "blocked")
     return [("", _("All")), *((each, subscriber_status(_, each)[0]) for each in known)]
 
@@ -144,7 +144,7 @@ def named(_: Translate, names: Iterable[str], kind: str) -> list[tuple[str, str]
 
 
 def source(_: Translate, name: str) -> str:
-    """How somebody came to subscribe."""
+    """The label of a subscription's source."""
     return {
         "deep_link": _("Subscription link"),
         "mini_app": _("Mini app"),

@@ -1,4 +1,4 @@
-"""The pages for who is not signed in yet: password, code, messenger, one-time links; and signing out."""
+"""Pages without a session: password, code, messenger, one-time links; and signing out."""
 
 from msgsvc_dashboard.sign_in.pages import SignInPages
 

@@ -1,4 +1,4 @@
-"""Whether somebody who is signed in could sign in again."""
+"""Whether a signed-in user could sign in again."""
 
 from msgsvc_core.dashboard import PageContext
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
@@ -6,7 +6,7 @@ from msgsvc_dashboard.frame.gate import account_of
 
 
 async def has_no_way_back(page: PageContext, messenger_sign_in: MessengerSignIn) -> bool:
-    """Whether a link let them in, which is used up, and they have neither a password nor a messenger."""
+    """Whether they signed in by a one-time link, and have neither a password nor a messenger."""
     if account_of(page).has_password:
         return False
     linked = (

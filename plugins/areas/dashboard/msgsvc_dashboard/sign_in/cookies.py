@@ -1,4 +1,4 @@
-"""What a browser keeps about signing in."""
+"""The cookies of signing in."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,9 +25,9 @@ STEP_S = 3600
 
 
 class Cookies:
-    """Reads and writes them: for our pages alone, out of reach of scripts, over https where it is ours.
+    """Reads and writes them: for our pages only, not accessible to scripts, and secure over https.
 
-    `SameSite=Lax`: they come along with links that lead here, and not with forms of other sites.
+    `SameSite=Lax`: they are sent with links that lead here, but not with forms of other sites.
     """
 
     def __init__(self, *, base_url: str, session_days: int) -> None:

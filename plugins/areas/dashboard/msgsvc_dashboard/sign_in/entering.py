@@ -1,4 +1,4 @@
-"""What follows when somebody has shown who they are: the session, or first a code."""
+"""The step after an identity was proven: the session, or first a code."""
 
 from urllib.parse import quote
 from zoneinfo import available_timezones
@@ -16,7 +16,7 @@ from msgsvc_dashboard.sign_in.rendering import HEADERS
 
 
 class Entering:
-    """Leads on to where somebody wanted to go."""
+    """Redirects to the page that the user wanted."""
 
     def __init__(self, *, db: Database, accounts: Accounts, cookies: Cookies) -> None:
         self._db = db
@@ -46,12 +46,12 @@ class Entering:
 
 
 def wanted(request: Request, to: str) -> str:
-    """The page of ours that somebody wanted; empty for none, or another site's."""
+    """The requested page of the dashboard; empty for none, or another site's."""
     return to if to and is_ours(request, to) else ""
 
 
 def step(request: Request, name: str, to: str) -> str:
-    """The address of a step of signing in that leads to that page in the end."""
+    """The URL of a step of signing in that finally leads to that page."""
     return f"{root_of(request)}/sign-in/{name}" + (f"?next={quote(to)}" if to else "")
 
 

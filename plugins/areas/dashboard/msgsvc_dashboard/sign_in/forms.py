@@ -1,6 +1,6 @@
-"""Forms of who is not signed in: only those that a page of ours showed to this browser.
+"""CSRF protection of forms without a session: only those that our page showed to this browser are accepted.
 
-Without that, another site could sign somebody in to an account of its own, and have them write there.
+Without it, another site could sign a user in to an account of its own, and have them enter data there.
 """
 
 from starlette.requests import Request
@@ -17,7 +17,7 @@ _PURPOSE = "dashboard sign-in form"
 
 
 class Forms:
-    """Their token goes with a cookie."""
+    """The CSRF token depends on a cookie."""
 
     def __init__(self, *, secrets: SecretBox, cookies: Cookies) -> None:
         self._secrets = secrets

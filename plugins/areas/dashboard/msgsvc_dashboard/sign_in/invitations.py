@@ -1,4 +1,4 @@
-"""What an invitation shows and does: whoever is signed in joins, and whoever has no account gets one."""
+"""Accepting an invitation: a signed-in user joins, and a user without an account gets one."""
 
 from collections.abc import Mapping
 from typing import Any

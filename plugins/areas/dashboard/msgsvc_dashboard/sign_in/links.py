@@ -1,4 +1,4 @@
-"""GET and POST /dashboard/link/{token}: looking shows a button, and pressing it uses the link."""
+"""GET and POST /dashboard/link/{token}: GET shows a button, and its POST uses the link."""
 
 from typing import Any
 
@@ -19,7 +19,8 @@ from msgsvc_dashboard.sign_in.tools import PageTools
 
 
 class LinkPages:
-    """By what a link is for: those that open an account are here, invitations beside."""
+    """The pages of each purpose: those that give access to an account are here, invitations in their own
+    module."""
 
     def __init__(
         self,

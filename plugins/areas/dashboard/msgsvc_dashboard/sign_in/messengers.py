@@ -1,4 +1,4 @@
-"""Signing in by a messenger: the link, the number, and in when somebody has picked it there."""
+"""Sign-in with a messenger: the link, the number, and the session once the number was picked."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -23,8 +23,8 @@ REFRESH_S = 5
 
 
 class MessengerPages:
-    """The browser keeps two secrets: what the link to the bot carries, and what it is signed in by. Whoever
-    sees the QR code has the first alone."""
+    """The browser stores two secrets: that of the link to the bot, and that by which it is signed in. A QR
+    code reveals only the first."""
 
     def __init__(
         self,

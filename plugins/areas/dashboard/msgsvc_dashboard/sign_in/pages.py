@@ -1,4 +1,4 @@
-"""GET and POST /dashboard/sign-in and its steps, /dashboard/sign-out, and where /dashboard leads."""
+"""GET and POST /dashboard/sign-in and its steps, /dashboard/sign-out, and the redirect of /dashboard."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial, update_wrapper

@@ -1,4 +1,4 @@
-"""Turns what there is to show into HTML."""
+"""Renders the pages of signing in."""
 
 import math
 from functools import cached_property
@@ -24,7 +24,7 @@ HEADERS = page_headers()
 
 
 class Rendering:
-    """Renders the pages in both languages, each with the token of its forms."""
+    """Renders the pages in each language, with the CSRF token of their forms."""
 
     def __init__(self, *, default_lang: str, texts: Texts, cookies: Cookies, forms: Forms) -> None:
         self._default_lang = default_lang

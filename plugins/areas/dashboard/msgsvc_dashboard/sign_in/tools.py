@@ -1,4 +1,4 @@
-"""What the pages of signing in have in common."""
+"""Shared parts of the pages of signing in."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from msgsvc_dashboard.sign_in.rendering import Rendering
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTools:
-    """What every page of signing in is made with."""
+    """The objects that every page of signing in needs."""
 
     gate: Gate
     cookies: Cookies

@@ -1,4 +1,4 @@
-"""Pages about people: a project's team and its audit log, somebody's own account, all accounts."""
+"""Pages of accounts and members: a project's team and audit log, the user's account, all accounts."""
 
 from msgsvc_dashboard.team.areas import areas
 

@@ -1,4 +1,4 @@
-"""Somebody's own account: name, language, time zone, password, and where they are signed in."""
+"""The user's account: name, language, time zone, password, and sessions."""
 
 from zoneinfo import available_timezones
 
@@ -69,7 +69,7 @@ async def change_password(
     audit: Audit,
     owner: Reauthentication,
 ) -> Redirect:
-    """Comparing and hashing takes a while, in which nobody else should wait for the database."""
+    """Without a transaction, since verifying and hashing take a while."""
     mine, form = account_of(page), page.form
     await owner.check(page)
     new = form.text("new_password")

@@ -1,4 +1,4 @@
-"""For who runs the installation: all accounts, and whose projects are."""
+"""For operators: all accounts and projects."""
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
@@ -20,7 +20,7 @@ ACCOUNTS = "/operator/accounts"
     nav=Nav("Accounts", icon="people", group="overview", order=10),
 )
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
-    """The newest first."""
+    """Newest first."""
     query = _query(page)
     found = await all_accounts.page(page.tx, query.after, query.fetch_limit)
     listed, cursor = query.cut(found, lambda account: account.account_id)
@@ -30,7 +30,7 @@ async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
 
 @OPERATOR.post("/accounts", access="installation:operate", form_page=accounts)
 async def create(page: PageContext, all_accounts: Accounts, account_links: AccountLinks) -> Render:
-    """The link is shown this once."""
+    """The link is shown only once."""
     form = page.form
     account = await all_accounts.create(
         page.tx,
@@ -49,7 +49,7 @@ async def make_link(
     passwords: PasswordChanges,
     account_links: AccountLinks,
 ) -> Render:
-    """A link for who can't sign in."""
+    """A link for a user who can't sign in."""
     account = await all_accounts.find(page.tx, page.params["account_id"])
     wanted: LinkPurpose = "sign_in" if page.form.text("purpose") == "sign_in" else "password"
     page.note(purpose=wanted)
@@ -73,7 +73,7 @@ async def enable(page: PageContext, all_accounts: Accounts) -> Redirect:
 
 @OPERATOR.post("/accounts/{account_id}/operator", access="installation:operate", form_page=accounts)
 async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
-    """Runs the installation from now on, or no more."""
+    """Grants or revokes the operator role."""
     account_id = _somebody_else(page)
     wanted = page.form.text("wanted") == "yes"
     await all_accounts.change(page.tx, account_id, is_operator=wanted)

@@ -1,4 +1,4 @@
-"""The areas that the modules beside this one declare their pages in."""
+"""The areas of the pages in this folder."""
 
 from msgsvc_core.dashboard import Pages
 

@@ -1,4 +1,4 @@
-"""The audit log of a project, and what somebody did themselves."""
+"""The audit log of a project, and that of the user's own changes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 async def audit(
     page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, projects: Projects
 ) -> Render:
-    """Who changed what in this project."""
+    """Changes of this project, with their authors."""
     query = _query(page)
     person = page.query.get("account_id") or None
     found = await all_audit.of_project(
@@ -41,7 +41,7 @@ async def audit(
 
 @ACCOUNT.get("/log", access="account:self")
 async def own(page: PageContext, all_audit: Audit) -> Render:
-    """What somebody did everywhere, and who failed to sign in as them."""
+    """The user's own changes everywhere, and failed attempts to sign in to the account."""
     query = _query(page)
     found = await all_audit.of_account(
         page.tx, page.viewer.account_id, after=query.after, most=query.fetch_limit

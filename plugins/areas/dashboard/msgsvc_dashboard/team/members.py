@@ -1,4 +1,4 @@
-"""A project's people: who they are, what they may do, and the links by which they join."""
+"""A project's members: roles, invitations, and links to messengers."""
 
 from functools import partial
 from typing import cast
@@ -37,7 +37,7 @@ async def members(
     team: Team,
     account_links: AccountLinks,
 ) -> Render:
-    """The newest first, before them whose project it is."""
+    """Newest first, after the project's owner."""
     given = {name: page.query[name] for name in ("cursor", "role") if page.query.get(name)}
     query = validate(MemberQuery, given, whole="query")
     project_id = page.project_id
@@ -61,7 +61,7 @@ async def members(
 
 @TEAM.post("/members", access="project:write", form_page=members)
 async def invite(page: PageContext, team: Team, account_links: AccountLinks) -> Render:
-    """The link is shown this once."""
+    """The link is shown only once."""
     form = page.form
     values = {name: form.text(name) for name in ("name", "email", "role")}
     member, token = await team.invite(
@@ -136,7 +136,7 @@ async def remove(page: PageContext, team: Team) -> Redirect:
 async def link_messenger(
     page: PageContext, team: Team, member_links: MemberLinks, all_channels: Channels
 ) -> Render:
-    """Links by which somebody answers customers from a messenger."""
+    """Links by which a member replies to customers from a messenger."""
     member_id = page.params["member_id"]
     found = await team.manageable(page.tx, page.project_id, member_id, by=_role(page))
     payload, expires_at_ms = await member_links.create(

@@ -1,4 +1,4 @@
-"""The messengers that sign somebody in."""
+"""The messengers for signing in to the account."""
 
 from msgsvc_core.channels.failures import no_bot_ready
 from msgsvc_core.dashboard import PageContext, Redirect, Render
@@ -21,9 +21,9 @@ async def link(
     audit: Audit,
     owner: Reauthentication,
 ) -> Render:
-    """The links to the bots; whoever picks the page's number there signs in by it from then on.
+    """The links to the bots; the messenger in which the page's number is picked can sign in from then on.
 
-    Asks for the password: at a browser left open, anybody could give themselves a way in that stays.
+    Requires the password: otherwise anybody at an unlocked browser could add permanent access.
     """
     mine = page.viewer
     sign_in = messenger_sign_in

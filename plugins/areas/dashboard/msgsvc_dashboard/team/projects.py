@@ -1,4 +1,4 @@
-"""The projects of whoever is signed in."""
+"""The projects of the signed-in user."""
 
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render

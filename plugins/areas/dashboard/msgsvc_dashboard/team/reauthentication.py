@@ -1,4 +1,4 @@
-"""Whether it is the owner of the account who sits at the browser: asked before what they could lose it by."""
+"""Reauthentication of the signed-in user before sensitive changes of the account."""
 
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.db import Database
@@ -14,7 +14,7 @@ JUST_NOW_MS = 15 * 60_000
 
 
 class Reauthentication:
-    """Checks what somebody typed beside a change of their own account."""
+    """Verifies the password or code entered with a change of the user's own account."""
 
     def __init__(
         self, *, clock: Clock, db: Database, accounts: Accounts, owner_checks: OwnerChecks

@@ -1,4 +1,4 @@
-"""Setting up the second factor, and what there is to do about it later."""
+"""Setting up and managing the second factor."""
 
 from urllib.parse import urlsplit
 
@@ -27,9 +27,10 @@ async def second_factor(
 async def offer(
     page: PageContext, all_second_factor: SecondFactor, accounts: Accounts, settings: Settings
 ) -> Render:
-    """A new secret, which counts once a code of it is entered.
+    """A new secret, which is in use once a code of it is entered.
 
-    Shown this once: at a browser left open, anybody could read it, and wait for its owner to confirm it.
+    Shown only once: otherwise anybody at an unlocked browser could read it, and wait for its owner to confirm
+    it.
     """
     return await _shown(
         page,
@@ -50,8 +51,8 @@ async def confirm(
     audit: Audit,
     owner: Reauthentication,
 ) -> Render:
-    """Asks for the password here, not before: else a secret on a screen left open would be enough for
-    anybody to lock the owner out, by a phone of their own."""
+    """Requires the password here, not before: otherwise a secret on an unlocked screen would allow anybody
+    to lock the owner out, with a phone of their own."""
     mine = page.viewer
     await owner.check(page)
     async with db.transaction() as tx:
@@ -70,7 +71,7 @@ async def renew_codes(
     audit: Audit,
     owner: Reauthentication,
 ) -> Render:
-    """New recovery codes; the old ones work no more."""
+    """Creates new recovery codes; the old ones become invalid."""
     await owner.check(page)
     account_id = page.viewer.account_id
     async with db.transaction() as tx:
