@@ -16,7 +16,7 @@ from msgsvc_drip.definition import DripDefinition, StepMessage, When
 
 
 class DefinitionChecks:
-    """Checks of chains of all projects."""
+    """Validates campaigns of all projects."""
 
     def __init__(
         self,

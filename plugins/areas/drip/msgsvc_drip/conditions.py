@@ -7,7 +7,7 @@ from msgsvc_drip.definition import When
 
 
 def is_met(when: When | None, subscriber: Subscriber) -> bool:
-    """Whether all that is asked for holds, of the person as they are now."""
+    """Whether all conditions hold, for the subscriber's current data."""
     if when is None:
         return True
     tags = set(subscriber.tags)

@@ -1,4 +1,4 @@
-"""Prepares the messages of steps: read once, and rendered for each subscriber."""
+"""The messages of steps: parsed once, and rendered for each subscriber."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ _Key = tuple[str, int]
 
 @value_object
 class Read:
-    """A message that was read, and what goes along with it however it is filled."""
+    """A parsed message, and the values that are the same for all subscribers."""
 
     content: MailingContent
     options: SendBody
@@ -34,7 +34,7 @@ class Read:
 async def read_message(
     templates: Templates, permissions: Permissions, tx: Tx, project_id: str, message: StepMessage
 ) -> Read:
-    """Raises `NotFound` for a template that is not there, and `ValidationFailed`."""
+    """Raises `NotFound` for an unknown template, and `ValidationFailed`."""
     if message.template is None:
         content = message.to_content()
     else:

@@ -1,4 +1,4 @@
-"""The SQL of how many are where in a chain: each number by an index, and counted no further than asked."""
+"""The SQL of a campaign's counts: each number by an index, counted up to a limit."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.values import value_object
@@ -12,7 +12,7 @@ _ENDED = ("completed", "stopped", "cancelled")
 class Counts:
     """Enrollments by state; a number equal to `most` means at least that many.
 
-    `waiting` counts those who wait for each step of the newest version, `earlier` those in older versions.
+    `waiting` has those waiting for each step of the newest version, `earlier` those in older versions.
     """
 
     waiting: list[int]

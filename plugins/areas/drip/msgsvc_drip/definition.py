@@ -118,7 +118,7 @@ class Step(RequestModel):
 
 
 class DripDefinition(RequestModel):
-    """What a version is made of: how people go through the chain."""
+    """The content of a version: the steps, and how subscribers go through them."""
 
     steps: list[Step]
     timezone: str = "UTC"
@@ -130,5 +130,5 @@ class DripDefinition(RequestModel):
 
 @lru_cache(maxsize=256)
 def read_definition(column: str) -> DripDefinition:
-    """What `to_column` made; found by its text, so that none can be out of date."""
+    """Parses a stored definition; cached by its text, so that none can be stale."""
     return DripDefinition.model_validate_json(column)

@@ -1,7 +1,7 @@
-"""The SQL of steps that are due, and of moving those on whose step is taken.
+"""The SQL of due steps, and of advancing enrollments.
 
-Due times are kept in the own time of the chain, which stands still while it is paused: the clock's less
-`paused_ms`, all of its pauses together. What is given and returned here is in the clock's time.
+Due times are stored in the campaign's own time, which stops while it is paused: the clock's time minus
+`paused_ms`, the sum of its pauses. Arguments and results here are in the clock's time.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ _SELECTED = ", ".join(
 
 @value_object
 class DueDrip:
-    """A chain in which a step is due, and all of its pauses until now."""
+    """A campaign with a due step, and the sum of its pauses until now."""
 
     project_id: str
     drip_id: str
@@ -30,7 +30,7 @@ class DueDrip:
 
 @value_object
 class DueStep:
-    """An enrollment whose step is due, and the pauses of its chain when that was found."""
+    """An enrollment with a due step, and the sum of its campaign's pauses when that was read."""
 
     row: Enrollment
     paused_ms: int
@@ -38,7 +38,7 @@ class DueStep:
 
 @value_object
 class Move:
-    """What becomes of an enrollment whose step is due: its next values, `message_id` of what is sent."""
+    """The next state of an enrollment with a due step, with the `message_id` of the sent message."""
 
     due: DueStep
     status: EnrollmentStatus
@@ -55,9 +55,9 @@ class Move:
 async def find_due_drips(
     tx: Tx, now_ms: int, limit: int, *, disabled: Collection[str] = ()
 ) -> list[DueDrip]:
-    """Chains that go on in which a step is due, but those of the projects `disabled`; the longest due first.
+    """Active campaigns with a due step, except those of the projects `disabled`; the longest due first.
 
-    It is one step in an index for each such chain, however many people are in it.
+    One index step for each such campaign, however many enrollments it has.
     """
     stopped, params = any_of("c.project_id", "disabled", sorted(disabled), tx.dialect)
     rows = await tx.fetch_all(
@@ -74,7 +74,7 @@ async def find_due_drips(
 
 
 async def find_due(tx: Tx, drip: DueDrip, now_ms: int, limit: int) -> list[DueStep]:
-    """Those of a chain whose step is due, the longest first."""
+    """A campaign's enrollments with a due step, the longest due first."""
     rows = await tx.fetch_all(
         f"SELECT {_SELECTED} FROM drip_enrollments e WHERE e.project_id = :project_id"
         " AND e.drip_id = :drip_id AND e.due_at_ms <= :until_ms"

@@ -58,8 +58,8 @@ class NewEnrollment:
 
 
 async def insert(tx: Tx, enrollments: Sequence[NewEnrollment], now_ms: int) -> set[str]:
-    """Enrolls subscribers, who are locked, in active campaigns, unless they are enrolled, or were and may
-    not re-enter. Returns the ids of the new enrollments."""
+    """Enrolls subscribers, who are locked, in active campaigns, unless they are enrolled, or were before
+    and may not re-enter. Returns the ids of the new enrollments."""
     if not enrollments:
         return set()
     columns = ("project", "enrollment", "drip", "number", "subscriber", "due")
@@ -142,8 +142,8 @@ async def list_page(
 async def stop(
     tx: Tx, ends: Sequence[tuple[str, str, str | None, int | None, str]], now_ms: int
 ) -> None:
-    """Stops what people are in, by (project_id, subscriber_id, drip_id, version, reason); without
-    `drip_id` it is every chain."""
+    """Stops enrollments, given as (project_id, subscriber_id, drip_id, version, reason); without `drip_id`
+    those of all campaigns."""
     if not ends:
         return
     columns = ("project", "subscriber", "drip", "number", "why")
@@ -194,7 +194,7 @@ async def pause(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> boo
 
 
 async def resume(tx: Tx, project_id: str, enrollment_id: str, now_ms: int) -> bool:
-    """False if it is not paused. In a chain that is, nothing becomes due by it."""
+    """False if it is not paused. In a paused campaign, no step becomes due by this."""
     return await _change(
         tx,
         project_id,

@@ -1,4 +1,4 @@
-"""Background work: steps that are due are looked for all the time; deleted chains are removed."""
+"""Background jobs: polling for due steps, and deleting campaigns."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ REMOVED_AT_ONCE = 2000
 
 
 class DripJobs:
-    """The job that takes due steps, looked for as often as the settings say, and the one that removes."""
+    """The job that runs due steps, at the interval of the settings, and the one that deletes campaigns."""
 
     def __init__(self, *, drips: Drips, runner: StepRunner, look_s: float) -> None:
         self._drips = drips

@@ -1,4 +1,4 @@
-"""Drip campaigns, their steps and enrollments, inside and on the wire."""
+"""Models of drip campaigns, their steps and enrollments: internal, and of the API."""
 
 import re
 from typing import Annotated, Any, Literal, get_args
@@ -180,7 +180,7 @@ class Drip:
 
 @value_object
 class Enrollment:
-    """A row: `next_step` is how many steps are behind, `due_at_ms` None while none can be due."""
+    """A row: `next_step` is the number of completed steps, `due_at_ms` None while none can be due."""
 
     project_id: str
     enrollment_id: str

@@ -37,7 +37,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Plan:
-    """What is to become of one enrollment, and what is written along with that."""
+    """The next state of one enrollment, and the rows that are written with it."""
 
     move: Move
     subscriber: Subscriber
@@ -54,7 +54,7 @@ class Plan:
 
 
 class Planner:
-    """Makes up what becomes of due steps. `contents` makes what reads the messages of one batch."""
+    """Plans the outcome of due steps. `contents` creates the reader of one batch's messages."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Hook implementations: what the plugin declares, and its objects."""
+"""Hook implementations: the plugin's declarations, and its objects."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -47,7 +47,7 @@ def register_locale() -> Path:
 
 
 class DripPlugin:
-    """The objects of the plugin, and what it adds to the service."""
+    """The objects of the plugin, and its hooks."""
 
     def __init__(self, context: PluginContext, settings: DripSettings) -> None:
         checks = DefinitionChecks(

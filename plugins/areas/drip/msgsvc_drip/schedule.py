@@ -9,10 +9,10 @@ from msgsvc_drip.definition import DripDefinition, Step
 
 
 def due_after(definition: DripDefinition, step: Step, at_ms: int, day_ms: int | None = None) -> int:
-    """When a step is due that follows something at `at_ms`; Unix milliseconds.
+    """When a step is due that follows an event at `at_ms`; Unix milliseconds.
 
-    A delay of days to a time of day counts days of the calendar, from the day of `day_ms`: the first
-    such time that is not before `at_ms`. Any other is the delay, and then the next such time.
+    A delay of days with a time of day counts calendar days, from the day of `day_ms`: the first such time
+    that is not before `at_ms`. Any other is the delay, followed by the next such time of day.
     """
     delay = step.delay
     if step.at_local_time is None:
@@ -27,7 +27,7 @@ def due_after(definition: DripDefinition, step: Step, at_ms: int, day_ms: int | 
 def is_time(definition: DripDefinition, step: Step, now_ms: int, late_minutes: int) -> int | None:
     """None if a due step may be sent now; else the next occurrence of its time of day.
 
-    It may be up to `late_minutes` late: what was planned for ten in the morning is not sent at night.
+    It may be up to `late_minutes` late: a step planned for ten in the morning is not sent at night.
     """
     if step.at_local_time is None:
         return None

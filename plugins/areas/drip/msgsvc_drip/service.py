@@ -1,4 +1,4 @@
-"""The rules of drip campaigns: validation, enrolling, and pausing."""
+"""Drip campaigns: validation, enrolling and pausing."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ MOST_COUNTED = 10_000
 
 
 class Drips:
-    """Chains of all projects."""
+    """Campaigns of all projects."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class StepRunner:
-    """Takes due steps of all projects, a batch at a time."""
+    """Runs due steps of all projects, a batch at a time."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The SQL of chains and their versions.
+"""The SQL of campaigns and their versions.
 
-One that is `deleted` is found no more; its row is there until the last of those in it was removed.
+A `deleted` campaign is no longer found; its row is kept until its last enrollment is deleted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ VersionKey = tuple[str, str, int]
 class Subscription:
     """A campaign that reacts to an event or tag: `stop` ends enrollments, anything else starts them.
 
-    `content` is that of the newest version; None where only `version` is concerned.
+    `content` is that of the newest version; None if only `version` is affected.
     """
 
     kind: str
@@ -66,7 +66,7 @@ async def insert(tx: Tx, drip: Drip) -> None:
 
 
 async def add_version(tx: Tx, drip: Drip) -> None:
-    """Keeps the content of a chain as its version, with what stops it."""
+    """Stores the content of a campaign as its version, with its stop conditions."""
     key = {"project_id": drip.project_id, "drip_id": drip.drip_id, "version": drip.version}
     await tx.insert(
         "drip_versions", {**key, "content": drip.content, "created_at_ms": drip.updated_at_ms}
@@ -76,7 +76,7 @@ async def add_version(tx: Tx, drip: Drip) -> None:
 
 
 async def find(tx: Tx, project_id: str, drip_id: str, *, lock: bool = False) -> Drip | None:
-    """With `lock`, nobody else changes the chain until the transaction ends."""
+    """With `lock`, the campaign is locked until the transaction ends."""
     key = {"project_id": project_id, "drip_id": drip_id}
     if lock and tx.dialect == "postgresql":
         # A separate query: in one with the version, a waiting transaction would read the previous one. Not
@@ -89,7 +89,7 @@ async def find(tx: Tx, project_id: str, drip_id: str, *, lock: bool = False) -> 
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Drip]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE c.project_id = :project_id"
         + (" AND c.drip_id < :after" if after is not None else "")
@@ -100,7 +100,7 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
 
 
 async def update(tx: Tx, drip: Drip) -> None:
-    """Writes all but the status."""
+    """Writes everything except the status."""
     await tx.execute(
         "UPDATE drip_chains SET name = :name, reentry = :reentry, trigger_on = :trigger_on,"
         " trigger_value = :trigger_value, version = :version, updated_at_ms = :updated_at_ms"
@@ -114,7 +114,7 @@ async def update(tx: Tx, drip: Drip) -> None:
 
 
 async def pause(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
-    """Has the chain's own time stand still. Nothing happens to one that is paused, or not there."""
+    """Stops the campaign's own time. No effect if it is paused, or does not exist."""
     await tx.execute(
         "UPDATE drip_chains SET status = 'paused', paused_at_ms = :now_ms, updated_at_ms = :now_ms"
         f" WHERE {_THIS} AND status = 'active'",
@@ -123,7 +123,7 @@ async def pause(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
 
 
 async def resume(tx: Tx, project_id: str, drip_id: str, now_ms: int) -> None:
-    """Has the chain's own time go on. Nothing happens to one that is active, or not there."""
+    """Continues the campaign's own time. No effect if it is active, or does not exist."""
     await tx.execute(
         "UPDATE drip_chains SET status = 'active', paused_ms = paused_ms"
         # Clocks of machines differ: a pause is never shorter than nothing.
@@ -146,7 +146,7 @@ async def mark_deleted(tx: Tx, project_id: str, drip_id: str) -> bool:
 
 
 async def delete_marked(tx: Tx, project_id: str, drip_id: str) -> None:
-    """Removes what is left of a chain that was deleted."""
+    """Deletes the remaining rows of a deleted campaign."""
     await tx.execute(
         f"DELETE FROM drip_chains WHERE {_THIS} AND status = 'deleted'",
         {"project_id": project_id, "drip_id": drip_id},
@@ -154,7 +154,7 @@ async def delete_marked(tx: Tx, project_id: str, drip_id: str) -> None:
 
 
 async def find_matching(tx: Tx, happened: Sequence[tuple[str, str, str]]) -> list[Subscription]:
-    """What (project_id, kind, value) mean to chains: triggers of active ones, and `stop`."""
+    """The campaigns that react to (project_id, kind, value): triggers of active ones, and `stop`."""
     rows = await tx.fetch_all(
         "SELECT keys.kind, keys.value, c.project_id, c.drip_id, c.version, v.content"
         f" FROM {key_table(('project', 'kind', 'value'), tx.dialect)}"

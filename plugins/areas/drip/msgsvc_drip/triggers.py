@@ -26,7 +26,7 @@ class Happening:
 
 
 class Triggers:
-    """Leads people into the chains of all projects, and out of them."""
+    """Enrolls subscribers in campaigns of all projects, and stops enrollments."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers) -> None:
         self._clock = clock
@@ -109,7 +109,7 @@ def _meanings(event: Event) -> Iterator[tuple[str, str]]:
 async def enroll(
     tx: Tx, subscribers: Subscribers, enrollments: Sequence[NewEnrollment], now_ms: int
 ) -> set[str]:
-    """Enrolls those who are active subscribers; returns the ids of the new enrollments."""
+    """Enrolls active subscribers; returns the ids of the new enrollments."""
     people = await subscribers.lock_existing(
         tx, [(one.project_id, one.subscriber_id) for one in enrollments]
     )

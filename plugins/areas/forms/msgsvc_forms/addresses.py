@@ -8,12 +8,12 @@ _HONEYPOTS = ("website", "homepage", "web_address")
 
 
 def page_url(base_url: str, form: Form) -> str:
-    """The ready page, and where the form is sent to."""
+    """The URL of the hosted page, to which the form is submitted too."""
     return f"{base_url}/f/{form.form_id}"
 
 
 def honeypot_of(definition: Definition) -> str:
-    """The name of the field that only machines fill in."""
+    """The name of the honeypot field, which only bots fill in."""
     keys = {field.key for field in definition.fields}
     free = (name for name in _HONEYPOTS if name not in keys)
     return next(free, "z_" + "_".join(sorted(keys))[:40])

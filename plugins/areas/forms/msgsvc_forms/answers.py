@@ -68,7 +68,7 @@ _NO = frozenset({"false", "off", "no", "0", "нет"})
 
 
 class WrongAnswer(Exception):
-    """An answer that the field does not take: `why`, and what it would take in `values`."""
+    """An answer that is invalid for its field: `why`, with the accepted range or format in `values`."""
 
     def __init__(self, why: Why, **values: Any) -> None:
         super().__init__(why)
@@ -238,7 +238,7 @@ _READERS: Mapping[str, Callable[[FormField, Any], Value]] = {
 
 
 def in_order(fields: Sequence[FormField], answers: Answers) -> list[dict[str, Any]]:
-    """Answers as `form.submitted` and lists of submissions have them: in the order of the questions."""
+    """Answers in the order of the questions, as in `form.submitted` and lists of submissions."""
     return [
         {"key": field.key, "type": field.type, "value": answers[field.key]}
         for field in fields

@@ -1,7 +1,7 @@
-"""Copies of answers, in messages, mailings and tickets, and how they go when the submission does.
+"""Copies of answers in messages, mailings and tickets, and their deletion with the submission.
 
-A submission that is deleted, alone or with its form, by age or with the person who sent it in, leaves
-nothing in what we keep of its copies. What people have in their chats stays there.
+A submission that is deleted, alone or with its form, by age or with its subscriber, leaves no stored copies.
+Messages in recipients' chats remain there.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ AGAIN_AFTER_S = 600
 
 
 class Copies:
-    """Has copies of answers blanked, and is the job that does it."""
+    """Deletes the content of copies of answers, by a job."""
 
     def __init__(
         self,

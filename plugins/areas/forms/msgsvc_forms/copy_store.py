@@ -1,4 +1,4 @@
-"""The SQL of where answers were copied to. The rows outlive their submission."""
+"""The SQL of copies of answers. The rows outlive their submission."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _THESE = "project_id = :project_id AND "
 
 @value_object
 class Copy:
-    """A copy of a submission: `copy_id` is a message's, mailing's or ticket's, by the route's `kind`."""
+    """A copy of a submission: `copy_id` is the id of a message, mailing or ticket, depending on `kind`."""
 
     submission_id: str
     copy_id: str
@@ -45,7 +45,7 @@ async def find(tx: Tx, project_id: str, submission_ids: Sequence[str]) -> list[C
 
 
 async def detach(tx: Tx, project_id: str, subscriber_id: str) -> list[str]:
-    """Detaches a person's submissions with copies from them; returns their ids."""
+    """Detaches a subscriber's submissions that have copies; returns their ids."""
     rows = await tx.fetch_all(
         "UPDATE forms_copies SET subscriber_id = NULL"
         f" WHERE {_THESE}subscriber_id = :subscriber_id RETURNING submission_id",

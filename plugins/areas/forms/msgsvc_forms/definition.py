@@ -267,7 +267,7 @@ def _value_problem(field: FormField, when: Condition) -> InvalidValue | None:
 
 
 def comparable(field: FormField, value: Any) -> Any:
-    """A condition's value as answers of the field are. Raises `WrongAnswer`."""
+    """A condition's value in the type of the field's answers. Raises `WrongAnswer`."""
     loose = {"required": False, "min": None, "max": None, "pattern": None}
     if field.type == "rating":
         loose.pop("max")
@@ -279,7 +279,7 @@ def comparable(field: FormField, value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def read_definition(column: str) -> Definition:
-    """What `to_column` made; found by its text, so that none can be out of date."""
+    """Parses a stored definition; cached by its text, so that none can be stale."""
     kept = json.loads(column)
     try:
         check_http_url(kept.get("redirect_url") or "https://none.invalid")

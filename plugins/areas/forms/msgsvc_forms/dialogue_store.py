@@ -29,7 +29,7 @@ _COLUMNS = ", ".join(_NAMES)
 
 @value_object
 class Dialogue:
-    """A row: `state` is JSON, see `dialogue.State`; of one that ended, of the messages it came by."""
+    """A row: `state` is JSON, see `dialogue.State`; of an ended one, only the references of its messages."""
 
     project_id: str
     dialogue_id: str
@@ -65,7 +65,7 @@ async def lock_active(tx: Tx, channel: str, chat_id: str) -> Dialogue | None:
 
 
 async def lock(tx: Tx, project_id: str, dialogue_id: str) -> Dialogue | None:
-    """The same of a conversation that is known by its id, and may have ended."""
+    """Locks a conversation by its id; it may have ended."""
     where = "project_id = :project_id AND dialogue_id = :dialogue_id"
     return await _lock(tx, where, project_id=project_id, dialogue_id=dialogue_id)
 
@@ -136,7 +136,7 @@ async def record_interruption(tx: Tx, dialogue: Dialogue, now_ms: int) -> None:
 
 
 async def lock_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
-    """Those in which nothing happened since `before_ms`, the oldest first."""
+    """Locks conversations without activity since `before_ms`, oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM forms_dialogues"
         " WHERE status = 'active' AND updated_at_ms < :before_ms"
@@ -148,7 +148,7 @@ async def lock_abandoned(tx: Tx, before_ms: int, limit: int) -> list[Dialogue]:
 
 
 async def purge(tx: Tx, before_ms: int, limit: int) -> int:
-    """Removes some of those that ended before; returns how many."""
+    """Deletes some of those that ended before; returns how many."""
     # One by one, and not as what is not active: so the index by status and age finds them.
     statuses = ", ".join(f"'{status}'" for status in get_args(DialogueStatus) if status != "active")
     ended = f"status IN ({statuses}) AND updated_at_ms < :before_ms"

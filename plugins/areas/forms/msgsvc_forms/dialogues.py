@@ -1,4 +1,4 @@
-"""Conversations in messengers: kept in the database, and led by the engine of `dialogue`."""
+"""Conversations in messengers: stored in the database, and run by the state machine of `dialogue`."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 
 class Dialogues:
-    """Starts conversations and handles what people do in them."""
+    """Starts conversations and handles users' actions in them."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ def files_of_values(values: Iterable[Value]) -> list[str]:
 
 
 def described(file: StoredFile) -> dict[str, Any]:
-    """A stored file as it stands in an answer."""
+    """A stored file in the form of an answer."""
     return {
         "file_id": file.file_id,
         "filename": file.filename,

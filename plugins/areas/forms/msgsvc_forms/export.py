@@ -1,4 +1,4 @@
-"""Submissions as CSV, for spreadsheets: read a chunk at a time, with nothing held open in between."""
+"""Submissions as CSV, for spreadsheets: read in chunks, without holding a connection in between."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -27,8 +27,8 @@ async def to_csv(
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest first, in pieces of up to `CHUNK`.
 
-    A column for every question of the form as it is, and of all versions that have answers. Raises
-    `NotFound` before the first piece.
+    A column for every question of the current version, and of all versions with answers. Raises `NotFound`
+    before the first piece.
     """
     async with db.read() as tx:
         form = await forms.get(tx, project_id, form_id)

@@ -1,4 +1,4 @@
-"""The fields of a form: what is asked, and which answers are taken."""
+"""The fields of a form: questions, and the answers that they accept."""
 
 import re
 from datetime import date
@@ -190,7 +190,7 @@ def _order_problem(field: FormField) -> InvalidValue | None:
 
 
 def is_date(text: Any) -> bool:
-    """Whether a value is a day that there is, as `2026-11-21`."""
+    """Whether a value is an existing date, as `2026-11-21`."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return False
     try:

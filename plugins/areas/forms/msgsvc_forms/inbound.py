@@ -43,7 +43,7 @@ REMIND = "forms.remind"
 
 
 class FormBot:
-    """Takes what people open, write, change and press."""
+    """Handles links, messages, edits and button presses."""
 
     def __init__(
         self,

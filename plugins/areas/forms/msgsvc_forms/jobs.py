@@ -1,5 +1,5 @@
-"""Background work: removes what was sent in, with a form that was deleted, and, once an hour, longer ago
-than it is kept; see `reminders`."""
+"""Background jobs: delete submissions with their form, and, once an hour, those that have expired; see
+also `reminders`."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ CHUNK = 200
 
 
 class Removal:
-    """The jobs that remove submissions, a part at a time."""
+    """The jobs that delete submissions, in steps."""
 
     def __init__(self, *, clock: Clock, submissions: Submissions, settings: FormsSettings) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Forms and what was sent in, inside and on the wire."""
+"""Models of forms and submissions: internal, and of the API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -74,7 +74,7 @@ class SubmissionQuery(PageQuery):
 
 
 class SubmissionFilters(Query):
-    """Which submissions are in the file."""
+    """Filters of the export."""
 
     spam: bool = Field(False, description="Only spam, instead of the others.")
     source: Source | None = None
@@ -82,9 +82,9 @@ class SubmissionFilters(Query):
 
 @value_object
 class Form:
-    """A form as one of its versions has it; `version` says which.
+    """A form in one of its versions, `version`.
 
-    `start` is what follows `form_` in deep links: the slug, unless another project had it first.
+    `start` is the part after `form_` in deep links: the slug, unless another project used it first.
     """
 
     project_id: str
@@ -128,7 +128,7 @@ class NewSubmission:
 
 @value_object
 class RoutingResult:
-    """What became of one route that a submission took; `id` is of what was made there."""
+    """The result of one route of a submission; `id` is that of the created message, mailing or ticket."""
 
     route: int
     kind: str
@@ -139,7 +139,7 @@ class RoutingResult:
 
 @value_object
 class Submission:
-    """A row: `answers` and `leads` are JSON, as the API shows them."""
+    """A row: `answers` and `leads` are JSON, as in the API."""
 
     project_id: str
     submission_id: str

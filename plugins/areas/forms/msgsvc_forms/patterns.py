@@ -1,7 +1,7 @@
-"""A form's own patterns for texts, in RE2: its time grows with the text's length, whatever the pattern.
+"""A form's own patterns for texts, in RE2, whose time is linear in the length of the text.
 
-Python's `re` goes back over what it has tried, and a tenant's pattern could keep a process busy for years.
-See docs/decisions/0041-forms.md.
+Python's `re` backtracks, and a tenant's pattern could keep a process busy for years. See
+docs/decisions/0041-forms.md.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ MOST_MEMORY = 1 << 20
 
 
 def check_pattern(pattern: str) -> str:
-    """The same. Raises ValueError, in words for whoever wrote it."""
+    """The pattern. Raises ValueError with an explanation for its author."""
     import re2  # noqa: PLC0415 - megabytes that a process without such a form does not need
 
     try:

@@ -1,4 +1,4 @@
-"""How the questions of a form read in a conversation: in whose language, and with which buttons."""
+"""The texts of a conversation: their language and buttons."""
 
 from msgsvc_core.channels.inbound import OWN_BUTTON
 from msgsvc_core.channels.registry import Channels
@@ -15,7 +15,7 @@ BUTTON = "form:"
 
 
 class Prompts:
-    """Words a conversation for whoever fills the form in."""
+    """Makes the texts of a conversation for the user who fills in the form."""
 
     def __init__(
         self, *, texts: Texts, default_lang: str, channels: Channels, forms: Forms

@@ -8,9 +8,9 @@ from msgsvc_forms.fields import FormField
 
 
 def condition_holds(definition: Definition, when: Condition | None, answers: Answers) -> bool:
-    """Whether a condition holds of these answers; one that is left out always does.
+    """Whether a condition holds for these answers; a missing condition always does.
 
-    Who gave no answer meets `ne` and `exists: false`, and nothing else.
+    A missing answer matches `ne` and `exists: false`, and nothing else.
     """
     if when is None:
         return True
@@ -48,8 +48,8 @@ def next_field(
 ) -> FormField | None:
     """The question after `after`, or the first one; None at the end.
 
-    The first route to a next field that is looked at after it, and whose condition holds, decides; else
-    it is the next in order. Routes lead forward alone, so every way through a form has an end.
+    The first route after it to a next field, whose condition holds, decides; else it is the next in order.
+    Routes only lead forward, so every path through a form ends.
     """
     if after is None:
         return definition.fields[0]
@@ -73,7 +73,7 @@ def path(definition: Definition, answers: Answers) -> list[FormField]:
 
 
 def always_asked(definition: Definition) -> set[str]:
-    """The keys of questions that no route leads past, whatever the answers."""
+    """The keys of questions that no route skips, whatever the answers."""
     passed: set[str] = set()
     keys = [field.key for field in definition.fields]
     for route in definition.routes:

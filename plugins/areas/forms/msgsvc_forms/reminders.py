@@ -1,4 +1,4 @@
-"""Background work for conversations: asking again, and ending those that were abandoned."""
+"""Background jobs of conversations: reminders, and ending abandoned ones."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ KEPT_DAYS = 7
 
 
 class Reminders:
-    """The jobs that go on with conversations, and end them."""
+    """The jobs that remind of conversations, and end them."""
 
     def __init__(
         self,

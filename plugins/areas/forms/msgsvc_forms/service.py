@@ -1,4 +1,4 @@
-"""The rules of forms: what may be asked, and which version people are shown."""
+"""Forms: validation, versions and deletion."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ START_TOKEN = 8
 
 
 class Forms:
-    """Forms of all projects; what is sent in is the business of `Submissions`."""
+    """Forms of all projects; for submissions see `Submissions`."""
 
     def __init__(
         self,
@@ -157,5 +157,5 @@ def _found(form: Form | None, form_id: str) -> Form:
 
 
 def no_form(form_id: str) -> NotFound:
-    """The error for a form that is not there."""
+    """The error for an unknown form."""
     return NotFound("there is no form {form_id!r}", form_id=form_id)

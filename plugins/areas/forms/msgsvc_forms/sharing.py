@@ -14,7 +14,7 @@ _INPUTS = {"email": "email", "phone": "tel", "date": "date"}
 
 
 class Sharing:
-    """Shows a form with its addresses, and writes HTML that leads to it."""
+    """The URLs of a form, and HTML that links to it."""
 
     def __init__(
         self, *, channels: Channels, texts: Texts, base_url: str, default_lang: str

@@ -1,6 +1,6 @@
 """The SQL of forms, their versions and submissions.
 
-A form that was deleted is found no more; its row is there until the last submission was removed.
+A deleted form is no longer found; its row is kept until its last submission is deleted.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ async def insert(tx: Tx, form: Form) -> None:
 
 
 async def add_version(tx: Tx, form: Form) -> None:
-    """Keeps the content of a form as its version."""
+    """Stores the content of a form as its version."""
     await tx.insert(
         "forms_versions",
         {
@@ -73,7 +73,7 @@ async def add_version(tx: Tx, form: Form) -> None:
 
 
 async def set_version(tx: Tx, form: Form) -> None:
-    """Has a version be the newest."""
+    """Makes a version the newest."""
     await tx.execute(
         f"UPDATE forms_forms SET version = :version, updated_at_ms = :updated_at_ms WHERE {_THIS}",
         {
@@ -86,20 +86,20 @@ async def set_version(tx: Tx, form: Form) -> None:
 
 
 async def lock_shared(tx: Tx, project_id: str, form_id: str) -> bool:
-    """Whether the form is there; it then stays until the transaction ends."""
+    """Locks the form in shared mode until the transaction ends; False if it does not exist."""
     key = {"project_id": project_id, "form_id": form_id}
     query = f"SELECT 1 FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NULL{for_key_share(tx.dialect)}"
     return await tx.fetch_one(query, key) is not None
 
 
 async def lock(tx: Tx, project_id: str, form_id: str) -> None:
-    """Waits for what is just sent in with the form; nothing else comes in until the transaction ends."""
+    """Waits for concurrent submissions, and blocks others until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
     await tx.fetch_one(f"SELECT 1 FROM forms_forms WHERE {_THIS}{for_update(tx.dialect)}", key)
 
 
 async def find(tx: Tx, project_id: str, form_id: str, *, lock: bool = False) -> Form | None:
-    """The newest version. With `lock`, nobody else changes the form until the transaction ends."""
+    """The newest version. With `lock`, the form is locked until the transaction ends."""
     key = {"project_id": project_id, "form_id": form_id}
     if lock and tx.dialect == "postgresql":
         # A separate query: in one with the version, a waiting transaction would read the previous one. Not
@@ -121,7 +121,7 @@ async def find_version(tx: Tx, project_id: str, form_id: str, version: int) -> F
 
 
 async def list_versions(tx: Tx, project_id: str, form_id: str) -> list[Form]:
-    """All versions, the newest first."""
+    """All versions, newest first."""
     rows = await tx.fetch_all(
         f"SELECT {_FIELDS} FROM forms_forms f JOIN forms_versions v ON {_OF_FORM}"
         " WHERE f.project_id = :project_id AND f.form_id = :form_id ORDER BY v.version DESC",
@@ -131,19 +131,19 @@ async def list_versions(tx: Tx, project_id: str, form_id: str) -> list[Form]:
 
 
 async def find_of_any_project(tx: Tx, form_id: str) -> Form | None:
-    """For its public address, which names no project."""
+    """A form by its public URL, which has no project."""
     row = await tx.fetch_one(f"{_NEWEST} WHERE f.form_id = :form_id", {"form_id": form_id})
     return None if row is None else Form(*row)
 
 
 async def find_started(tx: Tx, start: str) -> Form | None:
-    """The form of whatever project whose deep links carry `start`."""
+    """The form, of any project, whose deep links have `start`."""
     row = await tx.fetch_one(f"{_NEWEST} WHERE f.start = :start", {"start": start})
     return None if row is None else Form(*row)
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Form]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"{_NEWEST} WHERE f.project_id = :project_id"
         + (" AND f.form_id < :after" if after is not None else "")
@@ -154,7 +154,7 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
 
 
 async def mark_deleted(tx: Tx, project_id: str, form_id: str, now_ms: int) -> bool:
-    """Has a form be found no more, and others have its slug. False if there is none."""
+    """Marks a form as deleted, and frees its slug. False if it does not exist."""
     return bool(
         await tx.execute(
             # No slug has a colon.
@@ -166,7 +166,7 @@ async def mark_deleted(tx: Tx, project_id: str, form_id: str, now_ms: int) -> bo
 
 
 async def delete_marked(tx: Tx, project_id: str, form_id: str) -> None:
-    """Removes what is left of a form that was deleted: itself and its versions."""
+    """Deletes a form that is marked as deleted, with its versions."""
     await tx.execute(
         f"DELETE FROM forms_forms WHERE {_THIS} AND deleted_at_ms IS NOT NULL",
         {"project_id": project_id, "form_id": form_id},
@@ -174,7 +174,7 @@ async def delete_marked(tx: Tx, project_id: str, form_id: str) -> None:
 
 
 async def insert_submission(tx: Tx, row: Submission, once_key: str | None, file_bytes: int) -> bool:
-    """False if there is one of the same `once_key`."""
+    """False if there is one with the same `once_key`."""
     values = {name: getattr(row, name) for name in _SUBMISSION}
     values |= {"once_key": once_key, "file_bytes": file_bytes}
     names = list(values)
@@ -191,8 +191,8 @@ async def insert_submission(tx: Tx, row: Submission, once_key: str | None, file_
 async def full_until(
     tx: Tx, project_id: str, since_ms: int, *, spam: bool, room: int
 ) -> int | None:
-    """The moment back to which a project's forms have taken more bytes of files from the web than
-    `room`: when it is out of sight, there is room again. None if there is, looking back to `since_ms`."""
+    """The latest time since which a project's web forms have received more bytes of files than `room`:
+    when it leaves the window, there is capacity again. None if there is now, looking back to `since_ms`."""
     moment: int | None = await tx.fetch_val(
         "SELECT MAX(created_at_ms) FROM (SELECT created_at_ms, SUM(file_bytes) OVER"
         " (ORDER BY created_at_ms DESC, submission_id DESC) AS newer FROM forms_submissions"
@@ -249,7 +249,7 @@ async def list_submissions(
     after: str | None,
     limit: int,
 ) -> list[Submission]:
-    """Newest first, from `after` on."""
+    """Newest first, from before `after`."""
     rows = await tx.fetch_all(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
         f" AND spam IS {'NOT NULL' if filters.spam else 'NULL'}"
@@ -280,7 +280,7 @@ async def count_submissions(
 
 
 async def clear_spam(tx: Tx, project_id: str, submission_id: str) -> bool:
-    """Says that a submission is no spam. False if it was not taken for it."""
+    """Marks a submission as not spam. False if it was not marked as spam."""
     return bool(
         await tx.execute(
             "UPDATE forms_submissions SET spam = NULL WHERE project_id = :project_id"
@@ -291,7 +291,7 @@ async def clear_spam(tx: Tx, project_id: str, submission_id: str) -> bool:
 
 
 async def list_old(tx: Tx, before_ms: int, *, spam: bool, limit: int) -> list[Submission]:
-    """What was sent in before a time, of all projects, the oldest first."""
+    """Submissions of all projects from before a time, oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE created_at_ms < :before_ms"
         f" AND spam IS {'NOT NULL' if spam else 'NULL'} ORDER BY created_at_ms LIMIT :most",
@@ -313,7 +313,7 @@ async def list_spam(
 
 
 async def list_any(tx: Tx, project_id: str, form_id: str, limit: int) -> list[Submission]:
-    """Some of what was sent in, spam and the rest."""
+    """Some submissions, including spam."""
     rows = await tx.fetch_all(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
         " ORDER BY submission_id LIMIT :most",

@@ -28,7 +28,7 @@ NO_HELPDESK = "no plugin that keeps tickets is loaded, e.g. helpdesk"
 
 
 class SubmissionRouter:
-    """Takes submissions where the routes of their form lead."""
+    """Runs the routes of submissions."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The rules of what is sent in: kept, routed, reported and charged once, and removed with its copies."""
+"""Submissions: stored, routed, reported and charged once, and deleted with their copies."""
 
 from dataclasses import asdict, replace
 from itertools import chain
@@ -26,7 +26,7 @@ OPERATION = "form.submission"
 
 
 class Submissions:
-    """What is sent in with the forms of all projects."""
+    """Submissions of all projects."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Answers as a plain text: for the people whom a submission is led to."""
+"""Answers as plain text, for the recipients of a submission."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def summarized(
 
 
 def readable(_: Translate, field: FormField, value: Any, *, lang: str, default_lang: str) -> str:
-    """An answer as people read it: labels of what was chosen, names of files."""
+    """An answer in readable form: labels of options, names of files."""
     if isinstance(value, bool):
         return _("Yes") if value else _("No")
     if field.type == "file":

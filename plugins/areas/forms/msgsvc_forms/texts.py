@@ -1,4 +1,4 @@
-"""Texts of refused answers, for pages and messengers."""
+"""Texts of rejected answers, for pages and messengers."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from msgsvc_forms.fields import FormField
 
 
 def explain(_: Translate, field: FormField, wrong: WrongAnswer) -> str:
-    """A sentence that says what the field takes."""
+    """A sentence about what the field accepts."""
     values = {
         name: value if isinstance(value, int | float | str) else value.isoformat()
         for name, value in wrong.values.items()

@@ -1,1 +1,1 @@
-"""Tickets and those who answer them, as a plugin of msgsvc."""
+"""Tickets and the agents who reply to them, as a plugin of msgsvc."""

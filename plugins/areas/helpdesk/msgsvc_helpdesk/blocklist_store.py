@@ -31,7 +31,7 @@ async def upsert(tx: Tx, blocked: Blocked) -> None:
 
 
 async def delete(tx: Tx, project_id: str, subscriber_id: str) -> bool:
-    """False if they were not there."""
+    """False if the subscriber was not blocked."""
     return bool(
         await tx.execute(
             "DELETE FROM helpdesk_blocklist"
@@ -42,7 +42,7 @@ async def delete(tx: Tx, project_id: str, subscriber_id: str) -> bool:
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Blocked]:
-    """By the subscriber's id, newest first; `after` is the last one of the page before."""
+    """Newest subscriber first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM helpdesk_blocklist WHERE project_id = :project_id"
         + (" AND subscriber_id < :after" if after is not None else "")

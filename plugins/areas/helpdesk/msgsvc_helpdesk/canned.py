@@ -24,7 +24,7 @@ from msgsvc_helpdesk.settings import HelpdeskSettings
 
 
 class CannedAnswers:
-    """Their texts follow the rules of the core's templates: the same holes, the same escaping."""
+    """Their texts follow the rules of the core's templates: the same placeholders and escaping."""
 
     def __init__(
         self,

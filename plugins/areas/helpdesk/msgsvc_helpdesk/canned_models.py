@@ -1,4 +1,4 @@
-"""Canned answers, inside and on the wire."""
+"""Models of canned answers: internal, and of the API."""
 
 from typing import Annotated
 

@@ -24,7 +24,7 @@ async def count(tx: Tx, project_id: str) -> int:
 
 
 async def insert(tx: Tx, answer: CannedAnswer) -> bool:
-    """False if the project has one of that key."""
+    """False if the project has one with that key."""
     return bool(
         await tx.execute(
             f"INSERT INTO helpdesk_canned_answers ({', '.join(_COLUMNS)})"
@@ -43,7 +43,7 @@ async def find(tx: Tx, project_id: str, key: str) -> CannedAnswer | None:
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[CannedAnswer]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id"
         + (" AND canned_answer_id < :after" if after is not None else "")

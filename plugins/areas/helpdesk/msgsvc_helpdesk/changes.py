@@ -24,7 +24,7 @@ NUMBER_DIGITS = 15
 
 
 class TicketChanges:
-    """Finds tickets, by id or number, and changes them. `Tickets` is what others use."""
+    """Finds tickets, by id or number, and changes them. Use `Tickets` from other modules."""
 
     def __init__(
         self,

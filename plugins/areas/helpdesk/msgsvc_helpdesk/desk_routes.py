@@ -1,4 +1,4 @@
-"""/v1/tickets/canned-answers and /v1/tickets/blocklist: what belongs to a desk, and to no ticket."""
+"""/v1/tickets/canned-answers and /v1/tickets/blocklist."""
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router

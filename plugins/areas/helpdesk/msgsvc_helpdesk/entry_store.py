@@ -1,4 +1,4 @@
-"""The SQL of what is said in tickets."""
+"""The SQL of tickets' entries."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM helpdesk_entries"
 
 
 async def insert(tx: Tx, entry: Entry) -> None:
-    """Adds something that was said, and which files go with it."""
+    """Adds an entry with its files."""
     values = {column: getattr(entry, column) for column in _COLUMNS}
     values["media"] = None if entry.media is None else to_json(asdict(entry.media))
     await tx.insert("helpdesk_entries", values)
@@ -46,7 +46,7 @@ async def insert(tx: Tx, entry: Entry) -> None:
 async def list_page(
     tx: Tx, project_id: str, ticket_id: str, after: str | None, limit: int
 ) -> list[Entry]:
-    """What was said in a ticket, newest first; `after` is the last id of the page before."""
+    """The entries of a ticket, newest first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"{_SELECT} WHERE project_id = :project_id AND ticket_id = :ticket_id"
         + (" AND entry_id < :after" if after is not None else "")
@@ -72,7 +72,7 @@ async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Entry
 
 
 async def ticket_of_message(tx: Tx, project_id: str, message_id: str) -> str | None:
-    """The ticket in which a message of the core is an agent's answer."""
+    """The ticket in which a message of the core is an agent's reply."""
     found: str | None = await tx.fetch_val(
         "SELECT ticket_id FROM helpdesk_entries"
         " WHERE project_id = :project_id AND message_id = :message_id",
@@ -89,7 +89,7 @@ async def change(
     files_digest: str | None,
     now_ms: int,
 ) -> None:
-    """Writes what a customer's message says now, and keeps what it said before; `file_ids` are added."""
+    """Writes the edited text of a customer's message, and keeps the previous one; `file_ids` are added."""
     key = {"project_id": entry.project_id, "entry_id": entry.entry_id}
     await tx.execute(
         "INSERT INTO helpdesk_entry_edits (project_id, entry_id, edit, text, replaced_at_ms)"
@@ -109,7 +109,7 @@ async def change(
 
 
 async def drop_edits(tx: Tx, entry: Entry, kept: int) -> None:
-    """Forgets the oldest of the earlier texts of a message, until `kept` are left."""
+    """Deletes the oldest previous texts of a message, until `kept` are left."""
     key = {"project_id": entry.project_id, "entry_id": entry.entry_id, "kept": kept}
     await tx.execute(
         "DELETE FROM helpdesk_entry_edits WHERE project_id = :project_id AND entry_id = :entry_id"
@@ -120,7 +120,7 @@ async def drop_edits(tx: Tx, entry: Entry, kept: int) -> None:
 
 
 async def move(tx: Tx, project_id: str, ticket_id: str, into: str) -> None:
-    """Makes what was said in one ticket part of another."""
+    """Moves the entries of one ticket to another."""
     await tx.execute(
         "UPDATE helpdesk_entries SET ticket_id = :into"
         " WHERE project_id = :project_id AND ticket_id = :ticket_id",
@@ -129,8 +129,7 @@ async def move(tx: Tx, project_id: str, ticket_id: str, into: str) -> None:
 
 
 async def files_of(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> list[str]:
-    """The files that go with what was said in tickets, and with nothing in others: one that a project
-    stored may be part of many answers."""
+    """The files of tickets' entries that no other entries have: a stored file may be part of many replies."""
     these, params = any_of("e.ticket_id", "tickets", ticket_ids, tx.dialect)
     also_these, _same = any_of("also.ticket_id", "tickets", ticket_ids, tx.dialect)
     rows = await tx.fetch_all(
@@ -147,7 +146,7 @@ async def files_of(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> list[s
 
 
 async def blank_source(tx: Tx, project_id: str, source_id: str) -> list[str]:
-    """Takes out what copies `source_id`; returns the files that went with nothing else."""
+    """Deletes the content copied from `source_id`; returns the files that no other entries have."""
     key = {"project_id": project_id, "source_id": source_id}
     copies = (
         "(SELECT entry_id FROM helpdesk_entries"
@@ -172,7 +171,7 @@ async def blank_source(tx: Tx, project_id: str, source_id: str) -> list[str]:
 
 
 async def delete_of(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
-    """Removes what was said in tickets."""
+    """Deletes the entries of tickets."""
     these, params = any_of("ticket_id", "tickets", ticket_ids, tx.dialect)
     await tx.execute(
         f"DELETE FROM helpdesk_entries WHERE project_id = :project_id AND {these}",

@@ -1,4 +1,4 @@
-"""The bot's side: whatever nothing else claims is a question to the project whose chat it is."""
+"""Inbound messages: a message that nothing else handles is a question to the chat's project."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ PRIORITY = 90
 
 
 class HelpdeskBot:
-    """Makes tickets of what people write, and follows what they change of it."""
+    """Opens tickets from customers' messages, and applies their edits."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The SQL of the inbox: tickets with what was said last first, bounded counts, and what changed."""
+"""The SQL of the inbox: tickets by latest activity, bounded counts, and changes."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _ALL: tuple[Status, ...] = (*WAITING, "closed")
 async def list_page(
     tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, limit: int
 ) -> list[Ticket]:
-    """What was said last first; `after` is the time and the id of the last one of the page before."""
+    """Latest activity first; `after` is the time and the id of the last one of the previous page."""
     if query.assignee_id is None or query.status is not None:
         return await _list(tx, project_id, query, after, limit)
     # The tickets of each agent are in order within a status.
@@ -116,7 +116,7 @@ async def count_by(
 
 
 async def changed_at(tx: Tx, project_id: str) -> int:
-    """When a ticket of the project was changed last; 0 where there is none."""
+    """When a ticket of the project was last changed; 0 if there is none."""
     found: int | None = await tx.fetch_val(
         "SELECT updated_at_ms FROM helpdesk_tickets WHERE project_id = :project_id"
         " ORDER BY updated_at_ms DESC LIMIT 1",

@@ -1,4 +1,4 @@
-"""Background work: what time does to tickets, and how long they are kept."""
+"""Background jobs: timed changes of tickets, and their retention."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
@@ -28,7 +28,7 @@ Do = Callable[[Tx, str, str], Awaitable[None]]
 
 
 class TicketJobs:
-    """What time does to tickets, and how a person is taken out of them."""
+    """Timed changes of tickets, and erasure of subscribers from them."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
 
 @value_object
 class Actor:
-    """The author of a change. `member_id` is None for the API where it names no member."""
+    """The author of a change. `member_id` is None for an API request that names no member."""
 
     kind: Literal["customer", "agent", "system"]
     member_id: str | None = None
@@ -99,7 +99,7 @@ class Ticket:
 
 @value_object
 class Edit:
-    """What a message said until `replaced_at_ms`."""
+    """The text of a message until `replaced_at_ms`."""
 
     text: str
     replaced_at_ms: int
@@ -107,7 +107,7 @@ class Edit:
 
 @value_object
 class Entry:
-    """Something said in a ticket: by the customer, by an agent to them, or as a note among agents."""
+    """An entry of a ticket: by the customer, by an agent to them, or an internal note."""
 
     project_id: str
     entry_id: str
@@ -133,7 +133,7 @@ class Entry:
 
 @value_object
 class CustomerMessage:
-    """What a customer said, and where the messenger has it, so that a change of it is followed."""
+    """A customer's message, with the messenger's id of it, so that edits can be applied."""
 
     text: str
     file_ids: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class CustomerMessage:
 
 @value_object
 class AgentReply:
-    """What an agent says: to the customer, or as a note."""
+    """An agent's text: a reply to the customer, or a note."""
 
     text: str
     internal: bool = False
@@ -174,7 +174,7 @@ class Opening:
 
 @value_object
 class Blocked:
-    """A subscriber whose messages open nothing."""
+    """A blocked subscriber."""
 
     project_id: str
     subscriber_id: str

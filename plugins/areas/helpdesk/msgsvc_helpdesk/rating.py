@@ -1,6 +1,6 @@
-"""After a ticket is closed its customer is asked how it went: 1-5 by buttons, then for a comment.
+"""After a ticket is closed, its customer is asked for a rating: 1-5 by buttons, then a comment.
 
-The event comes once, with score and comment together: see docs/decisions/0043-agents-in-the-messenger.md.
+The event is emitted once, with score and comment: see docs/decisions/0043-agents-in-the-messenger.md.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ class RatingRequests:
 
 
 class Ratings:
-    """Takes what customers answer, and emits it."""
+    """Handles customers' ratings, and emits the event."""
 
     def __init__(
         self,

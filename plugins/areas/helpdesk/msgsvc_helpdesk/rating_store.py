@@ -1,4 +1,4 @@
-"""The SQL of ratings that wait for a comment: deleting the row entitles to emit the rating."""
+"""The SQL of ratings that wait for a comment: whoever deletes the row emits the event."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _COLUMNS = "project_id, ticket_id, subscriber_id, bot, chat_id, message_ref, end
 
 @value_object
 class OpenRating:
-    """A score whose comment may come until `ends_at_ms`; `message_ref` is the bot's question."""
+    """A score whose comment may be sent until `ends_at_ms`; `message_ref` is the bot's question."""
 
     project_id: str
     ticket_id: str
@@ -23,7 +23,7 @@ class OpenRating:
 
 
 async def score(tx: Tx, project_id: str, ticket_id: str, stars: int, now_ms: int) -> bool:
-    """Writes the score of a closed ticket that has none; False if there is nothing to rate."""
+    """Writes the score of a closed ticket that has none; False if there is no such ticket."""
     return bool(
         await tx.execute(
             "UPDATE helpdesk_tickets SET csat_score = :stars, csat_at_ms = :now_ms,"
@@ -51,7 +51,7 @@ async def insert(tx: Tx, rating: OpenRating) -> None:
 async def find_in_chat(
     tx: Tx, bot: str, chat_id: str, project_id: str, now_ms: int
 ) -> OpenRating | None:
-    """The newest rating in a chat whose time has not passed."""
+    """The newest rating in a chat that has not expired."""
     found = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM helpdesk_ratings WHERE bot = :bot AND chat_id = :chat_id"
         " AND project_id = :project_id AND ends_at_ms > :now_ms"
@@ -62,7 +62,7 @@ async def find_in_chat(
 
 
 async def delete(tx: Tx, project_id: str, ticket_id: str) -> OpenRating | None:
-    """Deletes a rating; None if that has been done."""
+    """Deletes a rating; None if it was deleted before."""
     rows = await tx.fetch_all(
         "DELETE FROM helpdesk_ratings WHERE project_id = :project_id AND ticket_id = :ticket_id"
         f" RETURNING {_COLUMNS}",

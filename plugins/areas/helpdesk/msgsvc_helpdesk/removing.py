@@ -1,4 +1,4 @@
-"""Removes tickets: by the project, by age, or the personal data of an erased customer."""
+"""Deletes tickets: by the project, by age, or the personal data of an erased customer."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -9,7 +9,7 @@ from msgsvc_helpdesk import entry_store, store
 
 
 async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
-    """Removes tickets, and the files of what was said in them."""
+    """Deletes tickets with the files of their entries."""
     found = await entry_store.files_of(tx, project_id, ticket_ids)
     await files.remove(tx, project_id, found)
     await store.delete(tx, project_id, ticket_ids)
@@ -18,8 +18,8 @@ async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str
 async def remove_merged(
     files: Files, tx: Tx, project_id: str, ticket_id: str, until_ms: int
 ) -> None:
-    """Removes a ticket that was closed until then, with those that were merged into it, unless it was
-    opened again, or what was said since was merged into it."""
+    """Deletes a ticket that was closed before that time, with those merged into it, unless it was
+    reopened, or a more recent ticket was merged into it."""
     ticket = await store.lock(tx, project_id, ticket_id)
     if ticket is None or ticket.closed_at_ms is None:
         return
@@ -29,8 +29,8 @@ async def remove_merged(
 
 
 async def forget_source(files: Files, tx: Tx, project_id: str, source: str, source_id: str) -> None:
-    """Takes out of a ticket what it was opened with: the text, its files, and who wrote it, where that
-    was known from there alone. What was said since stays; so do tickets for something else."""
+    """Deletes what a ticket was opened with: the text, its files, and the author, if known only from
+    there. Later entries are kept, and so are tickets for something else."""
     ticket = await store.find_by_source(tx, project_id, source, source_id)
     if ticket is not None:
         await store.lock(tx, project_id, ticket.ticket_id)
@@ -43,9 +43,9 @@ async def forget_source(files: Files, tx: Tx, project_id: str, source: str, sour
 async def empty(
     files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str], now_ms: int
 ) -> None:
-    """Erases a person from their tickets: messages, name and files.
+    """Erases a subscriber from their tickets: messages, name and files.
 
-    The tickets stay, closed and empty, for statistics. No event: `subscription.deleted` covers it.
+    The tickets are kept, closed and empty, for statistics. No event: `subscription.deleted` covers it.
     """
     if not ticket_ids:
         return

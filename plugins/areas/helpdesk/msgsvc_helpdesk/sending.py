@@ -15,7 +15,7 @@ from msgsvc_helpdesk.models import AgentReply, Ticket
 
 
 class ReplySender:
-    """Hands replies over to the core, for customers who have a messenger."""
+    """Sends replies through the core, to customers with a messenger."""
 
     def __init__(
         self, *, config: Settings, subscribers: Subscribers, files: Files, messages: Messages

@@ -1,4 +1,4 @@
-"""The rules of tickets: messages of customers and agents, and their effect on the ticket."""
+"""Tickets: messages of customers and agents, and their effect on the ticket."""
 
 from collections.abc import Sequence
 from typing import Any

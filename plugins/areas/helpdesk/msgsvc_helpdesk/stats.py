@@ -13,7 +13,7 @@ _SINCE = (
 
 
 async def stats_of(tx: Tx, project_id: str, since_ms: int) -> StatsAnswer:
-    """The figures of the tickets that were opened since."""
+    """Statistics of the tickets opened since."""
     params = {"project_id": project_id, "since_ms": since_ms}
     rows = await tx.fetch_all(f"SELECT status, COUNT(*) AS many{_SINCE} GROUP BY status", params)
     by_status = dict.fromkeys(("open", "pending", "snoozed", "closed"), 0)

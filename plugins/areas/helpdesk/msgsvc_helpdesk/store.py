@@ -39,7 +39,7 @@ _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
 
 
 def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
-    """The beginning of a question for the tickets `t` of `source`, which `read_ticket` reads."""
+    """The start of a SELECT of tickets `t` of `source`, for `read_ticket`."""
     # No tag holds a comma: see `TicketTag`.
     tags = (
         f"(SELECT {string_agg('g.tag', dialect)} FROM helpdesk_ticket_tags g"
@@ -62,7 +62,8 @@ async def next_number(tx: Tx, project_id: str) -> int:
 
 
 async def last_assignee(tx: Tx, project_id: str) -> str | None:
-    """Whose turn it was last. Asked after `next_number`, so nobody else asks meanwhile."""
+    """The last member in the round robin. Called after `next_number`, whose lock prevents concurrent
+    calls."""
     found: str | None = await tx.fetch_val(
         "SELECT last_assignee_id FROM helpdesk_desks WHERE project_id = :project_id",
         {"project_id": project_id},
@@ -93,7 +94,7 @@ async def find(
 
 
 async def lock(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
-    """Like `find`; nobody else changes the ticket until the transaction ends."""
+    """Like `find`; locks the ticket until the transaction ends."""
     await tx.fetch_one(
         f"SELECT 1 AS one FROM helpdesk_tickets WHERE {_THIS}{for_update(tx.dialect)}",
         {"project_id": project_id, "ticket_id": ticket_id},
@@ -103,14 +104,14 @@ async def lock(tx: Tx, project_id: str, ticket_id: str) -> Ticket | None:
 
 
 async def find_by_source(tx: Tx, project_id: str, source: str, source_id: str) -> Ticket | None:
-    """The ticket that was opened for it."""
+    """The ticket that was opened for a source."""
     condition = "t.source = :source AND t.source_id = :source_id"
     return await _find(tx, project_id, condition, {"source": source, "source_id": source_id})
 
 
 async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | None:
-    """The ticket that a subscriber's message is about: of those that are not closed the one in which
-    something was said last, else the one that was closed last."""
+    """The ticket that a subscriber's message belongs to: of those that are not closed the one with the
+    latest entry, else the one that was closed last."""
     row = await tx.fetch_one(
         f"{select_tickets(tx.dialect)} WHERE t.project_id = :project_id"
         " AND t.subscriber_id = :subscriber_id AND t.merged_into IS NULL"
@@ -124,7 +125,7 @@ async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | Non
 async def list_page(
     tx: Tx, project_id: str, query: TicketQuery, after: str | None, limit: int
 ) -> list[Ticket]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     source, order = "helpdesk_tickets t", "t.ticket_id"
     conditions = ["t.project_id = :project_id"]
     params: dict[str, Any] = {"project_id": project_id, "most": limit}
@@ -161,7 +162,7 @@ async def list_page(
 
 
 async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, Any]) -> None:
-    """Writes columns of a ticket that is held."""
+    """Writes columns of a locked ticket."""
     sets = ", ".join(f"{column} = :{column}" for column in changes)
     await tx.execute(
         f"UPDATE helpdesk_tickets SET {sets} WHERE {_THIS}",
@@ -179,7 +180,7 @@ async def set_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str])
 
 
 async def delete(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
-    """Removes tickets, with all that was said in them."""
+    """Deletes tickets with all their entries."""
     these, params = in_list("ticket", ticket_ids)
     await tx.execute(
         f"DELETE FROM helpdesk_tickets WHERE project_id = :project_id AND ticket_id IN {these}",
@@ -188,7 +189,7 @@ async def delete(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
 
 
 async def redirect(tx: Tx, project_id: str, ticket_id: str, into: str) -> None:
-    """Has what was merged into a ticket lead to another one."""
+    """Redirects tickets merged into a ticket to another one."""
     await tx.execute(
         "UPDATE helpdesk_tickets SET merged_into = :into"
         " WHERE project_id = :project_id AND merged_into = :ticket_id",
@@ -217,7 +218,7 @@ async def find_snoozed(tx: Tx, now_ms: int, limit: int) -> list[tuple[str, str]]
 
 
 async def find_waiting(tx: Tx, since_ms: int, limit: int) -> list[tuple[str, str]]:
-    """Open tickets of any project whose customer waits since then, and which were not reported yet."""
+    """Open tickets of any project whose customer has waited since then, and which were not reported yet."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE waiting_since_ms IS NOT NULL"
         " AND told_waiting_at_ms IS NULL AND waiting_since_ms <= :since_ms AND status = 'open'"
@@ -228,7 +229,7 @@ async def find_waiting(tx: Tx, since_ms: int, limit: int) -> list[tuple[str, str
 
 
 async def find_closed(tx: Tx, until_ms: int, limit: int) -> list[tuple[str, str]]:
-    """Tickets of any project that were closed until then, and into which none was merged since."""
+    """Tickets of any project that were closed before that time, without merges since."""
     rows = await tx.fetch_all(
         "SELECT project_id, ticket_id FROM helpdesk_tickets WHERE closed_at_ms IS NOT NULL"
         " AND closed_at_ms <= :until_ms AND last_message_at_ms <= :until_ms"
@@ -239,7 +240,7 @@ async def find_closed(tx: Tx, until_ms: int, limit: int) -> list[tuple[str, str]
 
 
 async def find_of_subscriber(tx: Tx, project_id: str, subscriber_id: str, limit: int) -> list[str]:
-    """Tickets from which a person was not taken out yet."""
+    """Tickets from which a subscriber was not erased yet."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
         " AND subscriber_id = :subscriber_id AND erased_at_ms IS NULL"
@@ -267,6 +268,6 @@ async def _add_tags(tx: Tx, project_id: str, ticket_id: str, tags: Sequence[str]
 
 
 def read_ticket(row: Row) -> Ticket:
-    """What `select_tickets` finds."""
+    """A ticket from a row of `select_tickets`."""
     values, tags = {column: row[column] for column in _COLUMNS}, row["tags"]
     return Ticket(**values, tags=tuple(sorted(tags.split(","))) if tags else ())

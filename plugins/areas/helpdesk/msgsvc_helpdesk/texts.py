@@ -5,7 +5,7 @@ from msgsvc_core.kernel.i18n import Translate
 
 
 def acknowledged(_: Translate, project: str, number: int) -> OutgoingMessage:
-    """For who opened a ticket by writing."""
+    """For a user who opened a ticket by writing."""
     return OutgoingMessage(
         _(
             "Thank you, your message has reached {project}. Its number is {number}; the answer will"
@@ -17,7 +17,7 @@ def acknowledged(_: Translate, project: str, number: int) -> OutgoingMessage:
 
 
 def stranger(_: Translate) -> OutgoingMessage:
-    """For a person who writes to a shared bot without being subscribed to a project."""
+    """For a user who writes to a shared bot without a subscription."""
     return OutgoingMessage(
         _(
             "I can't tell yet who your message is for. Open a link from a site that works with this"
@@ -27,7 +27,7 @@ def stranger(_: Translate) -> OutgoingMessage:
 
 
 def has_left(_: Translate, project: str) -> OutgoingMessage:
-    """For who unsubscribed: no answer would reach them."""
+    """For a user who has unsubscribed: no reply would reach them."""
     return OutgoingMessage(
         _(
             "You have unsubscribed from {project}, so no answer could reach you. Write /start to come"

@@ -1,4 +1,4 @@
-"""The bot's side of a code request: the first person who opens its link is subscribed and gets the code."""
+"""Code requests in the bot: the first user who opens the link is subscribed and gets the code."""
 
 import structlog
 
@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 
 class CodeBot:
-    """Handles opened links. A request belongs to nobody until its code was sent."""
+    """Handles opened links. A request has no user until its code was sent."""
 
     def __init__(
         self, *, clock: Clock, projects: Projects, subscribers: Subscribers, codes: OneTimeCodes

@@ -1,4 +1,4 @@
-"""Background work: what became of the messages with codes, and the hourly purge."""
+"""Background jobs: outcomes of messages with codes, and the hourly purge."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ KEPT_DAYS = 7
 
 
 class CodeJobs:
-    """Writes down how messages with codes ended, and deletes old codes."""
+    """Records outcomes of messages with codes, and deletes old codes."""
 
     def __init__(self, *, clock: Clock, subscribers: Subscribers, events: Events) -> None:
         self._clock = clock

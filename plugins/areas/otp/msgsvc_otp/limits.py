@@ -1,4 +1,4 @@
-"""Limits for sending codes to a person, and for guessing them."""
+"""Rate limits of codes per subscriber, and of attempts to verify them."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ WINDOW_MS = 3_600_000
 
 
 async def lock(tx: Tx, project_id: str, subscriber_id: str) -> None:
-    """Keeps others from sending to the person, and from guessing, until the transaction ends."""
+    """Locks sending to the subscriber, and verifying, until the transaction ends."""
     await tx.lock(f"otp of {project_id} {subscriber_id}")
 
 
 async def check_send(
     tx: Tx, settings: OtpSettings, request: OneTimeCode, subscriber_id: str, *, now_ms: int
 ) -> None:
-    """Raises `OtpRateLimited` for a code too many in the hour, `TooEarly` for one too soon."""
+    """Raises `OtpRateLimited` beyond the hourly limit, and `TooEarly` too soon after the previous code."""
     most = settings.sends_per_hour
     issued = await store.list_issued(
         tx, request.project_id, subscriber_id, since_ms=now_ms - WINDOW_MS, limit=most
@@ -45,10 +45,10 @@ async def check_send(
 
 
 async def check_guess(tx: Tx, settings: OtpSettings, code: OneTimeCode, *, now_ms: int) -> None:
-    """Whether the guess that `code` has just counted may be compared. Raises `OtpRateLimited`.
+    """Whether the attempt that `code` has just counted may be compared. Raises `OtpRateLimited`.
 
-    The first guess of a code is always compared: so a person who has the code cannot be locked out by
-    someone else's guesses. This costs one guess per code sent, which is limited itself.
+    The first attempt of a code is always compared, so that a user who has the code can't be locked out by
+    others' guesses. This costs one guess per code sent, which is limited itself.
     """
     if code.attempts == 1:
         return

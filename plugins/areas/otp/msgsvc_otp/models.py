@@ -1,4 +1,4 @@
-"""One-time codes, inside and on the wire."""
+"""Models of one-time codes: internal, and of the API."""
 
 from typing import Annotated, Literal
 
@@ -27,7 +27,7 @@ Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
 
 @value_object
 class OneTimeCode:
-    """One code, from its request to its end. The code itself is nowhere."""
+    """One code, from its request to its end. The code itself is not stored."""
 
     project_id: str
     otp_id: str
@@ -73,14 +73,14 @@ class OneTimeCode:
 
 @value_object
 class Verdict:
-    """The right code, and whose it was."""
+    """The result of a right code, with its subscriber."""
 
     code: OneTimeCode
     subscriber: Subscriber
 
 
 class Terms(RequestModel):
-    """What may be asked of a code; the settings say what holds otherwise, and how far one may go."""
+    """Options of a code, within the limits and with the defaults of the settings."""
 
     purpose: Purpose = Field(DEFAULT_PURPOSE, description="One code is active for each purpose.")
     ttl_minutes: int | None = Field(

@@ -1,4 +1,4 @@
-"""Start payloads: what the link of a request carries to the bot."""
+"""Start payloads of code requests."""
 
 import re
 
@@ -12,6 +12,6 @@ def request_payload(token: str) -> str:
 
 
 def read_payload(payload: str) -> str | None:
-    """The token; None for what is no request's payload."""
+    """The token; None for any other payload."""
     match = _REQUEST.fullmatch(payload)
     return match[1] if match else None

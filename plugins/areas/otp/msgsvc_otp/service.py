@@ -1,4 +1,5 @@
-"""The rules of one-time codes: one active code per person and purpose, a few guesses, used once."""
+"""One-time codes: one active code per subscriber and purpose, with a limited number of attempts, used
+once."""
 
 from collections.abc import Sequence
 
@@ -44,7 +45,7 @@ MOST_CHANNELS = 100
 
 
 class OneTimeCodes:
-    """Sends codes and checks them."""
+    """Sends and verifies codes."""
 
     def __init__(
         self,

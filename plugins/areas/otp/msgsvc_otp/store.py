@@ -16,7 +16,7 @@ _CODE = (
 
 @value_object
 class Issued:
-    """When a code of a subscriber was made, and what for."""
+    """Time and purpose of a subscriber's code."""
 
     purpose: str
     at_ms: int
@@ -24,7 +24,7 @@ class Issued:
 
 @value_object
 class Guessed:
-    """How often a code was guessed wrong, and when it was tried last."""
+    """Wrong attempts of a code, and the time of the last one."""
 
     wrong: int
     at_ms: int
@@ -61,7 +61,7 @@ async def find(tx: Tx, project_id: str, otp_id: str) -> OneTimeCode | None:
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[OneTimeCode]:
-    """Newest first, from `after` on."""
+    """Newest first, from before `after`."""
     older = "" if after is None else " AND otp_id < :after"
     rows = await tx.fetch_all(
         f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id{older}"
@@ -74,7 +74,7 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
 async def find_last(
     tx: Tx, project_id: str, subscriber_ids: Sequence[str], purpose: str
 ) -> OneTimeCode | None:
-    """The code that any of these was sent last for the purpose. `subscriber_ids` is not empty."""
+    """The latest code of any of these for the purpose. `subscriber_ids` is not empty."""
     who, params = in_list("subscriber", subscriber_ids)
     row = await tx.fetch_one(
         f"SELECT {_CODE} FROM otp_codes WHERE project_id = :project_id AND subscriber_id IN {who}"
@@ -142,7 +142,7 @@ async def issue(
     now_ms: int,
     expires_at_ms: int,
 ) -> OneTimeCode | None:
-    """The request with its code, active from now on; None if it waits no more."""
+    """The request with its code, active from now on; None if it is not pending any more."""
     return await _change(
         tx,
         code,
@@ -159,7 +159,7 @@ async def issue(
 
 
 async def count_attempt(tx: Tx, code: OneTimeCode, *, now_ms: int) -> OneTimeCode | None:
-    """The code with one attempt more; None if it stands none any more."""
+    """The code with one more attempt; None if it allows no more."""
     return await _change(
         tx,
         code,
@@ -172,7 +172,7 @@ async def count_attempt(tx: Tx, code: OneTimeCode, *, now_ms: int) -> OneTimeCod
 async def list_guessed(
     tx: Tx, project_id: str, subscriber_id: str, *, since_ms: int
 ) -> list[Guessed]:
-    """The subscriber's codes that were tried after that moment, the one whose last try is oldest first."""
+    """The subscriber's codes with attempts after that time, the oldest last attempt first."""
     rows = await tx.fetch_all(
         "SELECT attempts - CASE status WHEN 'verified' THEN 1 ELSE 0 END AS wrong,"
         " last_attempt_at_ms FROM otp_codes"
@@ -184,12 +184,12 @@ async def list_guessed(
 
 
 async def consume(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
-    """The code, verified; None if it is not active any more. Of many, one call succeeds."""
+    """Marks the code as verified; None if it is not active any more. Of concurrent calls, one succeeds."""
     return await _change(tx, code, "status = 'verified', code_hash = NULL", "status = 'active'", {})
 
 
 async def exhaust(tx: Tx, code: OneTimeCode) -> OneTimeCode | None:
-    """The code, ended by wrong guesses; None if it is not active any more, or stands another."""
+    """Ends the code after too many wrong attempts; None if it is not active any more, or allows another."""
     return await _change(
         tx,
         code,

@@ -7,21 +7,21 @@ from msgsvc_core.kernel.i18n import Translate
 
 
 def code_message(_: Translate, *, project: str, code: str, minutes: int) -> OutgoingMessage:
-    """The code, on a line of its own: easy to read and to copy."""
+    """The code, on its own line: easy to read and to copy."""
     head = _("Your code for {project}:", project=project)
     foot = _("It is valid for {minutes} min. Don't share it with anyone.", minutes=minutes)
     return OutgoingMessage(f"{head}\n\n{code}\n\n{foot}")
 
 
 def look_above(_: Translate, project: str) -> OutgoingMessage:
-    """For a person who opens a link again after the code was sent to them."""
+    """For a user who opens a link again after the code was sent."""
     return OutgoingMessage(
         _("Your code for {project} is already in this chat, just above.", project=project)
     )
 
 
 def wait(_: Translate, seconds: int) -> OutgoingMessage:
-    """For who opened a link sooner than another code may be sent to them."""
+    """For a user who opened a link before another code may be sent."""
     if seconds < 60:
         return OutgoingMessage(
             _("You just got a code. Open the link again in {seconds} s.", seconds=seconds)
@@ -32,7 +32,7 @@ def wait(_: Translate, seconds: int) -> OutgoingMessage:
 
 
 def not_now(_: Translate, project: str) -> OutgoingMessage:
-    """For who opened a link whose code can't be sent, by no fault of theirs."""
+    """For a user who opened a link whose code can't be sent."""
     return OutgoingMessage(
         _("{project} can't send you a code at the moment. Please try later.", project=project)
     )

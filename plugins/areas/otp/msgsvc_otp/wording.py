@@ -1,4 +1,4 @@
-"""The message that carries a code: a template of the project if it has one, else our own text."""
+"""The message with a code: a template of the project if it has one, else the default text."""
 
 from msgsvc_core.channels import OutgoingMessage
 from msgsvc_core.content.substitution import text_template
@@ -19,7 +19,7 @@ CODE_VARIABLE = "code"
 
 
 class Wording:
-    """Says codes in the words of their project."""
+    """Renders messages with codes."""
 
     def __init__(self, *, projects: Projects, templates: Templates, texts: Texts) -> None:
         self._projects = projects

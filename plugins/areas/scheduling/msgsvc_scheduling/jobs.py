@@ -1,4 +1,4 @@
-"""Background work: what is due, and the hourly purge."""
+"""Background jobs: sending due messages, and the hourly purge."""
 
 import asyncio
 from collections import defaultdict
@@ -22,14 +22,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """What is left for the next run, and why."""
+    """What the next run continues with, and why."""
 
     left: Sequence[Due]
     error: Exception
 
 
 class ScheduleJobs:
-    """The jobs that send what is due, and remove what is over."""
+    """The jobs that send due messages, and delete finished ones."""
 
     def __init__(self, *, clock: Clock, running: Running, settings: SchedulingSettings) -> None:
         self._clock = clock

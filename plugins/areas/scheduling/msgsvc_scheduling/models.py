@@ -31,7 +31,7 @@ _OF_TEMPLATE = ("text", "format", "media", "buttons")
 
 @value_object
 class Record:
-    """A row: a message that waits for its time, to one subscriber or to an audience."""
+    """A row: a scheduled message to one subscriber or to an audience."""
 
     project_id: str
     record_id: str
@@ -75,7 +75,7 @@ class Record:
 
 @value_object
 class Due:
-    """What names a record whose time has come, and the time."""
+    """The key of a due record, and its time."""
 
     project_id: str
     record_id: str
@@ -85,7 +85,7 @@ class Due:
 
 @value_object
 class Outcome:
-    """What became of a record at its time."""
+    """The result of a record at its time."""
 
     status: Literal["sent", "failed", "skipped"]
     message_id: str | None = None

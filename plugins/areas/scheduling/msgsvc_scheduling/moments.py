@@ -1,4 +1,4 @@
-"""Moments as they are written: with an offset, or as a local time of a time zone."""
+"""Parsing of times with an offset, or local in a time zone."""
 
 import re
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ _LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}(:\d{2})?", re.ASCII)
 
 
 def read_moment(text: str, timezone: str | None, now_ms: int) -> int:
-    """The moment of a time with an offset, or of a local one in `timezone`. Raises ValueError."""
+    """The time as Unix milliseconds. Raises ValueError."""
     if _LOCAL.fullmatch(text):
         if timezone is None:
             raise InvalidValue("a time without offset needs timezone")

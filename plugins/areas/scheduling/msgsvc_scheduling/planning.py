@@ -50,12 +50,12 @@ class Plan:
 
 
 def finished(record: Record, outcome: Outcome, now_ms: int) -> Plan:
-    """That has become of it, and a recurring one has its next time."""
+    """The plan with this outcome; a recurring record has its next time."""
     return Plan(record, _after(record, outcome, now_ms), outcome)
 
 
 def not_sent(record: Record, settings: SchedulingSettings, now_ms: int) -> Plan | None:
-    """A plan for what is not to be sent now: it was missed, or waits for the end of quiet hours."""
+    """The plan of a record that is not sent now: it was missed, or waits for the end of quiet hours."""
     assert record.due_at_ms is not None, "it is due"
     if now_ms - record.due_at_ms <= settings.grace_minutes * MINUTE_MS:
         return None
@@ -74,7 +74,7 @@ def of_disabled_project(record: Record, now_ms: int) -> Plan:
 
 
 def failed(record: Record, error: Exception, now_ms: int) -> Plan:
-    """By a mistake of ours. Tried for ever, it would hold up the rest."""
+    """The plan after an internal error. Retrying for ever would delay the other records."""
     why = f"{type(error).__name__}; the service's log has more"
     return finished(record, Outcome("failed", reason=INTERNAL_ERROR, error=why), now_ms)
 

@@ -1,4 +1,4 @@
-"""Hook implementations: what the plugin declares, and its objects."""
+"""Hook implementations: the plugin's declarations, and its objects."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def register_locale() -> Path:
 
 
 class SchedulingPlugin:
-    """The objects of the plugin, and what it adds to the service."""
+    """The objects of the plugin, and its hooks."""
 
     def __init__(self, context: PluginContext, settings: SchedulingSettings) -> None:
         sending = Sending(

@@ -109,7 +109,7 @@ class Rule:
 
 
 def check_cron(cron: str) -> str:
-    """The same, with single spaces. Raises ValueError for what is no cron of five fields."""
+    """The expression with single spaces. Raises ValueError unless it is a cron expression of five fields."""
     cron = " ".join(cron.split())
     if not _CRON.fullmatch(cron):
         raise InvalidValue("must have five fields: minute, hour, day of month, month, day of week")

@@ -1,4 +1,4 @@
-"""Recurring messages on the wire."""
+"""Models of recurring messages in the API."""
 
 from typing import Annotated, Literal
 

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 
 class Running:
-    """Does what is due, of all projects."""
+    """Sends due messages of all projects."""
 
     def __init__(
         self,

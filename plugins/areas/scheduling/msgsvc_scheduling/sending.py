@@ -1,4 +1,4 @@
-"""Validates scheduled messages when saved, and hands them over for delivery when due."""
+"""Validates scheduled messages when saved, and queues them when due."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ SOURCE = "scheduled"
 
 
 class Sending:
-    """Hands messages over to the core."""
+    """Queues messages in the core."""
 
     def __init__(self, *, billing: BillingGate, messages: Messages, mailings: Mailings) -> None:
         self._billing = billing

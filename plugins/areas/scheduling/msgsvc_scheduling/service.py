@@ -1,4 +1,4 @@
-"""The rules of scheduling: what may wait for its time, and what may be changed meanwhile."""
+"""Scheduled and recurring messages: validation, changes and cancellation."""
 
 from dataclasses import replace
 from typing import Any

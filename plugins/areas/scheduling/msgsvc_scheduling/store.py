@@ -42,7 +42,7 @@ async def insert(tx: Tx, record: Record) -> None:
 
 
 async def count_open(tx: Tx, project_id: str) -> int:
-    """How many of the project are not over, of both kinds."""
+    """The number of a project's unfinished records, of both kinds."""
     return int(
         await tx.fetch_val(
             "SELECT COUNT(*) FROM scheduling_records"
@@ -57,14 +57,14 @@ async def find(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | 
 
 
 async def lock(tx: Tx, project_id: str, record_id: str, kind: Kind) -> Record | None:
-    """The record, which nobody else changes until the transaction ends."""
+    """Locks the record until the transaction ends."""
     return await _find(tx, project_id, record_id, kind, for_update(tx.dialect))
 
 
 async def list_page(
     tx: Tx, project_id: str, kind: Kind, status: str | None, after: str | None, limit: int
 ) -> list[Record]:
-    """Those of one kind, newest first; `after` is the last id of the page before."""
+    """Records of one kind, newest first; `after` is the last id of the previous page."""
     conditions = ["project_id = :project_id", "kind = :kind"]
     params: dict[str, Any] = {"project_id": project_id, "kind": kind, "most": limit}
     if status is not None:
@@ -82,7 +82,7 @@ async def list_page(
 
 
 async def list_due(tx: Tx, now_ms: int, most: int) -> list[Due]:
-    """Of all projects, those whose time has come, the longest due first."""
+    """Due records of all projects, the longest due first."""
     rows = await tx.fetch_all(
         "SELECT project_id, record_id, subscriber_id, due_at_ms FROM scheduling_records"
         " WHERE due_at_ms <= :now_ms ORDER BY due_at_ms, project_id, record_id LIMIT :most",
@@ -92,13 +92,13 @@ async def list_due(tx: Tx, now_ms: int, most: int) -> list[Due]:
 
 
 async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
-    """The records that are still due for those times."""
+    """The records that are still due at those times."""
     return await _find_due(tx, due, "")
 
 
 async def lock_due(tx: Tx, due: Sequence[Due]) -> list[Record]:
-    """The same, locked until the transaction ends. On PostgreSQL rows locked by another transaction are
-    skipped and left for the next poll."""
+    """Like `find_due`, locked until the transaction ends. On PostgreSQL rows locked by another transaction
+    are skipped and left for the next poll."""
     if not due:
         return []
     return await _find_due(
@@ -120,7 +120,7 @@ async def _find_due(tx: Tx, due: Sequence[Due], ending: str) -> list[Record]:
 
 
 async def update_after_run(tx: Tx, records: Sequence[Record]) -> None:
-    """Writes what records, which are held, are after their time."""
+    """Writes the state of locked records after their time."""
     if not records:
         return
     columns = (
@@ -146,7 +146,7 @@ async def update_after_run(tx: Tx, records: Sequence[Record]) -> None:
 
 
 async def update(tx: Tx, record: Record) -> None:
-    """Writes what was changed of a record that is held."""
+    """Writes changes of a locked record."""
     values = _columns(record, _CHANGING)
     changes = ", ".join(f"{name} = :{name}" for name in _CHANGING)
     await tx.execute(
@@ -156,7 +156,7 @@ async def update(tx: Tx, record: Record) -> None:
 
 
 async def purge(tx: Tx, finished_before_ms: int, most: int) -> int:
-    """Deletes some of all projects that have been over for long; returns how many."""
+    """Deletes some old finished records of all projects; returns how many."""
     old = limited_delete("scheduling_records", "finished_at_ms < :finished_before_ms", tx.dialect)
     params = {"finished_before_ms": finished_before_ms, "most": most}
     return await tx.execute(f"DELETE FROM scheduling_records WHERE {old}", params)

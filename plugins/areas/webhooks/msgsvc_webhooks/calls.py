@@ -142,7 +142,7 @@ class Calls:
 
 
 class CallsByLane:
-    """The `Calls` of each lane that is at work in this process."""
+    """The `Calls` of each active lane of this process."""
 
     def __init__(self, *, clock: Clock, jobs: JobQueue) -> None:
         self._clock = clock
@@ -175,5 +175,5 @@ LANE = "webhook"
 
 
 def webhook_lanes(calls: CallsByLane) -> LaneSpec:
-    """One lane a webhook, so that a slow receiver delays nobody else."""
+    """One lane per webhook, so that a slow receiver delays no other."""
     return LaneSpec(LANE, concurrency=BATCHES, batch=BATCH, gate=calls.__getitem__)

@@ -1,7 +1,7 @@
-"""Erases a person from delivery bodies and receivers' responses.
+"""Erases a subscriber from delivery bodies and receivers' responses.
 
-A pending delivery continues with its emptied body: the receiver learns that something happened, and to
-which id.
+A pending delivery continues with its emptied body: the receiver learns that something happened, and to which
+id.
 """
 
 import json
@@ -17,7 +17,7 @@ WINDOW = 5000
 
 
 async def erase(db: Database, project_id: str, subscriber_id: str) -> None:
-    """Empties the journal's copies of events that concern the person, in small transactions."""
+    """Empties the delivery log's copies of events that concern the subscriber, in small transactions."""
     after = ""
     while True:
         async with db.read() as tx:

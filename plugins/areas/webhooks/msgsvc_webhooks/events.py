@@ -1,4 +1,4 @@
-"""The events that the plugin makes itself."""
+"""The plugin's own events."""
 
 from pydantic import Field
 

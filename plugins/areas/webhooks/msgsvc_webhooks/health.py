@@ -1,4 +1,4 @@
-"""Since when and how often a webhook fails, and the end of one that has failed for days or wants no more."""
+"""Failures of webhooks, and disabling one that has failed for days or responds that it is gone."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 @value_object
 class Called:
-    """A webhook that was called, with what, the attempt, and what was made of it."""
+    """A webhook after a call, with the delivery, the attempt, and its verdict."""
 
     webhook: Webhook
     delivery: Delivery
@@ -46,7 +46,7 @@ class Called:
 
 
 class Health:
-    """Keeps since when and how often webhooks fail, and disables those that are beyond help."""
+    """Records since when and how often webhooks fail, and disables those that fail for too long."""
 
     def __init__(
         self, *, clock: Clock, events: Events, settings: WebhookSettings, metrics: AttemptMetrics

@@ -1,4 +1,4 @@
-"""Background work: the attempts of deliveries, replays, and the hourly purge."""
+"""Background jobs: delivery attempts, replays, and the hourly purge."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -17,7 +17,7 @@ FAULTS_ALLOWED = 20
 
 
 class WebhookJobs:
-    """The kinds of jobs, with what is done when one of a delivery has failed for good."""
+    """The kinds of jobs, and the handling of dead letters."""
 
     def __init__(
         self, *, clock: Clock, webhooks: Webhooks, deliveries: Deliveries, replays: Replays

@@ -1,4 +1,4 @@
-"""The SQL of the journal: deliveries, and the attempts of each."""
+"""The SQL of the delivery log: deliveries and their attempts."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ async def get_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict
 async def list_page(
     tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery
 ) -> list[Delivery]:
-    """A webhook's deliveries, newest first, and one more than the page holds."""
+    """A webhook's deliveries, newest first; one more than the page size."""
     conditions = ["project_id = :project_id", "webhook_id = :webhook_id"]
     params: dict[str, Any] = {"project_id": project_id, "webhook_id": webhook_id}
     if query.status is not None:
@@ -79,7 +79,7 @@ async def list_page(
 async def of_events(
     tx: Tx, webhook: Webhook, event_ids: Sequence[str]
 ) -> dict[str, list[tuple[str, DeliveryStatus]]]:
-    """The deliveries of events to a webhook, by event: the id and the status of each."""
+    """The deliveries of events to a webhook, by event: id and status."""
     these, params = any_of("event_id", "ids", event_ids, tx.dialect)
     rows = await tx.fetch_all(
         "SELECT event_id, delivery_id, status FROM webhooks_deliveries"
@@ -96,7 +96,7 @@ _PLAN_ANEW = "step = 0, first_attempt_at_ms = NULL, next_attempt_at_ms = :now_ms
 
 
 async def restart_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -> None:
-    """Puts a pending delivery, whose job is brought forward, at the beginning of its plan."""
+    """Resets the retry plan of a pending delivery, whose job is made due now."""
     await tx.execute(
         f"UPDATE webhooks_deliveries SET {_PLAN_ANEW} WHERE {_THIS} AND status = 'pending'",
         {"project_id": project_id, "delivery_id": delivery_id, "now_ms": now_ms},
@@ -104,8 +104,8 @@ async def restart_plan(tx: Tx, project_id: str, delivery_id: str, now_ms: int) -
 
 
 async def restart(tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: int) -> list[str]:
-    """Makes deliveries that have ended pending, at the beginning of their plan, their attempts kept;
-    returns the ids of those that had ended."""
+    """Makes finished deliveries pending, with a new retry plan and their previous attempts; returns the
+    ids of those that were finished."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)
     rows = await tx.fetch_all(
         f"UPDATE webhooks_deliveries SET status = 'pending', {_PLAN_ANEW}, finished_at_ms = NULL"
@@ -119,7 +119,7 @@ async def restart(tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: 
 async def attempts_of(
     tx: Tx, project_id: str, delivery_ids: Sequence[str]
 ) -> dict[str, list[Attempt]]:
-    """The attempts by delivery, in their order."""
+    """The attempts by delivery, in order."""
     if not delivery_ids:
         return {}
     ids, params = in_list("id", delivery_ids)
@@ -137,7 +137,7 @@ async def attempts_of(
 
 @value_object
 class Tried:
-    """A delivery, an attempt that was made, and what the delivery is after it."""
+    """A delivery, a finished attempt, and the delivery's state after it."""
 
     delivery: Delivery
     attempt: Attempt
@@ -226,14 +226,14 @@ async def finish(
 
 
 async def purge_attempts(tx: Tx, before_ms: int, most: int) -> int:
-    """Removes some that began before that time, of all projects; returns how many."""
+    """Deletes some attempts that started before that time, of all projects; returns how many."""
     old = limited_delete("webhooks_attempts", "started_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
     return await tx.execute(f"DELETE FROM webhooks_attempts WHERE {old}", params)
 
 
 async def purge(tx: Tx, before_ms: int, most: int) -> int:
-    """Removes some deliveries that began before that time, of all projects; returns how many."""
+    """Deletes some deliveries that started before that time, of all projects; returns how many."""
     old = limited_delete("webhooks_deliveries", "created_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
     return await tx.execute(f"DELETE FROM webhooks_deliveries WHERE {old}", params)

@@ -17,7 +17,8 @@ OUTCOMES = {
 
 
 class AttemptMetrics:
-    """Counts attempts, over the endpoints of all projects: one's own would be its project's data."""
+    """Counts attempts over the webhooks of all projects: a single webhook's numbers would be its project's
+    data."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         counter = Counter(

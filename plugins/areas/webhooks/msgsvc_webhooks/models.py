@@ -1,4 +1,4 @@
-"""Webhooks, deliveries and attempts, inside and on the wire."""
+"""Models of webhooks, deliveries and attempts: internal, and of the API."""
 
 from typing import Annotated, Any, Literal
 
@@ -24,11 +24,11 @@ MAX_EVENTS = 100
 
 @value_object
 class Webhook:
-    """An endpoint of a project. No `events` means all of them.
+    """A webhook of a project. Empty `events` means all of them.
 
-    `failing_since_ms` is the first failed attempt after the last one that succeeded, and
-    `failed_deliveries` counts what has come to its end as failed since then, as `Health` counts it, the
-    last at `failed_delivery_at_ms`. `disabled_reason` is None for one that its project disabled itself.
+    `failing_since_ms` is the first failed attempt after the last successful one, and `failed_deliveries`
+    counts the deliveries that have failed since then, as `Health` counts them, the last at
+    `failed_delivery_at_ms`. `disabled_reason` is None if its project disabled it.
     """
 
     project_id: str
@@ -71,8 +71,8 @@ class Attempt:
 class Delivery:
     """The delivery of an event to one webhook.
 
-    `body` is the request's body, byte for byte the same in every attempt. `step` is how much of the
-    retry plan is used up (`retries.next_attempt`), `attempts` how many calls the journal holds.
+    `body` is the request's body, identical in every attempt. `step` is the position in the retry plan
+    (`retries.next_attempt`), `attempts` the number of recorded calls.
     """
 
     project_id: str

@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 
 class Written:
-    """How many outcomes of a batch are still to be written."""
+    """The number of a batch's outcomes that are still to be written."""
 
     def __init__(self, ctx: JobContext, outcomes: int) -> None:
         self.ctx = ctx
@@ -64,8 +64,8 @@ class Written:
 
 @value_object
 class Outcome:
-    """What has become of a job: its delivery is not there any more; or it is cancelled, without an
-    attempt; or there was an attempt, after which it is `status`, and pending until `next_at_ms`."""
+    """The outcome of a job: its delivery was deleted; or it is cancelled, without an attempt; or there was
+    an attempt, after which it has `status`, and is pending until `next_at_ms`."""
 
     written: Written
     job: Job
@@ -79,7 +79,7 @@ class Outcome:
 
 
 class OutcomeWriter:
-    """`add` an outcome; its batch hears when it is written."""
+    """`add` an outcome; its batch is notified when it is written."""
 
     def __init__(
         self,

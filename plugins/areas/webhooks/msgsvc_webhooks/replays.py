@@ -1,4 +1,4 @@
-"""Replays: what happened since a time is delivered to one webhook again, as far as it did not arrive."""
+"""Replays: redelivers the events since a time that did not arrive at a webhook."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ CHUNK = 500
 
 
 class Replays:
-    """What the plugin offers in process: `service.get(Replays)`."""
+    """The plugin's in-process API: `service.get(Replays)`."""
 
     def __init__(self, *, clock: Clock, events: Events, jobs: JobQueue, webhooks: Webhooks) -> None:
         self._clock = clock

@@ -26,7 +26,7 @@ GONE_STATUS = 410
 
 
 class Verdict(Enum):
-    """What is to become of a delivery after an attempt."""
+    """The next state of a delivery after an attempt."""
 
     DELIVERED = auto()
     RETRY = auto()

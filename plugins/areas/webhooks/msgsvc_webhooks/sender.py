@@ -1,4 +1,4 @@
-"""One attempt: a signed POST to an address that nobody here controls."""
+"""One attempt: a signed POST to a URL chosen by a tenant."""
 
 import os
 import time
@@ -49,7 +49,7 @@ class _Call:
 
 
 class Sender:
-    """Makes the calls of one service, over one pool of connections."""
+    """Makes the calls of one service, with one connection pool."""
 
     def __init__(
         self,

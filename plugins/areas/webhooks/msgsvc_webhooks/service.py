@@ -1,4 +1,4 @@
-"""The rules of webhooks: whose they are, what they want, and what is sent to them."""
+"""Webhooks: endpoints, their events, secrets and deliveries."""
 
 import asyncio
 import json
@@ -365,8 +365,8 @@ def _row(webhook_id: str) -> tuple[str, str]:
 
 
 def body_of(event: Event) -> str:
-    """The text of a request's body. It is made once and kept: what is signed must be what is sent, in
-    every attempt. Its `event_id` is that of the feed, and the same at every webhook."""
+    """The body of a request. It is serialized once and stored, so that exactly the signed bytes are sent
+    in every attempt. Its `event_id` is that of the feed, and the same for every webhook."""
     data = {"event_id": event.event_id, **event.data}
     return json.dumps(
         {"event": event.name, "data": data}, ensure_ascii=False, separators=(",", ":")

@@ -53,7 +53,7 @@ async def find(tx: Tx, project_id: str, webhook_id: str) -> Webhook | None:
 async def find_with_secrets(
     tx: Tx, project_id: str, webhook_id: str, now_ms: int
 ) -> tuple[Webhook | None, list[str]]:
-    """A webhook, and its encrypted secrets that sign at present, the newest first."""
+    """A webhook, and its valid secrets, encrypted, newest first."""
     selected = ", ".join(f"e.{column.strip()}" for column in _COLUMNS.split(","))
     rows = await tx.fetch_all(
         f"SELECT {selected}, s.encrypted FROM webhooks_endpoints e LEFT JOIN webhooks_secrets s"
@@ -68,7 +68,7 @@ async def find_with_secrets(
 
 
 async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> list[Webhook]:
-    """Newest first; `after` is the last id of the page before."""
+    """Newest first; `after` is the last id of the previous page."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_endpoints WHERE project_id = :project_id"
         + (" AND webhook_id < :after" if after is not None else "")
@@ -108,7 +108,7 @@ async def update(
 
 
 async def record_success(tx: Tx, webhook: Webhook) -> None:
-    """Ends a time of failures."""
+    """Ends a failure period."""
     await tx.execute(
         f"UPDATE webhooks_endpoints SET failing_since_ms = NULL WHERE {_CALLED}",
         _called(webhook),
@@ -126,7 +126,7 @@ async def record_failure(tx: Tx, webhook: Webhook, now_ms: int) -> None:
 
 
 async def count_failed(tx: Tx, webhook: Webhook, now_ms: int, *, unless_after_ms: int) -> None:
-    """Counts a failed delivery in a time of failures, unless one was counted after that moment."""
+    """Counts a failed delivery in a failure period, unless one was counted after that time."""
     await tx.execute(
         "UPDATE webhooks_endpoints SET failed_deliveries = failed_deliveries + 1,"
         f" failed_delivery_at_ms = :now_ms WHERE {_CALLED} AND failing_since_ms IS NOT NULL"
@@ -136,14 +136,15 @@ async def count_failed(tx: Tx, webhook: Webhook, now_ms: int, *, unless_after_ms
 
 
 async def disable(tx: Tx, webhook: Webhook, reason: DisabledReason, now_ms: int) -> bool:
-    """Disables an active webhook; False if nothing was changed, as where it has another address."""
+    """Disables an active webhook; False if nothing was changed, e.g. because its URL has changed."""
     return await _disable(tx, webhook, reason, now_ms, "", {})
 
 
 async def disable_failing(
     tx: Tx, webhook: Webhook, now_ms: int, *, failing_since_ms: int, failed_deliveries: int
 ) -> bool:
-    """The same, only where it has failed since then or longer, and that many were counted or more."""
+    """Like `disable`, only if it has failed since then or longer, with that many failed deliveries or
+    more."""
     condition = " AND failing_since_ms <= :failing_since_ms AND failed_deliveries >= :failed"
     params = {"failing_since_ms": failing_since_ms, "failed": failed_deliveries}
     return await _disable(tx, webhook, "failing", now_ms, condition, params)
@@ -193,7 +194,7 @@ async def insert_secret(
 async def expire_secrets(
     tx: Tx, project_id: str, webhook_id: str, *, now_ms: int, until_ms: int
 ) -> None:
-    """Ends the current secret at `until_ms`, and removes those that have ended."""
+    """Ends the current secret at `until_ms`, and deletes expired ones."""
     this = {"project_id": project_id, "webhook_id": webhook_id}
     await tx.execute(
         f"DELETE FROM webhooks_secrets WHERE {_THIS} AND expires_at_ms <= :now_ms",
@@ -207,7 +208,7 @@ async def expire_secrets(
 
 
 async def valid_secrets(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -> list[str]:
-    """The encrypted secrets that sign at present, the newest first."""
+    """The valid secrets, encrypted, newest first."""
     rows = await tx.fetch_all(
         f"SELECT encrypted FROM webhooks_secrets WHERE {_THIS}"
         " AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms) ORDER BY secret_id DESC",
@@ -217,7 +218,7 @@ async def valid_secrets(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -
 
 
 async def all_secrets(tx: Tx) -> list[tuple[str, str, str, str]]:
-    """Project, webhook, id and encrypted text of every secret there is."""
+    """Project, webhook, id and encrypted text of every secret."""
     columns = ("project_id", "webhook_id", "secret_id", "encrypted")
     rows = await tx.fetch_all(f"SELECT {', '.join(columns)} FROM webhooks_secrets")
     return [
@@ -240,7 +241,7 @@ async def reseal(tx: Tx, project_id: str, secret_id: str, before: str, sealed: s
 
 
 async def purge_secrets(tx: Tx, now_ms: int) -> None:
-    """Removes secrets that have ended, of all projects."""
+    """Deletes expired secrets of all projects."""
     await tx.execute(
         "DELETE FROM webhooks_secrets WHERE expires_at_ms <= :now_ms", {"now_ms": now_ms}
     )

@@ -1,4 +1,4 @@
-"""One bot on MAX, as the core sees it."""
+"""One bot on MAX: the implementation of the channel contract."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class MaxChannel(Channel):
-    """Talks to the Bot API; decisions are in docs/decisions/0017."""
+    """Calls the Bot API; decisions are in docs/decisions/0017."""
 
     capabilities = Capabilities(
         max_text_length=MAX_TEXT,

@@ -1,4 +1,4 @@
-"""The platform's Bot API: one method for each of its calls that we make."""
+"""Client of the platform's Bot API: one method per call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ LONGEST_NAME = 200
 
 
 class MaxClient:
-    """Calls of one bot. Each raises `DeliveryError`, and no other error, if it does not succeed."""
+    """Calls of one bot. Each raises `DeliveryError`, and no other error, on failure."""
 
     def __init__(self, settings: MaxSettings, guard: OutboundGuard) -> None:
         proxy = settings.proxy.get_secret_value() if settings.proxy else None

@@ -27,7 +27,7 @@ _FILE = re.compile(r"attachment|photo|image|upload|\burl\b", re.IGNORECASE)
 
 
 class MaxRefusal(DeliveryError):
-    """The platform answered, and did not do it."""
+    """The platform responded with an error."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class MaxRefusal(DeliveryError):
 
 
 def read_answer(answer: PlatformAnswer) -> dict[str, Any]:
-    """The object that a call which succeeded answers. Raises `DeliveryError` for any other answer."""
+    """The object of a successful response. Raises `DeliveryError` for any other response."""
     body = _object(answer.body)
     if not 200 <= answer.status < 300:
         raise to_refusal(answer.status, answer.headers, body or {})
@@ -82,7 +82,7 @@ def read_answer(answer: PlatformAnswer) -> dict[str, Any]:
 
 
 def to_refusal(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> MaxRefusal:
-    """The error that an answer is."""
+    """The error of a response."""
     code, words = _text(body.get("code")), _text(body.get("message"))
     reason = _reason(status, code, words, explained=bool(code or words))
     retry_after_s = _retry_after_s(headers) if reason is Reason.RATE_LIMITED else None

@@ -1,4 +1,4 @@
-"""Files that people send: which there are in a message, and how the platform hands them out."""
+"""Files that users send: in messages, and their download."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _QUALITIES = ("mp4_1080", "mp4_720", "mp4_480", "mp4_360", "mp4_240", "mp4_144")
 
 
 def files_of(attachments: Any) -> tuple[ReceivedFile, ...]:
-    """The files among a message's attachments; what can't be read among them is passed over."""
+    """The files among a message's attachments; unreadable ones are ignored."""
     return tuple(_files(attachments if isinstance(attachments, list) else []))
 
 

@@ -1,4 +1,4 @@
-"""A message in the platform's terms: text with markup, keyboard, and what it does not take."""
+"""A message in the platform's format: text with markup, keyboard, and unsupported content."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,14 @@ _HALF = re.compile("[\ud800-\udfff]")
 def text_fields(message: OutgoingMessage) -> dict[str, Any]:
     """The fields `text` and `format` (schema: NewMessageBody).
 
-    Markup counts to the length. A text that is too long with it goes without its looks; its links stay.
+    Markup counts towards the length. A text that is too long with it is sent without formatting; its links
+    are kept.
     """
     return _fields(appearance(message))
 
 
 def appearance(message: OutgoingMessage) -> list[Span]:
-    """The text as people see it: with its looks, as far as there is room for their markup."""
+    """The text as displayed: formatted, if there is room for the markup."""
     spans = to_spans(message.text, message.format)
     if utf16_length(_fields(spans)["text"]) > MAX_TEXT:
         return [Span(span.text, href=span.href) for span in spans]

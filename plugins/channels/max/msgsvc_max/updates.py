@@ -23,11 +23,11 @@ log = structlog.get_logger(__name__)
 
 
 class Unreadable(ValueError):
-    """An update is not what the schema says. The text names the field, and never holds its value."""
+    """An update does not match the schema. The text names the field, but never contains its value."""
 
 
 def read_call(body: bytes, channel: str) -> list[Update]:
-    """The update in a webhook call's body; none, and a line in the log, for what can't be read."""
+    """The update in a webhook call's body; none, and a log line, if it can't be read."""
     try:
         raw = json.loads(body)
     except (ValueError, RecursionError):
@@ -37,7 +37,7 @@ def read_call(body: bytes, channel: str) -> list[Update]:
 
 
 def read_updates(raws: Iterable[Any], channel: str) -> Iterator[Update]:
-    """Our updates of the platform's. Those that mean nothing to us are left out, the others logged."""
+    """Converts the platform's updates. Irrelevant ones are omitted, unreadable ones logged."""
     for raw in raws:
         try:
             update = read_update(raw)
@@ -49,7 +49,7 @@ def read_updates(raws: Iterable[Any], channel: str) -> Iterator[Update]:
 
 
 def read_update(raw: Any) -> Update | None:
-    """One update; None for one that has no meaning for us. Raises `Unreadable`."""
+    """One update; None if it is irrelevant. Raises `Unreadable`."""
     fields = _object(raw, "the update")
     kind = _text(fields, "update_type")
     read = _READERS.get(kind)

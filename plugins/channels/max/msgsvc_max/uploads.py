@@ -1,4 +1,4 @@
-"""Files that the platform does not fetch itself: given to it once, and named by their tokens."""
+"""Files that the platform does not fetch itself: uploaded once, and referred to by their tokens."""
 
 import asyncio
 from collections.abc import Mapping

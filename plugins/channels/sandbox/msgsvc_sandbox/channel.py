@@ -1,4 +1,4 @@
-"""One bot of the sandbox messenger, as the core sees it."""
+"""One bot of the sandbox messenger: the implementation of the channel contract."""
 
 from typing import IO
 
@@ -27,7 +27,7 @@ BOT_FAULTS = frozenset({Reason.BOT_BANNED, Reason.PLATFORM_UNAVAILABLE})
 
 
 class SandboxChannel(Channel):
-    """Puts messages into people's chats, unless its switches say otherwise."""
+    """Writes messages into people's chats, subject to its simulated faults."""
 
     capabilities = Capabilities(
         edit_media=True,

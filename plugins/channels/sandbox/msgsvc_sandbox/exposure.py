@@ -1,4 +1,4 @@
-"""Whether strangers may reach a messenger without passwords, by the settings alone."""
+"""Whether strangers can reach a messenger without passwords, according to the settings."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ FIX = 'take "sandbox" out of `plugins`, or set pages = "off" in [sandbox]'
 
 
 def check_exposure(settings: Settings) -> Iterator[Finding]:
-    """Reads the section as it is written: it may be broken, which is another finding."""
+    """Reads the section as written: it may be invalid, which is a separate finding."""
     section = (settings.model_extra or {}).get("sandbox")
     pages = section.get("pages", "local") if isinstance(section, dict) else "local"
     host = urlsplit(settings.base_url).hostname or ""

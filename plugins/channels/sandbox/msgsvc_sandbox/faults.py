@@ -1,4 +1,4 @@
-"""The switches that make a messenger fail, be slow, or ask to be called less often."""
+"""Simulated faults: failures, delays and rate limits."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Faults:
-    """Reads and sets the switches, one set per channel, and makes calls suffer from them."""
+    """Reads and sets the faults, one set per channel, and applies them to calls."""
 
     def __init__(self, db: Database, wakeups: Wakeups, sleep: Sleep = asyncio.sleep) -> None:
         self._db = db

@@ -1,4 +1,4 @@
-"""Files that people attach: kept in chunks, shown on their pages, and handed to the bot."""
+"""Files that people attach: stored in chunks, shown on their pages, and passed to the bot."""
 
 from collections.abc import AsyncIterator
 from typing import IO
@@ -32,7 +32,7 @@ class AttachedFile:
 async def attach(
     tx: Tx, settings: MediaSettings, person_id: str, channel: str, filename: str, content: IO[bytes]
 ) -> tuple[MediaType, AttachedFile]:
-    """Keeps a file. Raises `ValidationFailed` for one that messengers don't take."""
+    """Stores a file. Raises `ValidationFailed` for one that messengers don't support."""
     size = content.seek(0, 2)
     content.seek(0)
     name = safe_name(filename, "file")
@@ -78,7 +78,7 @@ async def fetch(db: Database, channel: str, file_id: str, into: IO[bytes], most_
 
 
 async def content_of(db: Database, file: AttachedFile) -> AsyncIterator[bytes]:
-    """What is in a file, chunk by chunk; it ends where the person was deleted meanwhile."""
+    """The content of a file, chunk by chunk; it ends early if the person was deleted meanwhile."""
     for number in range(-(-file.size // CHUNK_BYTES)):
         async with db.read() as tx:
             chunk: bytes | None = await tx.fetch_val(

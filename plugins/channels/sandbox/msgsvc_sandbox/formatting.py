@@ -1,4 +1,4 @@
-"""The core's spans as the page shows them, where bare addresses are links as in every messenger."""
+"""The core's spans for the page, with bare URLs as links, like in every messenger."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"]+[^\s<>\".,:;!?'\)\]]")
 
 
 def to_spans(text: str, text_format: Format) -> list[Span]:
-    """The spans of a message; their texts together are what a person reads."""
+    """The spans of a message; concatenated, their texts are the visible text."""
     return [
         Span(text=span.text, marks=list(span.marks), href=href)
         for span in markup.to_spans(text, text_format)

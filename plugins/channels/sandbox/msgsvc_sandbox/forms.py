@@ -15,7 +15,7 @@ MAX_FORM_BYTES = 8192
 
 @dataclass(frozen=True)
 class PersonForm:
-    """The fields as they were sent, so that a refused form is shown again with them."""
+    """The submitted fields, so that a rejected form is shown again with them."""
 
     person_id: str = ""
     name: str = ""

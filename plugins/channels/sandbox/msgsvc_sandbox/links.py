@@ -1,4 +1,4 @@
-"""Start links: how they are written, and how a pasted one is read."""
+"""Start links: building them, and parsing a pasted one."""
 
 import re
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ _OPEN_PATH = re.compile(r"/sandbox/open/([A-Za-z0-9_.-]+)/?$")
 
 @dataclass(frozen=True)
 class StartLink:
-    """The bot of a start link, and the payload that it gets when the person presses Start."""
+    """The bot of a start link, and its payload."""
 
     channel: str
     payload: str
 
 
 def start_link(base_url: str, channel: str, payload: str) -> str:
-    """The address that opens `channel` with `payload`, as a QR code carries it."""
+    """The URL that opens `channel` with `payload`, also in QR codes."""
     link = f"{base_url.rstrip('/')}/sandbox/open/{quote(channel, safe='')}"
     return f"{link}?{urlencode({'start': payload})}" if payload else link
 
@@ -29,10 +29,10 @@ def valid_payload(payload: str) -> bool:
 
 
 def read_start_link(link: str) -> StartLink | None:
-    """What a pasted or scanned address asks for; `None` when it is no start link.
+    """Parses a pasted or scanned URL; `None` if it is not a start link.
 
-    The host is not compared: one service is often reached as localhost, by its address and
-    through a proxy, and the link must work from each of them.
+    The host is not compared: one service is often reached as localhost, by its address and through a proxy,
+    and the link must work for each of them.
     """
     try:
         parts = urlsplit(link.strip())

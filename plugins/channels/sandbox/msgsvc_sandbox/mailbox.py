@@ -1,4 +1,4 @@
-"""The bot's side: what a channel puts into people's chats."""
+"""Bots' messages in people's chats."""
 
 from msgsvc_core.channels import DeliveryError, OutgoingMessage, Reason
 from msgsvc_core.content.markup import safe_href

@@ -24,7 +24,7 @@ def sign(secrets: "SecretBox", bot: str, person: Person, payload: str, now_ms: i
 
 
 def read(secrets: "SecretBox", bot: str, init_data: str) -> MiniAppUser:
-    """Who opened it. Raises `InvalidMiniApp`."""
+    """The user who opened it. Raises `InvalidMiniApp`."""
     text, _, given = init_data.rpartition("&hash=")
     if not secrets.verify(given, _PURPOSE, bot, text):
         raise InvalidMiniApp("the sandbox did not sign this for the bot")

@@ -1,4 +1,4 @@
-"""The messenger's pages: the people, one person's messenger, and what a start link opens."""
+"""The messenger's pages: people, one person's messenger, and start links."""
 
 from collections.abc import Awaitable, Callable
 from functools import cached_property
@@ -48,7 +48,7 @@ HEADERS = {
 
 
 class SandboxPages:
-    """Everything under /sandbox that is no JSON."""
+    """Everything under /sandbox except the JSON API."""
 
     def __init__(self, messenger: Messenger, texts: Texts) -> None:
         self._messenger = messenger

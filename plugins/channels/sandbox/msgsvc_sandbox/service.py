@@ -1,4 +1,4 @@
-"""The person's side: what people do in the messenger, and what they see of it."""
+"""The messenger for people: their actions, and what they see."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Messenger:
-    """People and what they do. Each act is stored first, then handed to the core as an update."""
+    """People and their actions. Each action is stored first, then passed to the core as an update."""
 
     def __init__(
         self,

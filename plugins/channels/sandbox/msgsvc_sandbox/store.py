@@ -1,7 +1,7 @@
 """The sandbox's tables: people, their chats and messages.
 
-Every change raises the person's revision in its own transaction. The raised row stays locked until
-the commit, so revisions appear in their order and a page that polls for newer ones misses none.
+Every change raises the person's revision in its own transaction. The row stays locked until the commit, so
+revisions become visible in order and a page that polls for newer ones misses none.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _MESSAGE = "position, channel, author, kind, body, sent_at_ms, edited_at_ms, del
 
 
 async def people(tx: Tx) -> list[Person]:
-    """Everybody, the first to arrive first."""
+    """All people, in the order of their creation."""
     return [_person(row) for row in await tx.fetch_all("SELECT * FROM sandbox_people ORDER BY 1")]
 
 
@@ -52,7 +52,7 @@ async def change_person(tx: Tx, person_id: str, change: PersonChange) -> None:
 
 
 async def delete_person(tx: Tx, person_id: str) -> bool:
-    """Removes the person with chats and messages; False if there was none."""
+    """Deletes the person with chats and messages; False if there was none."""
     return bool(
         await tx.execute(
             "DELETE FROM sandbox_people WHERE person_id = :person_id", {"person_id": person_id}
@@ -101,7 +101,7 @@ async def chat(tx: Tx, person_id: str, channel: str) -> Chat | None:
 
 
 async def open_chat(tx: Tx, person_id: str, channel: str) -> None:
-    """Makes the chat, or lets the bot write again if it was blocked."""
+    """Creates the chat, or unblocks the bot."""
     await tx.execute(
         "INSERT INTO sandbox_chats (person_id, channel, blocked, unread, notice, notice_revision)"
         " VALUES (:person_id, :channel, 0, 0, '', 0)"
@@ -160,7 +160,7 @@ async def add_message(
 
 
 async def message(tx: Tx, person_id: str, channel: str, ref: str) -> Message | None:
-    """A message that still stands in the chat."""
+    """A message in the chat that was not deleted."""
     if not ref.isascii() or not ref.isdigit() or len(ref) > 18:
         return None
     row = await tx.fetch_one(
@@ -172,7 +172,7 @@ async def message(tx: Tx, person_id: str, channel: str, ref: str) -> Message | N
 
 
 async def change_message(tx: Tx, person_id: str, message: Message) -> None:
-    """Writes what an edit or a removal changes."""
+    """Writes an edit or a deletion."""
     await tx.execute(
         "UPDATE sandbox_messages SET body = :body, edited_at_ms = :edited_at_ms,"
         " deleted = :deleted, revision = :revision"

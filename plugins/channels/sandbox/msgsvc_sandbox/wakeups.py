@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Wakeups:
-    """Rings in this process only; a page that waits elsewhere looks again every second."""
+    """Notifies pages of this process only; those of other processes poll every second."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}

@@ -1,4 +1,4 @@
-"""One Telegram bot, as the core sees it."""
+"""One Telegram bot: the implementation of the channel contract."""
 
 import json
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 
 class TelegramChannel(Channel):
-    """Calls the Bot API, and reads its updates. Groups are written to, but not listened to."""
+    """Calls the Bot API, and parses its updates. Sends to groups, but ignores messages in them."""
 
     capabilities = Capabilities(
         max_text_length=4096,  # Bot API, sendMessage

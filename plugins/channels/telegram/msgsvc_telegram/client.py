@@ -22,10 +22,10 @@ NOT_PASSED_ON = frozenset({502, 503})
 
 
 class BotApi:
-    """One bot's way to the Bot API.
+    """Client of the Bot API for one bot.
 
-    The token is part of every address. It is known here and nowhere else, and in no error: neither the
-    addresses nor bodies that are not the API's own go into one.
+    The token is part of every URL. It is known only here, and never in an error: errors contain neither URLs
+    nor bodies that are not the API's own.
     """
 
     def __init__(self, settings: TelegramSettings) -> None:

@@ -49,7 +49,7 @@ MAX_RETRY_AFTER_S = 86_400.0
 
 
 class BotApiError(DeliveryError):
-    """A refusal in Telegram's words. `migrated_to` is a group's new chat id, if it has one."""
+    """An error response in Telegram's words. `migrated_to` is a group's new chat id, if it has one."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class BotApiError(DeliveryError):
 def refusal(
     status: int, description: str, parameters: Mapping[str, Any], chat_id: int | None
 ) -> BotApiError:
-    """The error for an answer with `"ok": false`.
+    """The error of a response with `"ok": false`.
 
-    `chat_id` is the chat that the call was for; None for calls that concern no chat.
+    `chat_id` is the chat of the call; None for calls that concern no chat.
     """
     text = description[:MAX_DESCRIPTION] or f"status {status} without a word"
     if status == 429:

@@ -1,4 +1,4 @@
-"""Files that people send: which there are in a message, and how Telegram hands them out."""
+"""Files that users send: in messages, and their download."""
 
 from typing import IO
 from urllib.parse import quote

@@ -1,6 +1,6 @@
-"""A message's text as Telegram takes it: plain, with entities that say where it looks how.
+"""A message's text for Telegram: plain text, with formatting as entities.
 
-Entities can't be broken as markup can: whatever an integrator wrote is text, and stays it.
+Unlike markup, entities can't be broken by a project's text.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def formatted(text: str, text_format: Format) -> tuple[str, list[Entity]]:
 
 
 def appearance(text: str, text_format: Format) -> list[Span]:
-    """What `formatted` comes to in a chat: code is nothing else, and a link is never code."""
+    """How `formatted` is displayed in a chat: code has no other formatting, and links are not code."""
     return [_as_shown(span) for span in to_spans(text, text_format)]
 
 

@@ -27,7 +27,7 @@ _FETCHED_DOCUMENTS = frozenset({".gif", ".pdf", ".zip"})
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A method and its parameters; `file_field` is that of the file, if there is one."""
+    """A method and its parameters; `file_field` is the parameter of the file, if there is one."""
 
     method: str
     params: dict[str, Any]
@@ -35,7 +35,7 @@ class Call:
 
 
 def sending(chat_id: int, message: OutgoingMessage) -> Call:
-    """The call that sends `message`; a file's field is still to be filled."""
+    """The call that sends `message`; the file's parameter is set later."""
     params: dict[str, Any] = {"chat_id": chat_id}
     if message.silent:
         params["disable_notification"] = True
@@ -48,7 +48,7 @@ def sending(chat_id: int, message: OutgoingMessage) -> Call:
 
 
 def editing(chat_id: int, message_id: int, message: OutgoingMessage, *, caption: bool) -> Call:
-    """The call that replaces text and buttons; buttons that are not named are taken away."""
+    """The call that replaces text and buttons; omitted buttons are removed."""
     params: dict[str, Any] = {"chat_id": chat_id, "message_id": message_id}
     if message.buttons:
         params["reply_markup"] = keyboard(message.buttons)
@@ -62,9 +62,9 @@ def keyboard(rows: tuple[tuple[Button, ...], ...]) -> dict[str, Any]:
 
 
 def fetched_by_telegram(media: Media) -> bool:
-    """Whether Telegram may fetch the file itself.
+    """Whether Telegram can fetch the file itself.
 
-    A name can only be given to a file that we upload.
+    Only a file that we upload can have a name.
     """
     if media.type != "document":
         return True
@@ -81,14 +81,14 @@ def problem_of_buttons(message: OutgoingMessage) -> str | None:
 
 
 def notice(text: str) -> str:
-    """What fits above a chat; a notice is no message, so the end of a long one may go."""
+    """A notice cut to the maximum length."""
     return text if len(text) <= MAX_NOTICE else text[: MAX_NOTICE - 1] + "…"
 
 
 def number(text: str, reason: Reason, what: str) -> int:
-    """A chat's or a message's id as the number that it is to Telegram.
+    """A chat's or a message's id as Telegram's number.
 
-    Raises `DeliveryError` with `reason` for what can't be an id of Telegram's.
+    Raises `DeliveryError` with `reason` for an invalid id.
     """
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit() and len(digits) <= 18:

@@ -15,9 +15,9 @@ MAX_FIELDS = 50
 
 
 def verify_init_data(init_data: str, token: str) -> MiniAppUser:
-    """The person in `init_data`, the query string that a mini app finds in `Telegram.WebApp.initData`.
+    """The user in `init_data`, the query string of `Telegram.WebApp.initData` in a mini app.
 
-    Raises `InvalidMiniApp`. How old it may be is for the caller to judge, by `signed_at_ms`.
+    Raises `InvalidMiniApp`. The caller checks its age, by `signed_at_ms`.
     """
     fields = _fields(init_data)
     signature = fields.pop("hash", "")

@@ -1,4 +1,4 @@
-"""The parts of Telegram's objects that we read (Bot API 10.1); all else is passed over."""
+"""The parts of Telegram's objects that we read (Bot API 10.1); everything else is ignored."""
 
 from typing import Annotated, Any
 
@@ -56,7 +56,7 @@ class Keyboard(_Object):
 
 
 class Attachment(_Object):
-    """A file of whatever kind: PhotoSize, Video, Document, Audio, Voice and the like."""
+    """A file of any kind: PhotoSize, Video, Document, Audio, Voice and so on."""
 
     file_id: Text
     file_name: Text | None = None
@@ -83,13 +83,13 @@ File = Annotated[Attachment | None, WrapValidator(_if_readable)]
 
 
 class RepliedMessage(_Object):
-    """The message that another one answers."""
+    """The message that another one replies to."""
 
     message_id: Id
 
 
 class Message(_Object):
-    """Also an inaccessible one, which has no more than its id and chat."""
+    """Also an inaccessible message, which has only its id and chat."""
 
     message_id: Id
     chat: Chat
@@ -125,7 +125,7 @@ class ChatMemberUpdated(_Object):
 
 
 class RawUpdate(_Object):
-    """Messages are kept raw as well, to see what kind of message they are."""
+    """Messages are kept raw too, to detect their kind."""
 
     update_id: Id
     message: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""The pages of chains in the dashboard."""
+"""Dashboard pages of drip campaigns."""
 
 from msgsvc_drip.dashboard.declared import pages
 

@@ -16,7 +16,7 @@ Steps = list[dict[str, Any]]
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
     pages.post("/drips/{drip_id}/steps/new", access="project:write", form_page=new_step)(add_step)
     pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
@@ -32,7 +32,7 @@ def declare(pages: Pages) -> None:
 
 
 async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
-    """An empty step, after another or before them all."""
+    """An empty step, after another or at the beginning."""
     found = await get(page, drips)
     place = page.form.text("place") or page.query.get("place") or str(len(found.definition.steps))
     return await _form(page, choices, found, page.form, place=place)
@@ -48,7 +48,7 @@ async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 
 async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Render:
-    """A step as it is, or as it was typed."""
+    """A step, or its submitted values."""
     found = await get(page, drips)
     place = _place(page, found)
     given = page.form
@@ -65,7 +65,7 @@ async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
 
 
 async def move_step(page: PageContext, drips: Drips) -> Redirect | Render:
-    """Towards the beginning, or the end."""
+    """Moves a step up or down."""
     found = await get(page, drips)
     steps, place = _steps(found), _place(page, found)
     to = place + (1 if page.form.text("to") == "later" else -1)

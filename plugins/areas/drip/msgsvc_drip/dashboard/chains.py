@@ -12,7 +12,7 @@ from msgsvc_drip.service import Drips
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     nav = Nav("Drip campaigns", icon="chain", group="sending", order=30)
     pages.get("/drips", access="project:read", nav=nav)(listed)
     pages.get("/drips/new", access="project:write")(compose)
@@ -26,7 +26,7 @@ def declare(pages: Pages) -> None:
 
 
 async def get(page: PageContext, drips: Drips) -> Drip:
-    """The chain that the address names. Raises `NotFound`."""
+    """The campaign in the URL. Raises `NotFound`."""
     return await drips.get(page.tx, page.project_id, page.params["drip_id"])
 
 
@@ -36,7 +36,7 @@ async def drawn(page: PageContext, drips: Drips, drip: Drip) -> dict[str, Any]:
 
 
 async def listed(page: PageContext, drips: Drips) -> Render:
-    """All, newest first."""
+    """All campaigns, newest first."""
     query = validate(
         PageQuery, {"cursor": page.query["cursor"]} if page.query.get("cursor") else {}
     )

@@ -1,4 +1,4 @@
-"""The form of a step, and the step that it stands for."""
+"""Converts between the form of a step and the step."""
 
 import json
 import math

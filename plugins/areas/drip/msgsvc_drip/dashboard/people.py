@@ -13,7 +13,7 @@ from msgsvc_drip.service import Drips
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     here = "/drips/{drip_id}/people"
     one = f"{here}/{{enrollment_id}}"
     pages.get(here, access="project:read")(listed)
@@ -47,7 +47,7 @@ async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> R
 
 
 async def enroll(page: PageContext, drips: Drips) -> Redirect:
-    """By our id of the person, or by the integrator's."""
+    """By the subscriber's id, or their `external_id`."""
     drip_id, person = page.params["drip_id"], page.form.text("person").strip()
     name = "subscriber_id" if person.startswith("sub_") else "external_id"
     body = validate(EnrollBody, {name: person})

@@ -1,4 +1,4 @@
-"""The pages of forms: the list, the builder, where a form is found, and what was sent in."""
+"""Dashboard pages of forms: list, builder, sharing and submissions."""
 
 from msgsvc_forms.dashboard import builder, forms, submissions
 from msgsvc_forms.dashboard.area import pages

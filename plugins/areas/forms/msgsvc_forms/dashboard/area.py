@@ -1,4 +1,4 @@
-"""The area that the pages of forms belong to."""
+"""The area of the pages of forms."""
 
 from msgsvc_core.dashboard import Pages
 

@@ -1,4 +1,4 @@
-"""The builder: a form is written, question by question, with a preview beside it."""
+"""The form builder, with a preview."""
 
 import re
 from dataclasses import replace
@@ -21,7 +21,7 @@ _WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
 
 @pages.get("/forms/new", access="project:write")
 async def new_form(page: PageContext) -> Render:
-    """A new form, or what was typed of it and refused."""
+    """A new form, or rejected values of one."""
     if "fields" in page.form:
         return _shown(page, Draft.posted(page.form))
     return _shown(page, Draft.new(page._("Contact us"), page.lang))
@@ -40,7 +40,7 @@ async def create_form(page: PageContext, forms: Forms) -> Redirect:
 
 @pages.post("/forms/draft", access="project:write", holds_connection=False)
 async def draft_form(page: PageContext) -> Render:
-    """The builder after one of its buttons; nothing is kept yet."""
+    """The builder after one of its buttons was pressed; nothing is stored yet."""
     draft = Draft.posted(page.form)
     draft.step(page.form.text("do"), page.form.text("new_type", "text"))
     return _shown(page, draft)
@@ -48,7 +48,7 @@ async def draft_form(page: PageContext) -> Render:
 
 @pages.get("/forms/{form_id}/edit", access="project:write")
 async def edit_form(page: PageContext, forms: Forms) -> Render:
-    """A form as it is kept, or what was typed of it and refused."""
+    """A stored form, or rejected changes of it."""
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     if "fields" in page.form:
         # The conflict has been shown; saving again overwrites.

@@ -1,4 +1,4 @@
-"""A form while it is built: texts as they stand in the boxes of the page, whatever they are worth."""
+"""A form in the builder: unvalidated texts of the page's fields."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ MOST_ROWS = 60
 
 @dataclass(slots=True)
 class Draft:
-    """`version` is that of the form which is changed; empty for a new one."""
+    """`version` is that of the form that is being changed; empty for a new one."""
 
     head: Row
     fields: list[Row] = field(default_factory=list)

@@ -11,12 +11,12 @@ _APART = "|"
 
 
 def to_lines(options: Iterable[str | Option]) -> str:
-    """One on each line."""
+    """One option per line."""
     return "\n".join(map(_line, options))
 
 
 def from_lines(text: str) -> list[Any]:
-    """The options of a field's body; what is wrong with them, its rules say."""
+    """The options of a field's body, unvalidated."""
     return [_option(line) for line in text.split("\n") if line.strip()]
 
 

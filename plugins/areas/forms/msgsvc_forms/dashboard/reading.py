@@ -21,7 +21,8 @@ TEXTS = {"title", "description", "thanks", "label", "text", "subject"}
 
 
 def to_body(draft: Draft, *, has: set[str]) -> dict[str, Any]:
-    """The body of a form. `has` are names of what the form has now, and a body may take away."""
+    """The body of a form. `has` are the optional parts that the form has now, and that the body may
+    remove."""
     head = draft.head
     body: dict[str, Any] = {
         "title": _localized(head, "title") or "",

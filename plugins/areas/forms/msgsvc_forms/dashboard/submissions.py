@@ -26,7 +26,7 @@ SHOWN_ANSWERS = 3
 async def submissions(
     page: PageContext, settings: Settings, forms: Forms, all_submissions: Submissions
 ) -> Render:
-    """What was sent in with a form, newest first; spam with `spam=1`."""
+    """Submissions of a form, newest first; spam with `spam=1`."""
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
@@ -116,7 +116,7 @@ async def not_spam(page: PageContext, forms: Forms, all_submissions: Submissions
 
 @pages.post("/forms/{form_id}/spam/empty", access="project:write", form_page=submissions)
 async def empty_spam(page: PageContext, forms: Forms) -> Redirect:
-    """Deletes all the spam that there is; a job does it, in steps."""
+    """Deletes all spam, by a job in steps."""
     form_id = page.params["form_id"]
     await forms.empty_spam(page.tx, page.project_id, form_id)
     page.note(form=form_id)

@@ -9,7 +9,7 @@ from msgsvc_forms.summary import readable
 
 
 class Wording:
-    """For templates: `say(title)` is a text, `answer(definition, given)` an answer as people read it."""
+    """For templates: `say(title)` is a text, `answer(definition, given)` an answer in readable form."""
 
     def __init__(self, page: PageContext, default_lang: str) -> None:
         self._page = page

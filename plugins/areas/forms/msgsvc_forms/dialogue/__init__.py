@@ -1,4 +1,4 @@
-"""A form filled in by a conversation: what was asked and said leads to what is asked next. No I/O."""
+"""Filling in a form in a conversation, as a state machine without I/O."""
 
 from msgsvc_forms.dialogue.engine import step
 from msgsvc_forms.dialogue.events import (

@@ -34,9 +34,9 @@ Step = tuple[State, list[Outcome]]
 
 
 def step(script: Script, state: State, event: Event) -> Step:
-    """The state after `event`, and what the bot does, in this order. Never fails, whatever comes.
+    """The state after `event`, and what the bot does, in order. Never fails, for any event.
 
-    A conversation that is `paused` takes no `Said`: what is written then is not meant for it.
+    A conversation that is `paused` ignores `Said`: such messages are not meant for it.
     """
     match event:
         case Said():
@@ -259,7 +259,7 @@ def _done(script: Script, state: State) -> Step:
 
 
 def takes_several(script: Script, key: str) -> bool:
-    """Whether an answer is put together step by step, until Done."""
+    """Whether an answer has several parts, and ends with Done."""
     field = script[key]
     return field.type == "multichoice" or (field.type == "file" and field.max_files > 1)
 

@@ -1,4 +1,4 @@
-"""Events of a conversation: what the person did."""
+"""Events of a conversation: actions of the user."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message. `ref` is the platform's id of it, by which a change of it is known again."""
+    """A message. `ref` is the platform's id of it, by which a later edit is matched."""
 
     text: str
     ref: str | None = None
@@ -38,7 +38,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A message was changed."""
+    """A message was edited."""
 
     text: str
     ref: str
@@ -55,7 +55,7 @@ class CommandSent:
 class Pressed:
     """A button: the same words as commands, or one with an `argument`, such as `pick` and `3`.
 
-    `turn` says which question it stood under.
+    `turn` identifies its question.
     """
 
     turn: int
@@ -65,14 +65,14 @@ class Pressed:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A link to this form, or to another (`slug`), while the conversation is under way."""
+    """A link to this form, or to another (`slug`), was opened during the conversation."""
 
     slug: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileLost:
-    """A file of an answer could not be had from the platform."""
+    """A file of an answer could not be downloaded from the platform."""
 
     file_id: str
     why: str

@@ -20,25 +20,25 @@ Choosable = tuple[str, str, bool]
 
 
 def columns(count: int) -> int:
-    """How many options stand in each of the two rows."""
+    """The number of options in each of the two rows."""
     return min(A_ROW, max(1, (count + 1) // 2))
 
 
 def fit(labels: Sequence[str]) -> bool:
-    """Whether buttons can show the labels themselves; else the text lists them by number."""
+    """Whether buttons can show the labels; otherwise the text lists them by number."""
     most = _FITTING[columns(len(labels))]
     return len(labels) <= MOST_AT_ONCE and all(len(one_line(label)) <= most for label in labels)
 
 
 def page_of(number: int, count: int) -> int:
-    """A page that there is, from 0: after the last one comes the first again."""
+    """The number of an existing page, from 0: the last is followed by the first."""
     return number % max(1, -(-count // A_PAGE)) if count > MOST_AT_ONCE else 0
 
 
 def option_rows(
     options: Sequence[Choosable], page: int, turn_to: str
 ) -> tuple[tuple[Button, ...], ...]:
-    """`turn_to` is what a button that leads to the next page does."""
+    """`turn_to` is the action of the button for the next page."""
     labels = [label for label, _, _ in options]
     named = fit(labels)
     buttons = [

@@ -8,9 +8,9 @@ from msgsvc_forms.answers import Answers, WrongAnswer
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to say, by its name, with the values that belong into it; `key` is of a question.
+    """A text for the user, by its name, with its values; `key` is that of a question.
 
-    One called `wrong` says of the question why it does not take an answer.
+    `wrong` is the reason why the question does not accept an answer.
     """
 
     name: str
@@ -21,28 +21,28 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Asks what the state is at: a question, the summary, or whether to go on. After the remarks."""
+    """Asks the current question, or shows the summary, or asks whether to continue. After the remarks."""
 
     remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Redraw:
-    """Brings the message of the pressed button up to date; `page` is that of its options."""
+    """Updates the message of the pressed button; `page` is that of its options."""
 
     page: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A short word to the one who pressed a button."""
+    """A short notice for the user who pressed a button."""
 
     remark: Remark
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A message that asks nothing."""
+    """A message without a question."""
 
     remark: Remark
 
@@ -56,7 +56,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The person gave the form up."""
+    """The user cancelled the form."""
 
 
 @dataclass(frozen=True, slots=True)

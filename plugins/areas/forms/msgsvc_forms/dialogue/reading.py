@@ -1,4 +1,4 @@
-"""Reads what a person wrote or pressed as the answer to a question."""
+"""Parses a user's message or press as the answer to a question."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _BETWEEN = re.compile(r"[,;\n]")
 
 
 class Refused(Exception):
-    """An answer that the question does not take, and what to say of it."""
+    """An answer that the question does not accept, and the remark about it."""
 
     def __init__(self, remark: Remark) -> None:
         super().__init__(remark.name)
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 def read_text(script: Script, key: str, text: str) -> Value:
-    """The value that a text is. Raises `Refused`."""
+    """The value of a text. Raises `Refused`."""
     field, said = script[key], text.strip()
     if not said:
         raise _wrong(key, "required")
@@ -51,14 +51,14 @@ def read_text(script: Script, key: str, text: str) -> Value:
 
 
 def read_files(script: Script, key: str, files: Sequence[GivenFile]) -> Value:
-    """The same for files; `files` are all of the answer."""
+    """The value of files; `files` are all of the answer."""
     if script[key].type != "file":
         raise Refused(Remark("no_file_here"))
     return read_value(script, key, [file.to_value() for file in files])
 
 
 def read_place(script: Script, key: str, argument: str) -> Value:
-    """The value of a pressed button. Raises `Refused`, and `LookupError` where there is no such button."""
+    """The value of a pressed button. Raises `Refused`, and `LookupError` if there is no such button."""
     place = place_of(argument)
     if script[key].type == "consent":
         return read_value(script, key, [False, True][place])
@@ -75,7 +75,7 @@ def place_of(argument: str) -> int:
 
 
 def read_value(script: Script, key: str, given: Any) -> Value:
-    """What the form says of a value. Raises `Refused`."""
+    """Validates a value by the form's rules. Raises `Refused`."""
     try:
         value = read_answer(script[key], given)
     except WrongAnswer as wrong:

@@ -1,4 +1,4 @@
-"""Texts of remarks: why an answer was refused, and other notices."""
+"""Texts of remarks: why an answer was rejected, and other notices."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,14 +11,14 @@ Values = Mapping[str, object]
 
 
 def say(_: Translate, script: Script, remark: Remark, label: str) -> str:
-    """`label` is that of the question that the remark is about, or the form's title."""
+    """`label` is that of the question, or the form's title."""
     if remark.wrong is not None and remark.key is not None:
         return explain(_, script[remark.key], remark.wrong)
     return plainly(_, remark, label)
 
 
 def plainly(_: Translate, remark: Remark, label: str = "") -> str:
-    """The same of a remark for which no form is needed."""
+    """The text of a remark that needs no form."""
     return _SAYINGS[remark.name](_, {**remark.values, "label": label})
 
 

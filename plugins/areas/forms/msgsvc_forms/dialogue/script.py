@@ -1,4 +1,4 @@
-"""The questions of a conversation: a version of a form, in the person's language."""
+"""The questions of a conversation: a version of a form, in the user's language."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from msgsvc_forms.summary import readable
 
 
 class Script:
-    """The questions as `lang` has them, and which follows on which."""
+    """The questions in `lang`, and their order."""
 
     def __init__(self, definition: Definition, lang: str, default_lang: str = "en") -> None:
         self._definition = definition

@@ -14,7 +14,7 @@ Phase = Literal["open", "leaving", "offered", "paused"]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """An answer, and the message that it came by, if it was one."""
+    """An answer, and its message, if there was one."""
 
     value: Value
     ref: str | None = None
@@ -25,8 +25,8 @@ class State:
     """`at` is the current question, None at the summary.
 
     `turn` increments with every question, so that a button press can be assigned to its question. `tries`
-    counts refused answers to `at`, `refused_ref` is the message of the last one. `draft` holds the options
-    or files selected so far. Answers that are not on the current path are kept, but not submitted.
+    counts rejected answers to `at`, `refused_ref` is the message of the last one. `draft` has the options or
+    files selected so far. Answers that are not on the current path are kept, but not submitted.
     """
 
     at: str | None
@@ -73,7 +73,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPath:
-    """The questions on the way through the form, as far as it is known, and the first open one."""
+    """The questions on the current path through the form, and the first open one."""
 
     keys: tuple[str, ...]
     open: str | None
@@ -87,7 +87,7 @@ class AnswerPath:
 
 
 def path_of(script: Script, state: State) -> AnswerPath:
-    """The way that the answers lead, up to the first question that is neither answered nor skipped."""
+    """The path according to the answers, up to the first question that is neither answered nor skipped."""
     keys: list[str] = []
     answers: dict[str, Value] = {}
     key: str | None = script.first
@@ -102,7 +102,7 @@ def path_of(script: Script, state: State) -> AnswerPath:
 
 
 def submitted(script: Script, state: State) -> dict[str, Value]:
-    """The answers on the way, in its order."""
+    """The answers on the path, in order."""
     return {
         key: state.answers[key].value
         for key in path_of(script, state).keys

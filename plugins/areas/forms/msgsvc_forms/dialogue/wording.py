@@ -1,4 +1,4 @@
-"""Renders outcomes as messages with buttons, in the person's language."""
+"""Renders outcomes as messages with buttons, in the user's language."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MOST_LABEL, MOST_REMARK, MOST_TITLE = 1000, 300, 100
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How one conversation is spoken: `data` makes the data of a button from an action and argument."""
+    """The texts of one conversation: `data` makes the data of a button from an action and argument."""
 
     script: Script
     state: State

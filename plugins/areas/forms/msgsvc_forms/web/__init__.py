@@ -1,1 +1,1 @@
-"""The web's face of a form: `/f/{form_id}`, as a ready page, and for pages of sites' own."""
+"""Forms on the web: `/f/{form_id}`, as a hosted page, and as an endpoint for pages of sites."""

@@ -1,4 +1,4 @@
-"""The rules of what the web sends in: answers, spam, limits, and the same thing sent twice."""
+"""Handles web submissions: answers, spam, limits, and duplicates."""
 
 import asyncio
 import hashlib
@@ -40,7 +40,7 @@ MOST_NAMED = 3
 
 
 class WrongAnswers(ValidationFailed):
-    """Answers that their fields do not take, by key, of the version of the form that was filled in."""
+    """Invalid answers, by key, for the version of the form that was filled in."""
 
     def __init__(self, texts: Texts, form: Form, wrong: Mapping[str, WrongAnswer]) -> None:
         self.form, self.wrong = form, wrong
@@ -69,7 +69,7 @@ class _Read:
 
 
 class Intake:
-    """Takes submissions of the web."""
+    """Accepts submissions from the web."""
 
     def __init__(
         self,

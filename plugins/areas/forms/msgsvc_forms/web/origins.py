@@ -1,4 +1,4 @@
-"""Whose pages may send a form in: those of its `allowed_origins`, and ours."""
+"""The sites whose pages may submit a form: those of its `allowed_origins`, and this service."""
 
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ MAX_AGE_S = 600
 
 
 class Origins:
-    """Judges the header `Origin`, which browsers send, and no page can write."""
+    """Checks the header `Origin`, which browsers send and pages can't change."""
 
     def __init__(self, base_url: str) -> None:
         parts = urlsplit(base_url)

@@ -1,4 +1,4 @@
-"""GET and POST /f/{form_id}, its token, and the page that says thanks."""
+"""GET and POST /f/{form_id}, its token, and the page after submission."""
 
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
@@ -27,7 +27,7 @@ STATIC = Path(__file__).parent / "static"
 
 
 class WebForms:
-    """The routes. A path with `_` in its place is no form's, so ours take none's."""
+    """The routes. Ids of forms have no `_`, so paths with one never conflict with a form."""
 
     def __init__(
         self,

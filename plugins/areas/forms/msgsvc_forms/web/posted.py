@@ -11,7 +11,7 @@ TOKEN, LANG = "_token", "_lang"
 
 @dataclass(frozen=True, slots=True)
 class PostedFile:
-    """A file as it came; its name is as the sender says."""
+    """An uploaded file, with the client's file name."""
 
     file: IO[bytes]
     filename: str
@@ -28,7 +28,8 @@ class PostedFile:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """Values by name: of JSON as they are, of a form's encoding lists of texts, as names may repeat."""
+    """Values by name: those of JSON unchanged, those of a form's encoding as lists of texts, since names
+    may repeat."""
 
     values: Mapping[str, Any]
     files: Mapping[str, Sequence[PostedFile]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Forms at their public addresses: which version a page shows, and the token that it carries."""
+"""Forms by their public URLs: the version that a page shows, and its token."""
 
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
@@ -11,11 +11,11 @@ from msgsvc_forms.web.tokens import PageToken, PageTokens
 
 
 class NoToken(ValidationFailed):
-    """The page's token is missing, or too old."""
+    """The page's token is missing, or has expired."""
 
 
 class PublicForms:
-    """Finds forms by their addresses, and gives their pages tokens."""
+    """Finds forms by their URLs, and issues tokens for their pages."""
 
     def __init__(
         self,

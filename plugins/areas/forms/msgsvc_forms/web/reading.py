@@ -1,4 +1,4 @@
-"""Reads what a request posts: JSON, or the two encodings of HTML forms."""
+"""Parses submitted values: JSON, or the two encodings of HTML forms."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,7 +35,7 @@ def kind_of(request: Request) -> str:
 
 
 def wants_page(request: Request) -> bool:
-    """Whether a browser shows the answer to a person, rather than a program reading it."""
+    """Whether the client is a browser that shows the response, rather than a program."""
     return kind_of(request) != JSON and "text/html" in request.headers.get("accept", "")
 
 

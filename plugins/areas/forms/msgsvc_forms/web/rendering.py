@@ -1,4 +1,4 @@
-"""Turns forms into HTML."""
+"""Renders forms to HTML."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ MOST_SHOWN_OPTIONS = 7
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A form to fill in: what was typed before, by key, and what is wrong with it."""
+    """A form with submitted values, by key, and their errors."""
 
     form: Form
     lang: str
@@ -41,7 +41,7 @@ class Shown:
 
 
 class FormPages:
-    """Renders the pages in each of the languages that forms may be written in."""
+    """Renders the pages in each language of forms."""
 
     def __init__(self, *, texts: Texts, default_lang: str, languages: Sequence[str]) -> None:
         self._texts = texts

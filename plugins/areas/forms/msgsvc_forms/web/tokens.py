@@ -1,4 +1,4 @@
-"""The token of a page: when it was fetched, of which version, and that it is one page."""
+"""The token of a page, with its time and version; unique for each page."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
-    """What a token says; `text` is all of it, different for every page."""
+    """The content of a token; `text` is the complete token."""
 
     version: int
     issued_ms: int
@@ -24,7 +24,7 @@ class PageToken:
 
 
 class PageTokens:
-    """Seals tokens, and reads back those that were sealed here, under any of the secret keys."""
+    """Signs tokens, and verifies those signed here, with any of the secret keys."""
 
     def __init__(self, secrets: SecretBox) -> None:
         self._secrets = secrets

@@ -23,7 +23,7 @@ from msgsvc_helpdesk.service import Tickets
 
 
 class Answering:
-    """Answers customers in the name of agents who write to the bot."""
+    """Replies to customers on behalf of agents who write to the bot."""
 
     def __init__(
         self,

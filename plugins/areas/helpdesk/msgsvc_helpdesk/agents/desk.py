@@ -1,4 +1,4 @@
-"""Shows tickets to agents in their messengers, and keeps what they were shown up to date."""
+"""Shows tickets to agents in their messengers, and updates these messages."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ MOST_ENTRIES = 10
 
 
 class AgentDesk:
-    """What agents are shown. `AgentNotifications` says when."""
+    """The messages that agents are shown. `AgentNotifications` decides when."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ Press = Callable[[InboundContext, Seat, Ticket, Sequence[str]], Awaitable[str | 
 
 
 class AgentBot:
-    """Does what agents ask for in their chats."""
+    """Handles what agents do in their chats."""
 
     def __init__(
         self,

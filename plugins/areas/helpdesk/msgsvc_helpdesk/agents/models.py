@@ -47,7 +47,7 @@ class Seat:
 
 @value_object
 class Draft:
-    """A text of an agent that went nowhere yet; `ticket_id` is the one that they have open."""
+    """An agent's text that was not sent yet; `ticket_id` is the ticket open in their chat."""
 
     text: str
     ticket_id: str | None
@@ -55,7 +55,7 @@ class Draft:
 
 @value_object
 class AgentMessage:
-    """A message and what it is."""
+    """A message and its kind."""
 
     kind: Kind
     message: OutgoingMessage

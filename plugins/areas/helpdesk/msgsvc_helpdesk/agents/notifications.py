@@ -26,7 +26,7 @@ GONE_JOB = "helpdesk.agent_gone"
 
 
 class AgentNotifications:
-    """Decides who is shown what, as it happens."""
+    """Decides which agents are notified of each event."""
 
     def __init__(
         self, *, jobs: JobQueue, members: Members, tickets: Tickets, desk: AgentDesk

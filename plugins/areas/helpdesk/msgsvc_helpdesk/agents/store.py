@@ -1,4 +1,4 @@
-"""The SQL of what agents are shown and what their chats are about."""
+"""The SQL of messages to agents, and of the tickets open in their chats."""
 
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +18,7 @@ async def insert_note(tx: Tx, note: Note) -> None:
 
 
 async def record_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -> Note | None:
-    """Keeps what the messenger calls a message; None if it is of no use any more."""
+    """Records the messenger's id of a message; None if it is no longer needed."""
     rows = await tx.fetch_all(
         "UPDATE helpdesk_agent_messages SET message_ref = :message_ref"
         f" WHERE project_id = :project_id AND note_id = :note_id RETURNING {_COLUMNS}",
@@ -28,7 +28,7 @@ async def record_sent(tx: Tx, project_id: str, note_id: str, message_ref: str) -
 
 
 async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Note | None:
-    """The newest, for a platform that gives a name twice."""
+    """The newest, for a platform that reuses ids."""
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM helpdesk_agent_messages WHERE bot = :bot AND chat_id = :chat_id"
         " AND message_ref = :message_ref ORDER BY note_id DESC LIMIT 1",
@@ -38,7 +38,7 @@ async def find_by_ref(tx: Tx, bot: str, chat_id: str, message_ref: str) -> Note 
 
 
 async def with_buttons(tx: Tx, project_id: str, ticket_id: str) -> list[Note]:
-    """Those about a ticket that may have buttons, the oldest first."""
+    """Messages about a ticket that may have buttons, oldest first."""
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM helpdesk_agent_messages WHERE project_id = :project_id"
         " AND ticket_id = :ticket_id AND kind <> 'word' ORDER BY note_id",
@@ -48,7 +48,7 @@ async def with_buttons(tx: Tx, project_id: str, ticket_id: str) -> list[Note]:
 
 
 async def is_offered(tx: Tx, project_id: str, ticket_id: str) -> bool:
-    """Whether some agent can take the ticket by a message that they have."""
+    """Whether an agent has a message by which they can take the ticket."""
     return bool(
         await tx.fetch_val(
             "SELECT 1 AS found FROM helpdesk_agent_messages WHERE project_id = :project_id"
@@ -59,7 +59,7 @@ async def is_offered(tx: Tx, project_id: str, ticket_id: str) -> bool:
 
 
 async def show(tx: Tx, note: Note, shown: str) -> bool:
-    """False if it looks so already."""
+    """False if it is shown already."""
     return bool(
         await tx.execute(
             "UPDATE helpdesk_agent_messages SET shown = :shown WHERE project_id = :project_id"
@@ -70,7 +70,7 @@ async def show(tx: Tx, note: Note, shown: str) -> bool:
 
 
 async def open_in_chat(tx: Tx, project_id: str, subscriber_id: str, ticket_id: str) -> None:
-    """Makes a ticket the one that an agent, whose subscriber is locked, has open."""
+    """Sets the ticket that an agent, whose subscriber is locked, has open."""
     await _write_chat(tx, project_id, subscriber_id, {"ticket_id": ticket_id})
 
 
@@ -84,7 +84,7 @@ async def opened_in_chat(tx: Tx, project_id: str, subscriber_id: str) -> str | N
 
 
 async def save_draft(tx: Tx, project_id: str, subscriber_id: str, draft_id: str, text: str) -> None:
-    """In place of an earlier one; the agent's subscriber is locked."""
+    """Replaces an earlier draft; the agent's subscriber is locked."""
     await _write_chat(tx, project_id, subscriber_id, {"draft_id": draft_id, "draft": text})
 
 
@@ -128,7 +128,7 @@ async def insert_file(
 
 
 async def pop_file(tx: Tx, project_id: str, file_id: str) -> Row | None:
-    """`ticket_id`, `subscriber_id` and `text` of a file that an agent sent, once."""
+    """`ticket_id`, `subscriber_id` and `text` of a file that an agent sent; deletes the row."""
     rows = await tx.fetch_all(
         "DELETE FROM helpdesk_agent_files WHERE project_id = :project_id AND file_id = :file_id"
         " RETURNING ticket_id, subscriber_id, text",
@@ -149,7 +149,7 @@ async def ticket_of_file(tx: Tx, project_id: str, file_id: str) -> str | None:
 
 
 async def tickets_of(tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
-    """Ids of tickets that are not closed and that a member has, the oldest first."""
+    """Ids of a member's tickets that are not closed, oldest first."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
         " AND assignee_id = :member_id AND status <> 'closed' ORDER BY ticket_id"
@@ -160,8 +160,8 @@ async def tickets_of(tx: Tx, project_id: str, member_id: str, limit: int) -> lis
 
 
 async def waiting_for(tx: Tx, project_id: str, member_id: str, limit: int) -> list[str]:
-    """Ids of tickets for an agent to look at: their own, then those that nobody has; of each those
-    first whose customer has waited longest."""
+    """Ids of tickets for an agent: their own, then unassigned ones; of each those first whose customer has
+    waited longest."""
     rows = await tx.fetch_all(
         "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
         " AND status <> 'closed' AND (assignee_id = :member_id OR assignee_id IS NULL)"

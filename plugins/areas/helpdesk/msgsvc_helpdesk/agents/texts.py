@@ -40,7 +40,7 @@ def head(ticket: Ticket, _: Translate) -> str:
 
 
 def offer(ticket: Ticket, words: str, _: Translate) -> list[OutgoingMessage]:
-    """A ticket that nobody has."""
+    """An unassigned ticket."""
     title = _("New ticket {ticket}", ticket=head(ticket, _))
     hint = _("Assign it to yourself, or reply to this message to answer.")
     row = (
@@ -69,7 +69,7 @@ def card_buttons(ticket: Ticket, _: Translate) -> tuple[Button, ...]:
 
 
 def snooze_buttons(ticket: Ticket, _: Translate) -> tuple[tuple[Button, ...], ...]:
-    """For how long."""
+    """The durations of a snooze."""
     labels = {
         1: _("1 hour"),
         4: _("4 hours"),
@@ -84,20 +84,20 @@ def snooze_buttons(ticket: Ticket, _: Translate) -> tuple[tuple[Button, ...], ..
 def word(
     ticket: Ticket, entry: Entry, files: Sequence[StoredFile], _: Translate
 ) -> list[OutgoingMessage]:
-    """Something that the customer of a taken ticket said."""
+    """A message of the customer of an assigned ticket."""
     title = _("#{number}, {customer}", number=ticket.number, customer=customer(ticket, _))
     return _messages(title, words_of([entry], {entry.entry_id: files}, _), "", ())
 
 
 def rated(score: str, comment: str) -> list[OutgoingMessage]:
-    """What the customer thinks of how they were helped."""
+    """The customer's rating."""
     return _messages(score, comment, "", ())
 
 
 def words_of(
     entries: Iterable[Entry], files: Mapping[str, Sequence[StoredFile]], _: Translate
 ) -> str:
-    """What was said, the oldest first; who said it where that is an agent or a note."""
+    """The conversation, oldest first; with the author of agents' replies and notes."""
     said = []
     for entry in entries:
         lines = [entry.text] if entry.text else []
@@ -114,7 +114,7 @@ def words_of(
 def state(
     ticket: Ticket, shown: str, who: str, _: Translate, words: str = ""
 ) -> list[OutgoingMessage]:
-    """A ticket that is nothing to act on: what has become of it, and whom it belongs to now."""
+    """A ticket without actions: its status, and its assignee."""
     kind, _sep, value = shown.partition(":")
     said = {
         "again": lambda: _("There is a newer message about this ticket below."),

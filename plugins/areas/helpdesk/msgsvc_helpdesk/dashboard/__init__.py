@@ -1,4 +1,4 @@
-"""The helpdesk's pages of the dashboard: the inbox, tickets, figures."""
+"""Dashboard pages of the helpdesk: inbox, tickets, statistics."""
 
 from msgsvc_helpdesk.dashboard import canned, changes, inbox, stats, tickets
 from msgsvc_helpdesk.dashboard.area import pages

@@ -1,4 +1,4 @@
-"""The project member behind a dashboard account: tickets are answered by members."""
+"""The project member of a dashboard account: the author of replies."""
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext
@@ -8,7 +8,7 @@ from msgsvc_core.members.models import AddMemberBody, Member
 
 
 async def who_reads(page: PageContext, members: Members) -> Member | None:
-    """The member who has this page open; None for an owner who has not answered anyone yet."""
+    """The member who has this page open; None for an owner who has not replied to anyone yet."""
     if page.member is not None or page.role != "owner":
         return page.member
     # They may have been added by their email, without an invitation.

@@ -1,4 +1,4 @@
-"""The area that the helpdesk's pages belong to."""
+"""The area of the helpdesk's pages."""
 
 from msgsvc_core.dashboard import Pages
 

@@ -1,4 +1,4 @@
-"""Canned answers: written once, chosen beside a ticket."""
+"""Pages of canned answers."""
 
 from typing import Any
 

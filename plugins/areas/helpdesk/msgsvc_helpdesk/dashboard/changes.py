@@ -42,7 +42,7 @@ MORNING = 9
     upload_bytes=UPLOAD_BYTES,
 )
 async def reply(page: PageContext, files: Files, tickets: Tickets, members: Members) -> Redirect:
-    """Answers the customer: a text, and each file as a message after it."""
+    """Replies to the customer: a text, and each file as a message after it."""
     ticket, actor = await _begun(page, tickets, members)
     parts = await _parts(page, files)
     for number, (text, file_id) in enumerate(parts, start=1):
@@ -60,7 +60,7 @@ async def reply(page: PageContext, files: Files, tickets: Tickets, members: Memb
 
 @pages.post("/tickets/{ticket_id}/note", access="customers:write", form_page=ticket_page)
 async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
-    """Keeps a note that the customer never sees."""
+    """Adds an internal note."""
     ticket, actor = await _begun(page, tickets, members)
     text = page.form.text("note").strip()
     if not text:
@@ -100,7 +100,7 @@ async def status(page: PageContext, tickets: Tickets, members: Members) -> Redir
 
 @pages.post("/tickets/{ticket_id}/snooze", access="customers:write", form_page=ticket_page)
 async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Members) -> Redirect:
-    """Puts the ticket aside for a while, or until a time of the reader's clock."""
+    """Snoozes the ticket for a while, or until a time in the reader's time zone."""
     ticket, actor = await _begun(page, tickets, members)
     until = _until(page, clock)
     wanted = validate(SnoozeBody, {"until": to_rfc3339(round(until.timestamp() * 1000))}).until

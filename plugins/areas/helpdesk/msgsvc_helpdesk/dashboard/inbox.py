@@ -1,4 +1,4 @@
-"""The inbox: which tickets there are, kept up to date while it is open."""
+"""The inbox: the list of tickets, updated while it is open."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ async def inbox(page: PageContext, tickets: TicketList) -> Render:
 
 @pages.get("/tickets/list", access="customers:read")
 async def ticket_list(page: PageContext, tickets: TicketList, all_inbox: Inbox) -> Render:
-    """The list alone, as the open page asks for it; nothing while nothing has changed."""
+    """The list as a fragment, polled by the open page; empty if nothing has changed."""
     seen = page.query.get("seen", "")
     if seen and seen == await all_inbox.marker(page.tx, page.project_id):
         return Render("unchanged.html", status=204)
@@ -94,7 +94,7 @@ async def card(page: PageContext, members: Members, all_inbox: Inbox) -> Render:
 
 
 def customer_name(page: PageContext, ticket: Ticket) -> str:
-    """What a customer is called, also one who gave no name."""
+    """The display name of a customer, also of one without a name."""
     return ticket.customer_name or ticket.customer_email or page._("Unnamed customer")
 
 

@@ -1,4 +1,4 @@
-"""Figures: how many tickets come, and how fast they are answered."""
+"""Statistics: the number of tickets, and response times."""
 
 from msgsvc_core.dashboard import PageContext, Render
 from msgsvc_core.kernel.clock import DAY_MS, Clock

@@ -1,4 +1,4 @@
-"""One ticket: the conversation, who the customer is, and what may be done."""
+"""The page of a ticket: conversation, customer, and actions."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ async def ticket(
     listing: TicketList,
     conversations: Conversations,
 ) -> Render:
-    """A ticket, with the list beside it where there is room."""
+    """A ticket, with the list beside it on wide screens."""
     found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     before = page.query.get("before", "")
     values = {
@@ -50,7 +50,7 @@ async def ticket(
 
 @pages.get("/tickets/{ticket_id}/conversation", access="customers:read")
 async def talk(page: PageContext, tickets: Tickets, conversations: Conversations) -> Render:
-    """What was said, as the open page asks for it; nothing while nothing has changed."""
+    """The conversation as a fragment, polled by the open page; empty if nothing has changed."""
     found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     said = await conversations.page(page, found)
     if page.query.get("seen") == said.marker:
@@ -63,7 +63,7 @@ async def talk(page: PageContext, tickets: Tickets, conversations: Conversations
 async def canned_text(
     page: PageContext, settings: Settings, tickets: Tickets, answers: CannedAnswers
 ) -> Render:
-    """A canned answer, for the script to put into what is being written."""
+    """A canned answer, for the script that inserts it into a reply."""
     found = await tickets.get(page.tx, page.project_id, page.params["ticket_id"])
     draft = await _drafted(page, found, tickets, answers, settings.default_lang)
     return Render("canned_text.html", {"draft": draft})

@@ -1,4 +1,4 @@
-"""The pages: the latest codes, one code, and a code to try."""
+"""Pages: the latest codes, one code, and a test code."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages for scheduling a message, and for changing it."""
+"""Pages for scheduling a message, and for editing it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgsvc_scheduling.service import Scheduling
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     pages.get("/schedules/new", access="project:write")(compose)
     pages.get("/schedules/runs", access="project:write")(runs)
     pages.post("/schedules", access="project:write", form_page=compose)(create)
@@ -36,7 +36,7 @@ async def compose(page: PageContext, choices: MessageChoices) -> Render:
 
 
 async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoices) -> Render:
-    """The form as it was filled in, or as it was typed."""
+    """The form with the stored or submitted values."""
     record = await get(page, scheduling)
     given = page.form
     if not given.values:
@@ -46,7 +46,7 @@ async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoice
 
 
 async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Render:
-    """A fragment: how often it comes in words, and the next times."""
+    """A fragment: the recurrence in words, and the next times."""
     body: dict[str, Any] = {"text": "-", "audience": {"all": True}, **_times(asked(page))}
     words, times, timezone, problem = "", [], "UTC", None
     try:

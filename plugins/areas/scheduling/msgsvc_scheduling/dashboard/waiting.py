@@ -17,7 +17,7 @@ RUNS = 5
 
 
 def declare(pages: Pages) -> None:
-    """Adds these pages."""
+    """Registers these pages."""
     nav = Nav("Scheduled messages", icon="clock", group="sending", order=20)
     pages.get("/schedules", access="project:read", nav=nav)(listed)
     pages.get("/schedules/{record_id}", access="project:read")(schedule)
@@ -27,18 +27,18 @@ def declare(pages: Pages) -> None:
 
 
 def kind_of(record_id: str) -> Kind:
-    """Ids say what they are of."""
+    """The kind of a record, by its id."""
     return "recurring" if record_id.startswith("rec_") else "scheduled"
 
 
 async def get(page: PageContext, scheduling: Scheduling) -> Record:
-    """The record that the address names. Raises `NotFound`."""
+    """The record in the URL. Raises `NotFound`."""
     record_id = page.params["record_id"]
     return await scheduling.get(page.tx, page.project_id, record_id, kind_of(record_id))
 
 
 async def listed(page: PageContext, scheduling: Scheduling, subscribers: Subscribers) -> Render:
-    """Those of one kind, newest first."""
+    """The records of one kind, newest first."""
     kind: Kind = "recurring" if page.query.get("kind") == "recurring" else "scheduled"
     asked = {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)}
     query: RecurringQuery | ScheduledQuery = (
@@ -68,7 +68,7 @@ async def schedule(
     scheduling: Scheduling,
     subscribers: Subscribers,
 ) -> Render:
-    """One: its message, its times, and how it went."""
+    """One record: message, times and results."""
     record = await get(page, scheduling)
     deliveries = await mailings.progress(page.tx, page.project_id, [record.job_id])
     now_ms = clock.now_ms()

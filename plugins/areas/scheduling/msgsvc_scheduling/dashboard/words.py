@@ -10,7 +10,7 @@ _NUMBERS = re.compile(r"\d{1,2}(,\d{1,2})*", re.ASCII)
 
 
 def in_words(rule: Rule, _: Translate) -> str:
-    """E.g. `Every day at 09:30`; what has no short name is shown as it is written."""
+    """E.g. `Every day at 09:30`; a rule without a short name is shown as written."""
     if rule.hours == 1:
         return _("Every hour")
     if rule.days == 1:

@@ -1,4 +1,4 @@
-"""Pages of webhooks: where events go, and the journal of what became of each."""
+"""Pages of webhooks, and their delivery log."""
 
 from msgsvc_webhooks.dashboard.pages import pages
 

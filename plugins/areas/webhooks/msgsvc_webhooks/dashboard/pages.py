@@ -1,4 +1,4 @@
-"""The pages: webhooks, one webhook with its journal, one delivery."""
+"""Pages: webhooks, one webhook with its delivery log, one delivery."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -10,7 +10,7 @@ STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancel
 
 
 def statuses(_: Translate) -> dict[str, str]:
-    """The word for each state of a delivery."""
+    """The label of each status."""
     return {
         "pending": _("Pending"),
         "delivered": _("Delivered"),
@@ -20,7 +20,7 @@ def statuses(_: Translate) -> dict[str, str]:
 
 
 def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt]) -> str:
-    """One sentence on the last attempt; empty before there was one."""
+    """One sentence about the last attempt; empty if there was none."""
     if not attempts:
         return ""
     last = attempts[-1]
