@@ -14,7 +14,7 @@ import pytest
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.openapi import openapi
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import SECRET_KEY
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")
 

@@ -11,7 +11,7 @@ import yaml
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.server import ConnectionLimits
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import SECRET_KEY
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "contrib" / "deploy"

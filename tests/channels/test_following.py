@@ -11,7 +11,8 @@ from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
-from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory, Tenant
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import FakeChannel, Platform, payload_of, started
 from tests.channels.test_own_bots import link_of, subscribers_of

@@ -21,7 +21,8 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.fixtures import ServiceFactory
 
 Backend = SQLiteDatabases | PostgresDatabases
 

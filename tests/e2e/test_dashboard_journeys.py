@@ -1,7 +1,7 @@
 """What people do from page to page, in Chromium: a first owner up to the first sign-in, a failed webhook
 that is mended, a colleague who joins and sees what an agent may.
 
-Pictures of what is seen are left in build/screens.
+`MSGSVC_TEST_SCREENS=1` leaves pictures of what is seen in build/screens.
 """
 
 import re

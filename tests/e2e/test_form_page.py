@@ -1,6 +1,6 @@
 """The ready page of a form in real Chromium, and a site's own page that sends one in.
 
-Pictures of what is seen are left in build/screens.
+`MSGSVC_TEST_SCREENS=1` leaves pictures of what is seen in build/screens.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -1,6 +1,6 @@
 """The hosted sign-in page in real Chromium, from the example site and back to it.
 
-Pictures of what is seen are left in build/screens.
+`MSGSVC_TEST_SCREENS=1` leaves pictures of what is seen in build/screens.
 """
 
 import re

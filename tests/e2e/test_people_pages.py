@@ -1,6 +1,6 @@
 """Pages about people, in real Chromium: a message seen before it is sent, a permission that people granted.
 
-Pictures of what is seen are left in build/screens.
+`MSGSVC_TEST_SCREENS=1` leaves pictures of what is seen in build/screens.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Pages that send, in real Chromium: a broadcast from its first word to its end, and a chain put in order.
 
-Pictures of what is seen are left in build/screens.
+`MSGSVC_TEST_SCREENS=1` leaves pictures of what is seen in build/screens.
 """
 
 import pytest

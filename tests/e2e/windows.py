@@ -20,7 +20,8 @@ expect.set_options(timeout=PATIENCE_MS)
 
 ROOT = Path(__file__).parents[2]
 
-#: Where pictures are left, for people to look at.
+#: Set it to have pictures of what is shown left in SCREENS, for people to look at.
+SCREENS_VARIABLE = "MSGSVC_TEST_SCREENS"
 SCREENS = ROOT / "build" / "screens"
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
@@ -96,7 +97,9 @@ def _note_refusal(errors: list[str], text: str) -> None:
 
 
 async def picture(page: Page, name: str) -> None:
-    """Leaves a picture of the whole page."""
+    """Leaves a picture of the whole page, where `MSGSVC_TEST_SCREENS` asks for pictures."""
+    if not os.environ.get(SCREENS_VARIABLE):
+        return
     SCREENS.mkdir(parents=True, exist_ok=True)
     await page.screenshot(path=SCREENS / f"{name}.png", full_page=True)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_devkit.fixtures import SECRET_KEY
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
 
 #: Starts and stops the service of the command line, and tells the modules that were loaded.
 PROGRAM = """

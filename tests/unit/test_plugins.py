@@ -15,7 +15,8 @@ from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.plugins.hookspecs import HookSpecs, hookimpl
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
-from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.fixtures import ServiceFactory
 
 
 def build(*plugins: Any) -> Service:

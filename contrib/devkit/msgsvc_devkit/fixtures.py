@@ -7,24 +7,23 @@ and `npm`, which brings the checks of accessibility.
 """
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import pytest_asyncio
 
-from msgsvc_core.config.settings import Settings
-from msgsvc_core.db import CORE_MIGRATIONS
-from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.projects import Project
 from msgsvc_core.service import Service
-from msgsvc_devkit.channel import RecordingChannel, RecordingPlugin
+from msgsvc_devkit.both_databases import function_of
+from msgsvc_devkit.channel import RecordingChannel
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.databases import (
     PostgresDatabases,
@@ -33,27 +32,13 @@ from msgsvc_devkit.databases import (
     postgres_url,
 )
 from msgsvc_devkit.runners import RunnerName, TestRunner, rabbitmq_url, redis_url
+from msgsvc_devkit.services import ServiceMaker, SharedServices
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
 PROGRAMS = ("node", "npm", "php", "go", "nginx")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
-
-_SETTINGS: dict[str, Any] = {
-    "secret_keys": (SECRET_KEY,),
-    "plugins": (),
-    "sqlite_synchronous": "NORMAL",
-    "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
-    "jobs": {"sweep_s": 0.05},
-    # A test that waits for something polls, and more often where the machine is slow.
-    "limits": {"requests_per_minute": 100_000},
-}
-
-#: Settings of plugins, by plugin, section and name, for services that load it.
-_PLUGIN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    # As they should be, a hundred passwords would take ten seconds.
-    "dashboard": {"dashboard": {"password_memory_kib": 8, "password_passes": 1}},
-}
+#: Marks a function whose cases leave nothing behind that another could see: they share a service.
+SHARED_SERVICE = "shared_service"
 
 ServiceFactory = Callable[..., Awaitable[Service]]
 
@@ -82,6 +67,9 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", f"{SHARED_SERVICE}: its cases leave nothing behind, and share a service"
+    )
     required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
     found = {name: shutil.which(name) is not None for name in PROGRAMS}
     found |= backends_found() if required else {}
@@ -90,6 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"{REQUIRE_VARIABLE} asks for what is missing: {', '.join(missing)}"
         )
+
+
+def pytest_collection_finish() -> None:
+    # Ten thousand tests stay for the whole run: the collector need not visit them.
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -123,9 +117,17 @@ def backend(
     return databases[request.param]
 
 
+@pytest.fixture(scope="session")
+def shared_services() -> SharedServices:
+    """What the cases of a function that is marked `shared_service` share."""
+    return SharedServices()
+
+
 @pytest.fixture
-def clock() -> FakeClock:
+def clock(request: pytest.FixtureRequest, shared_services: SharedServices) -> FakeClock:
     """The test's time."""
+    if request.node.get_closest_marker(SHARED_SERVICE):
+        return shared_services.clock_of(function_of(request.node.nodeid))
     return FakeClock()
 
 
@@ -141,46 +143,32 @@ def runner(request: pytest.FixtureRequest) -> Iterator[TestRunner]:
     made.clean_up()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _stopped_in_the_end(shared_services: SharedServices) -> AsyncIterator[None]:
+    yield
+    await shared_services.close()
+
+
 @pytest.fixture
 async def make_service(
-    backend: SQLiteDatabases | PostgresDatabases, clock: FakeClock, runner: TestRunner
+    request: pytest.FixtureRequest,
+    backend: SQLiteDatabases | PostgresDatabases,
+    clock: FakeClock,
+    runner: TestRunner,
+    shared_services: SharedServices,
+    _stopped_in_the_end: None,
 ) -> AsyncIterator[ServiceFactory]:
-    """Makes services on fresh databases: `await make_service(extra_plugins=..., **settings)`.
+    """Makes services on fresh databases, and stops them after the test: see `ServiceMaker`.
 
-    They have two channels of kind `recording`, are started, and are stopped after the test. Their
-    jobs are run by `runner`, unless `jobs` names another. Requests are as good as not limited, unless
-    `limits` says otherwise.
+    Cases of a function that is marked `shared_service` get those that its first case has made.
     """
-    started: list[Service] = []
-    fresh: list[str] = []
-
-    async def make(
-        *, extra_plugins: Any = (), start: bool = True, use_clock: Any = None, **settings: Any
-    ) -> Service:
-        plugins = [("recording", RecordingPlugin()), *extra_plugins]
-
-        values = {**_SETTINGS, **settings}
-        values["jobs"] = {**runner.job_settings, **values["jobs"]}
-        values["limits"] = {**_SETTINGS["limits"], **values["limits"]}
-        for name in {*values["plugins"], *(name for name, _ in plugins)} & set(_PLUGIN_SETTINGS):
-            for section, given in _PLUGIN_SETTINGS[name].items():
-                values[section] = {**given, **values.get(section, {})}
-        if "database_url" not in values:
-            hook = load_plugins(values["plugins"], plugins).hook
-            fresh.append(await backend.fresh([CORE_MIGRATIONS, *hook.register_migrations()]))
-            values["database_url"] = fresh[-1]
-        service = runner.build(Settings.model_validate(values), use_clock or clock, plugins)
-        if start:
-            await service.start()
-            started.append(service)
-        return service
-
-    yield make
-    for service in reversed(started):
-        await service.stop()
-    # Several services may have shared one, and a test may have started one by itself.
-    for url in {*fresh, *(service.settings.database_url for service in started)}:
-        await backend.give_back(url)
+    if request.node.get_closest_marker(SHARED_SERVICE):
+        yield await shared_services.maker_of(function_of(request.node.nodeid), backend, runner)
+        return
+    await shared_services.close()
+    maker = ServiceMaker(backend, clock, runner)
+    yield maker
+    await maker.close()
 
 
 @pytest.fixture

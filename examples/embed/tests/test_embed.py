@@ -174,10 +174,11 @@ async def test_what_is_sent_in_process_is_delivered(shop: Shop) -> None:
 async def test_the_lifespan_stops_the_service_and_a_new_one_goes_on(
     build: Build, tmp_path: Path
 ) -> None:
+    before = asyncio.all_tasks()
     async with served(make(build, tmp_path / "shop.db")) as shop:
         await shop.subscribe("ann")
         project_id = shop.app.state.project_id
-    others = asyncio.all_tasks() - {asyncio.current_task()}
+    others = asyncio.all_tasks() - before
 
     async with served(make(build, tmp_path / "shop.db")) as shop:
         answer = await shop.client.post("/orders/18/ship/ann")

@@ -77,7 +77,7 @@ async def test_nobody_looks_when_nobody_waits(elsewhere):
         elsewhere.changes.unwatch(key, changed)
     await asyncio.sleep(0)
 
-    assert asyncio.all_tasks() == before
+    assert asyncio.all_tasks() <= before
 
 
 async def test_who_comes_after_all_have_gone_is_looked_for_again(elsewhere):

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgsvc_core.security import verify
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.fixtures import ServiceFactory
 from msgsvc_webhooks import plugin
 
 NEW_KEY = "another-key-for-tests-only-another-key"

@@ -11,7 +11,8 @@ from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import PasswordChanges, SecondFactor, SignIn, totp
 from msgsvc_dashboard.accounts.models import CodeNeeded, Refused, SignedIn, TooMany
 from msgsvc_devkit import FakeClock, settled
-from msgsvc_devkit.fixtures import SECRET_KEY, ServiceFactory
+from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from msgsvc_devkit.fixtures import ServiceFactory
 from plugins.areas.dashboard.tests.accounts.people import PASSWORD, browser, new_account
 
 NEW_KEY = "another-key-for-tests-only-another-key"
