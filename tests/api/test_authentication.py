@@ -18,6 +18,7 @@ async def stranger(service: Service) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "headers",
     [
@@ -36,6 +37,7 @@ async def test_a_key_opens_its_project(
     assert answer.json()["project_id"] == tenant.project.project_id
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "headers",
     [
@@ -55,6 +57,7 @@ async def test_no_key_is_unauthorized(
     check_error(answer, 401, "unauthorized")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "key",
     ["nonsense", "msk_", "msk_" + "0" * 43, "msk_" + "0" * 44, "' OR 1=1 --", "\xff", "x" * 5000],

@@ -122,6 +122,7 @@ async def test_a_batch_of_which_nothing_was_taken_is_completed_at_once_with_zero
     assert await completed(client) == [{"batch_id": answer["batch_id"], **zeros}]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "begins"),
     [

@@ -110,6 +110,7 @@ WRONG_VALUES = {
 }
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("body", BAD_JSON.values(), ids=BAD_JSON)
 async def test_what_is_no_storable_json_is_validation_failed(
     client: httpx2.AsyncClient, check_error: CheckError, body: bytes
@@ -119,6 +120,7 @@ async def test_what_is_no_storable_json_is_validation_failed(
     check_error(answer, 400, "validation_failed")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("body", "begins"), WRONG_VALUES.values(), ids=WRONG_VALUES)
 async def test_a_wrong_value_is_named_by_its_path(
     client: httpx2.AsyncClient, check_error: CheckError, body: str, begins: str
@@ -213,6 +215,7 @@ async def test_an_escaped_surrogate_pair_is_one_character(
     assert message.content == OutgoingMessage("\U0001f600")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "content_type",
     [

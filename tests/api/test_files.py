@@ -39,6 +39,7 @@ async def stored(client: httpx2.AsyncClient, name: str, content: bytes) -> dict[
     return found
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("name", "content", "kind", "mime_type"),
     [
@@ -76,6 +77,7 @@ async def test_a_page_is_saved_and_never_shown(client: httpx2.AsyncClient) -> No
     assert read.headers["Content-Length"] == str(len(HTML))
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("name", "content", "status"),
     [
@@ -96,6 +98,7 @@ async def test_what_is_no_fit_file_is_refused(
     assert fields["error"].startswith("file: ")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("request_", "code"),
     [

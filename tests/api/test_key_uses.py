@@ -110,6 +110,7 @@ async def test_uses_of_many_keys_are_written_together(
     assert uses == [None, *[clock.now_ms()] * 20]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "name", ["", " ", " a", "a ", "a\nb", "a\x00", "a\u202eb", "a\u200b", "x" * 65, "\x1b[31mred"]
 )
@@ -120,6 +121,7 @@ async def test_a_key_has_a_name_that_can_be_shown(
         await service.projects.create_key(tenant.project.project_id, name)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("name", ["x", "x" * 64, "Касса № 1", "site (old)"])
 async def test_a_key_may_be_called_what_people_say(
     service: Service, tenant: Tenant, name: str

@@ -75,6 +75,7 @@ async def call(client: httpx2.AsyncClient, method: str, path: str, body: Any) ->
     return await client.request(method, path, json=body or None)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("method", "path", "body"), REQUESTS, ids=lambda part: str(part)[:20])
 async def test_a_language_is_refused_until_it_is_listed(
     make_service: ServiceFactory,

@@ -54,11 +54,13 @@ async def figures(service: Service) -> Callable[..., float | None]:
 # ---- who may read -------------------------------------------------------------------------------
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
 async def test_this_machine_may_read(service: Service, address: str) -> None:
     assert await status(service, address=address) == 200
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("address", ["10.0.0.1", "203.0.113.7", "2001:db8::1", "testclient", ""])
 async def test_nobody_else_may(service: Service, address: str, check_error: Any) -> None:
     async with reader(service, address=address) as client:
@@ -67,6 +69,7 @@ async def test_nobody_else_may(service: Service, address: str, check_error: Any)
     check_error(answer, 403, "forbidden")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("header", ["X_Forwarded_For", "Forwarded", "Via", "X_Real_IP"])
 async def test_who_comes_through_a_proxy_is_not_taken_for_this_machine(
     service: Service, header: str

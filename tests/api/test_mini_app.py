@@ -10,6 +10,7 @@ from tests.api.conftest import CheckError
 PATH = "/v1/subscribers/mini-app"
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [

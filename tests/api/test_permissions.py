@@ -81,6 +81,7 @@ async def test_people_are_shown_permissions_in_the_order_they_were_made(
     assert [one.key for one in found] == ["a", "b", "c"]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "field"),
     [

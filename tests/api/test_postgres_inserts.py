@@ -30,6 +30,7 @@ async def odd(service: Service) -> AsyncIterator[None]:
         await tx.execute("DROP TABLE odd")
 
 
+@pytest.mark.shared_service
 @pytest.mark.usefixtures("odd")
 @pytest.mark.parametrize(
     "rows",

@@ -75,6 +75,7 @@ async def test_texts_that_are_changed_at_once_are_both_kept(client: httpx2.Async
     assert (shown["welcome"], shown["farewell"]) == ("Hi", "Bye")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -122,6 +122,7 @@ async def test_failed_requests_count_as_well(
     assert statuses == [400, 400, 429]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [

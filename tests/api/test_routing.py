@@ -11,6 +11,7 @@ from tests.api.conftest import CheckError
 PAGES = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/errors")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "path",
     [
@@ -41,6 +42,7 @@ async def test_an_unknown_path_asks_for_no_key(service: Service, check_error: Ch
     check_error(answer, 404, "not_found")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
@@ -63,6 +65,7 @@ async def test_another_method_is_refused_with_those_that_are_allowed(
     assert set(answer.headers["Allow"].split(", ")) == allowed
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("path", ["/v1/project", "/v1/messages", *PAGES])
 async def test_head_answers_as_get_does(client: httpx2.AsyncClient, path: str) -> None:
     got = await client.get(path)
@@ -72,6 +75,7 @@ async def test_head_answers_as_get_does(client: httpx2.AsyncClient, path: str) -
     assert headed.headers["Content-Type"] == got.headers["Content-Type"]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("path", ["/v1/project", "/v1/send", *PAGES])
 async def test_options_names_the_methods(client: httpx2.AsyncClient, path: str) -> None:
     answer = await client.options(path, headers={"Authorization": ""})
@@ -96,6 +100,7 @@ async def test_a_path_with_invalid_utf_8_is_not_found(
     check_error(answer, 404, "not_found")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("host", ["[", "[::1", "evil.example/?", ""])
 async def test_a_senseless_host_header_does_no_harm(
     client: httpx2.AsyncClient, check_error: CheckError, host: str
@@ -107,6 +112,7 @@ async def test_a_senseless_host_header_does_no_harm(
     check_error(unknown, 404, "not_found")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "query", ["limit=1&limit=2", "limit=0", "limit=101", "limit=x", "lmit=1", "a=%00"]
 )
@@ -218,6 +224,7 @@ async def test_a_browser_at_the_front_door_is_led_to_the_description(
     assert answer.status_code == 200
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("path", "status"),
     [

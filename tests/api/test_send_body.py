@@ -79,6 +79,7 @@ async def test_beyond_a_limit_the_call_is_refused_with_the_field(
     assert check_error(answer, 400, "validation_failed")["error"].startswith(begins)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("body", "begins"), WRONG_URLS.values(), ids=WRONG_URLS)
 async def test_a_wrong_url_is_invalid_url_with_the_field(
     client: httpx2.AsyncClient, ann: str, check_error: CheckError, body: dict[str, Any], begins: str
@@ -109,6 +110,7 @@ async def test_a_limit_can_be_raised_by_the_deployer(
     assert limits["button_rows"] == 1
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

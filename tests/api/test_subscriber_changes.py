@@ -107,6 +107,7 @@ async def test_ones_own_external_id_may_be_bound_again(
     ] == "customer-2"
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("external_id", ["", " x", "x" * 129, "a\nb"])
 async def test_a_malformed_external_id_is_not_bound(
     client: httpx2.AsyncClient, ann: str, check_error: CheckError, external_id: str
@@ -114,6 +115,7 @@ async def test_a_malformed_external_id_is_not_bound(
     check_error(await change(client, ann, external_id=external_id), 400, "invalid_external_id")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -79,6 +79,7 @@ async def test_filters_leave_whom_all_of_them_name_page_by_page(
     assert await names(client, **query) == expected.split()
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("query", "field"),
     [

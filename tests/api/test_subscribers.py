@@ -156,6 +156,7 @@ async def test_a_disabled_projects_link_subscribes_nobody(
     assert (await client.get("/v1/subscribers")).json()["data"] == []
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("payload", ["sub_", "sub_nonsense", "other_thing", "x" * 64])
 async def test_an_unknown_start_payload_is_answered_kindly(
     service: Service, channel: RecordingChannel, payload: str
@@ -254,6 +255,7 @@ async def test_one_external_id_may_bind_one_subscriber_of_each_channel(
     assert {subscriber["channel"] for subscriber in found} == {"messenger_a", "messenger_b"}
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "external_id", ["", " x", "x ", "x" * 129, "a\nb", "a\tb", "\u200b", "\u00a0x"]
 )
@@ -276,6 +278,7 @@ async def test_any_printable_external_id_is_found_again(
     assert [subscriber["subscriber_id"] for subscriber in found.json()["data"]] == [subscriber_id]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("tag", ["", "a b", "a.b", "x" * 65, "😀", "a\n"])
 async def test_a_malformed_tag_is_refused(
     client: httpx2.AsyncClient, check_error: CheckError, tag: str
@@ -334,6 +337,7 @@ async def test_a_page_that_ends_the_list_has_no_cursor(
     assert (await client.get("/v1/subscribers?limit=2")).json()["next_cursor"] is None
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("cursor", ["x", "????", "ä", "%00", "c3ViXyc7LS0", ""])
 async def test_a_cursor_that_is_not_ours_is_a_bad_request(
     client: httpx2.AsyncClient, check_error: CheckError, cursor: str

@@ -99,6 +99,7 @@ async def test_a_cursor_of_another_list_is_a_bad_request(
     check_error(await client.get("/v1/tags", params={"cursor": cursor}), 400, "bad_request")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("name", MALFORMED)
 async def test_a_malformed_name_is_refused(
     client: httpx2.AsyncClient, check_error: CheckError, name: str

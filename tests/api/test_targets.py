@@ -199,6 +199,7 @@ async def test_no_form_is_called_though_it_is_stored(
     assert (canary.connections, names.asked) == (0, 0)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("answers", ANSWERS.values(), ids=ANSWERS)
 async def test_public_name_that_leads_inside_is_not_called(
     make_shop: MakeShop, canary: Canary, names: Names, answers: list[str]
@@ -282,6 +283,7 @@ async def test_name_that_moves_inside_after_its_check_is_called_where_it_was_che
     assert (len(open_receiver.requests), canary.connections) == (1, 0)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("status", "form"),
     [

@@ -168,6 +168,7 @@ async def test_a_variable_that_the_template_does_not_use_is_no_error(
     assert answer.status_code == 202
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("fields", "error"),
     [

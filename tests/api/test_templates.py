@@ -93,6 +93,7 @@ async def test_a_template_is_kept_with_its_variables(
     assert order["buttons"][0][1] == {"text": "OK", "url": None, "data": "seen {{ order }}"}
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("fields", "begins"), REFUSED.values(), ids=REFUSED)
 async def test_what_could_never_be_sent_is_refused_with_its_field(
     client: httpx2.AsyncClient, check_error: CheckError, fields: dict[str, Any], begins: str
@@ -155,6 +156,7 @@ async def test_a_change_is_judged_with_what_stays(
     assert check_error(answer, 400, "validation_failed")["error"].startswith("text: a variable")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("url", ["nonsense", "ftp://shop.example/x", "https://{{ host }}/x"])
 @pytest.mark.parametrize("field", ["media", "buttons"])
 async def test_a_wrong_url_is_invalid_url(
@@ -169,6 +171,7 @@ async def test_a_wrong_url_is_invalid_url(
     check_error(answer, 400, "invalid_url")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("body", [{"text": None}, {"buttons": None}, {"key": "other"}, {"text": 7}])
 async def test_a_change_to_nonsense_is_refused(
     client: httpx2.AsyncClient,

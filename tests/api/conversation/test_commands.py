@@ -105,6 +105,7 @@ async def test_two_owners_of_one_command_are_refused_at_the_start(
         await make_service(extra_plugins=plugins, start=False)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("name", ["", "/order", "Order", "my-order", "x" * 33, "заказ"])
 async def test_a_command_that_not_every_messenger_could_have_is_refused(
     make_service: ServiceFactory, name: str

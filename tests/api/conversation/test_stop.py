@@ -46,6 +46,7 @@ async def test_stop_is_answered_in_russian(boris: Talker, tenant: Tenant) -> Non
     )
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("text", ["/STOP", " /stop \n", "/stop@shop_bot", "/Stop@Shop_Bot please"])
 async def test_stop_is_understood_however_it_is_written(
     ann: Talker, tenant: Tenant, text: str

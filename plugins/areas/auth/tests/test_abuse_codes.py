@@ -180,6 +180,7 @@ async def test_a_start_payload_is_read_whole(
     assert said == [NO_LINK] * len(forms)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("code", [None, 7, ["x"], {"a": 1}, "x" * 257])
 async def test_what_can_be_no_code_is_refused_by_its_field(
     client: httpx2.AsyncClient, code: Any

@@ -226,6 +226,7 @@ async def test_an_address_begins_so_many_sign_ins_an_hour(limited, clock):
     assert await sessions(limited) == 3
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("first", "second", "allowed"),
     [

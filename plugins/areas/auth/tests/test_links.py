@@ -84,6 +84,7 @@ async def test_link_of_another_project_is_missing(service, client, make_tenant):
     assert (await client.get(path)).json()["name"] == "Shop"
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("slug", ["ab", "a" * 49, "Shop", "s_token", "a b c", "лавка", "shop\n"])
 async def test_slug_of_another_shape_is_refused(client, slug):
     response = await client.post("/v1/auth/links", json={**BODY, "slug": slug})
@@ -176,6 +177,7 @@ async def test_link_of_a_disabled_project_is_not_valid(service, tenant, link, an
     assert answer.message.text.startswith("This link is no longer valid.")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "url",
     [

@@ -151,6 +151,7 @@ async def test_request_that_is_given_up_leaves_nothing_behind(service, client, s
     assert held_requests(service, session) == 0
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("wait", ["26", "-1", "soon", "1.5"])
 async def test_wait_beyond_25_seconds_is_refused(client, session, wait):
     response = await client.get(f"/v1/auth/session/{session['session_id']}/status?wait={wait}")

@@ -355,6 +355,7 @@ async def test_link_does_not_open_on_a_channel_that_was_not_offered(client, ann)
     assert answer.message.text == INVALID_LINK
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("payload", ["auth_", "auth_s_short", "auth_NOT-A-SLUG", "auth_nobody"])
 async def test_unknown_start_payload_is_answered(ann, payload):
     assert (await ann.open(f"https://bot?start={payload}")).message.text == INVALID_LINK

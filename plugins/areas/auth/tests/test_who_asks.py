@@ -58,6 +58,7 @@ async def test_question_leaves_out_what_it_does_not_know(ask, ann):
     assert text.splitlines()[1:-1] == ["", "Asked: just now", ""]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("lang", "seconds", "ago"),
     [
@@ -98,6 +99,7 @@ async def test_address_is_shown_in_its_usual_form(ask, ann, ip, shown):
     assert f"Address: {shown}" in (await ask(ann, client={"ip": ip})).splitlines()
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("seen", "field"),
     [

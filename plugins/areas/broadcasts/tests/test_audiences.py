@@ -193,6 +193,7 @@ async def test_audience_that_grew_beyond_the_limit_is_cancelled_when_it_begins(
     assert "grown beyond 3" in done["error"]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "part"),
     [
@@ -237,6 +238,7 @@ async def test_what_is_refused(client: httpx2.AsyncClient, body: Any, part: str)
     assert dry.json() == answer.json()
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("url", ["nonsense", "ftp://shop.example/x", "https://", "https://a;b/x"])
 @pytest.mark.parametrize("field", ["media", "buttons"])
 async def test_a_wrong_url_is_invalid_url(client: httpx2.AsyncClient, url: str, field: str) -> None:

@@ -74,6 +74,7 @@ async def test_chain_whose_template_is_gone_can_be_renamed_and_not_given_the_sam
     assert refusal(answer) == (404, "not_found")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "zone", ["localtime", "posixrules", "right/UTC", "Factory", "europe/berlin"]
 )
@@ -83,6 +84,7 @@ async def test_zone_that_is_another_on_each_machine_is_refused(shop: Shop, zone:
     assert refusal(answer) == (400, "validation_failed")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("name", ["", "  ", " Welcome", "two\nlines", "\u3164", "\u2800"])
 async def test_name_that_nobody_can_read_is_refused(shop: Shop, name: str) -> None:
     answer = await shop.client.post("/v1/drips", json={**BODY, "name": name})

@@ -85,6 +85,7 @@ async def test_what_is_no_number_is_refused(shop: Shop, written: str) -> None:
     assert "delay" in answers[0].text
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("written", ["NaN", "-Infinity", "1e999", "[" * 2000])
 async def test_what_is_no_number_of_json_is_compared_as_a_text(shop: Shop, written: str) -> None:
     admin = await visitor(shop.service, shop.project_id, "admin")

@@ -131,6 +131,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("given", "said"), WRONG, ids=[said for _, said in WRONG])
 async def test_what_is_wrong_is_named(desk: Desk, given: dict[str, Any], said: str) -> None:
     answer = await desk.try_form(**given)

@@ -121,6 +121,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("sent", "said"), WRONG, ids=[said for _, said in WRONG])
 async def test_what_is_wrong_is_told_in_the_envelope(
     desk: Desk, visitor: Visitor, sent: dict[str, Any], said: str
@@ -134,6 +135,7 @@ async def test_what_is_wrong_is_told_in_the_envelope(
     assert await desk.submissions(form) == []
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "kind", "code"),
     [

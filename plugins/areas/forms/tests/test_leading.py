@@ -130,6 +130,7 @@ CONDITIONS: list[tuple[str, str, Any, list[dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(("field", "op", "value", "expected"), CONDITIONS)
 async def test_a_condition_compares_typed_answers(
     desk: Desk,

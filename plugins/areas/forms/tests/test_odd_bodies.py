@@ -18,6 +18,7 @@ async def visitor(service: Service) -> AsyncIterator[Visitor]:
         yield opened
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("accept", [HTML, "*/*"])
 @pytest.mark.parametrize(
     ("charset", "name", "value"),

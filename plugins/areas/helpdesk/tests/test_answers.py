@@ -88,6 +88,7 @@ async def test_a_note_is_seen_by_nobody_but_agents(
     assert "ticket.replied" not in await told(client)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

@@ -63,6 +63,7 @@ async def test_they_are_made_shown_changed_and_removed(client: httpx2.AsyncClien
     assert refusal(await client.put(f"{PATH}/bye", json={"title": "x"})) == (404, "not_found")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     "body",
     [

@@ -68,6 +68,7 @@ async def test_a_subscriber_is_named_by_either_id(client: httpx2.AsyncClient, an
     assert (one["number"], other["number"]) == (1, 2)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

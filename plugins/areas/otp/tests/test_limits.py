@@ -21,6 +21,7 @@ async def active(service: Service) -> int:
         return int(await tx.fetch_val("SELECT COUNT(*) FROM otp_codes WHERE status = 'active'"))
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("after_s", "retry_after"), [(0, "30"), (0.001, "30"), (29, "1"), (29.999, "1"), (30, None)]
 )

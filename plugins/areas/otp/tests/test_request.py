@@ -195,6 +195,7 @@ async def test_code_that_nobody_was_sent_can_not_be_given(
     assert answer.json()["error"] == "code: none was sent yet; nobody has opened the link"
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("payload", ["otp_", "otp_x", "otp_" + "a" * 22, "otp_" + "a" * 23])
 async def test_link_of_nothing_is_not_valid(service: Service, ann: Any, payload: str) -> None:
     assert await ann.open(f"https://x.example?start={payload}") == NOT_VALID

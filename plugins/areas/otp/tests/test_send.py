@@ -77,6 +77,7 @@ async def test_terms_can_be_chosen(client: httpx2.AsyncClient, ann: Any, send: A
     assert ann.shown.startswith("Ваш код для Shop:")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -104,6 +105,7 @@ async def test_terms_beyond_their_range_are_refused(
     assert answer.json()["error"].startswith(f"{field}: ")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

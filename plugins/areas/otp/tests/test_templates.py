@@ -55,6 +55,7 @@ async def test_lang_of_the_request_is_stronger_than_that_of_the_person(
     assert ann.shown.startswith("RU\n")
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -103,6 +103,7 @@ async def test_last_attempt_may_be_the_right_one(
     assert (await seen())[-1] == ("otp.verified", 0)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("code", ["abcdef", "12345", "1234567", "١٢٣٤٥٦"])
 async def test_what_is_no_code_is_a_wrong_one(ann: Any, send: Any, verify: Any, code: str) -> None:
     otp_id = await send()
@@ -141,6 +142,7 @@ async def test_two_hundred_wrong_codes_at_once_are_compared_as_often_as_allowed(
     assert names.count("otp.max_attempts_reached") == 1
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("after_s", "status"), [(299, 200), (299.999, 200), (300, 400), (301, 400)]
 )
@@ -227,6 +229,7 @@ async def test_code_of_another_purpose_is_not_compared(
     assert (await client.get(f"/v1/otp/{otp_id}")).json()["attempts_left"] == 3
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("named", "status", "code"),
     [

@@ -234,6 +234,7 @@ async def test_cancelled_one_comes_no_more(
     assert channel.texts == []
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "named"),
     [

@@ -235,6 +235,7 @@ async def test_list_is_newest_first_and_filtered(client: httpx2.AsyncClient, ann
     assert [one["scheduled_id"] for one in cancelled["data"]] == [made[1]]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

@@ -69,6 +69,7 @@ async def test_retry_is_not_made_before_its_time(
     assert len(receiver.received) == 1
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
 async def test_4xx_ends_a_delivery_at_once(
     service: Service, add_webhook: Any, receiver: Any, emit: Any, journal: Any, status: int

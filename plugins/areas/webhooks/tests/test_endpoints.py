@@ -160,6 +160,7 @@ FORBIDDEN_URLS = [
 ]
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("url", FORBIDDEN_URLS)
 async def test_forbidden_url_is_refused_at_create_and_update(
     make_webhook_service: Any, make_tenant: Any, url: str
@@ -196,6 +197,7 @@ async def test_the_refusal_of_a_local_address_names_the_setting_that_allows_it(
     assert refused.json()["error"].endswith(hint)
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("body", "part"),
     [
@@ -288,6 +290,7 @@ async def test_rotation_waits_when_too_many_secrets_are_valid(
     assert afterwards.status_code == 200
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("method", "rest"),
     [

@@ -18,6 +18,7 @@ def test_they_are_the_defaults(service: Service) -> None:
     assert {name: getattr(defaults, name) for name in LETTER} == LETTER
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize("status", [404, 408, 410, 425, 429])
 async def test_a_4xx_ends_the_delivery_and_moves_no_webhook(
     service: Service,

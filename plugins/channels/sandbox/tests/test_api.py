@@ -269,6 +269,7 @@ async def test_other_sites_may_link_to_the_pages(web: httpx2.AsyncClient) -> Non
     assert page.status_code == 200
 
 
+@pytest.mark.shared_service
 @pytest.mark.parametrize(
     ("host", "status"),
     [
