@@ -417,5 +417,5 @@ async def test_the_doctor_names_a_channel_on_which_nobody_can_answer(service: Se
     found = [finding async for finding in check_channels(service)]
 
     assert [each.text for each in found if each.level == "warning"] == [
-        "people can't answer a bot there, so nobody can sign in by it"
+        "users can't reply to a bot there, so it can't be used for sign-in"
     ]
