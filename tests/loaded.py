@@ -9,6 +9,8 @@ from importlib.metadata import entry_points
 MODULES = (
     "tests.forking",
     "msgsvc_core.cli.main",
+    "msgsvc_core.cli.serve",
+    "msgsvc_core.cli.worker",
     "alembic.command",
     "uvloop",
     "aiosqlite",

@@ -23,6 +23,7 @@ LIST_LIMIT = 50
 
 app = typer.Typer(
     no_args_is_help=True,
+    add_completion=False,
     help="List, watch, pause, resume and cancel broadcasts and other mass sends.",
 )
 

@@ -16,7 +16,9 @@ from msgsvc_core.cli.projects import Json
 from msgsvc_core.cli.tables import show_table
 from msgsvc_core.kernel.errors import NotFound
 
-app = typer.Typer(no_args_is_help=True, help="List and check channels added by projects.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="List and check channels added by projects."
+)
 
 
 @app.command("list")

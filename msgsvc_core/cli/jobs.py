@@ -25,7 +25,11 @@ LIST_LIMIT = 100
 #: Jobs per transaction when many are retried or discarded.
 CHUNK = 500
 
-app = typer.Typer(no_args_is_help=True, help="List, show, retry and discard jobs and dead letters.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="List, show, retry and discard jobs and dead letters.",
+)
 
 
 def _check_state(state: str | None) -> str | None:

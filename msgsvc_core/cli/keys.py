@@ -14,7 +14,9 @@ from msgsvc_core.cli.tables import show_table
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING, ApiKey, ListedKey
 
-app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Create, list and revoke API keys."
+)
 
 
 @app.command()

@@ -1,24 +1,13 @@
 """`msgsvc`: the root command, with its subcommands and error messages."""
 
+from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import entry_points, version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from msgsvc_core.cli.broadcast import app as broadcast
-from msgsvc_core.cli.channels import app as channels
-from msgsvc_core.cli.database import migrate
-from msgsvc_core.cli.doctor import doctor
-from msgsvc_core.cli.init import init
-from msgsvc_core.cli.jobs import app as jobs
-from msgsvc_core.cli.keys import app as keys
-from msgsvc_core.cli.members import app as members
-from msgsvc_core.cli.plugins import plugins
-from msgsvc_core.cli.projects import app as projects
-from msgsvc_core.cli.reference import reference
-from msgsvc_core.cli.serve import serve
-from msgsvc_core.cli.worker import worker
 from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
 from msgsvc_core.kernel.errors import ApiError
@@ -28,6 +17,26 @@ from msgsvc_core.service import MigrationsPending
 #: Exit codes: the command was refused; the configuration or its environment does not work.
 REFUSED, UNUSABLE = 1, 2
 
+
+#: Where each command is, a function or a `typer.Typer`, in the order of `msgsvc --help`.
+COMMANDS = {
+    "init": "msgsvc_core.cli.init:init",
+    "serve": "msgsvc_core.cli.serve:serve",
+    "worker": "msgsvc_core.cli.worker:worker",
+    "migrate": "msgsvc_core.cli.database:migrate",
+    "doctor": "msgsvc_core.cli.doctor:doctor",
+    "plugins": "msgsvc_core.cli.plugins:plugins",
+    "reference": "msgsvc_core.cli.reference:reference",
+    "project": "msgsvc_core.cli.projects:app",
+    "key": "msgsvc_core.cli.keys:app",
+    "member": "msgsvc_core.cli.members:app",
+    "jobs": "msgsvc_core.cli.jobs:app",
+    "broadcast": "msgsvc_core.cli.broadcast:app",
+    "channels": "msgsvc_core.cli.channels:app",
+}
+
+#: Commands for `make`, which the help does not list.
+HIDDEN = {"reference"}
 
 #: Entry point group of commands: a `typer.Typer`, by the name of the command.
 COMMANDS_GROUP = "msgsvc.commands"
@@ -39,25 +48,28 @@ BROUGHT_BY = {"demo": "msgsvc-devkit", "plugin": "msgsvc-devkit"}
 class Commands(TyperGroup):
     """Prints errors that the user can fix without a traceback, which is for bugs.
 
-    Commands of other distributions are loaded when they are called or listed.
+    A command is loaded when it is called or listed: `serve` holds no other in memory.
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        known = super().list_commands(ctx)
-        return [*known, *sorted(entry_points(group=COMMANDS_GROUP).names - set(known))]
+        return [*COMMANDS, *sorted(entry_points(group=COMMANDS_GROUP).names - COMMANDS.keys())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            return command
+        if cmd_name in COMMANDS:
+            module, _, attribute = COMMANDS[cmd_name].partition(":")
+            return _command(cmd_name, getattr(import_module(module), attribute))
         for point in entry_points(group=COMMANDS_GROUP, name=cmd_name):
-            found = typer.main.get_command(point.load())
-            found.name = cmd_name
-            return found
+            return _command(cmd_name, point.load())
         if cmd_name in BROUGHT_BY:
             text = f"`msgsvc {cmd_name}` comes with {BROUGHT_BY[cmd_name]}: pip install it"
             raise _exit(text, UNUSABLE)
         return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        # Of these names typer suggests one for a misspelled one.
+        names: Any = dict.fromkeys(self.list_commands(ctx))
+        self.commands = names
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -69,6 +81,15 @@ class Commands(TyperGroup):
             raise _exit(text, UNUSABLE) from error
         except (SettingsError, PluginError, MigrationsPending, DatabaseTooNew) as error:
             raise _exit(str(error), UNUSABLE) from error
+
+
+def _command(name: str, found: typer.Typer | Callable[..., None]) -> Any:
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer(add_completion=False)
+        found.command(hidden=name in HIDDEN)(function)
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
 
 
 def _exit(text: str, code: int) -> typer.Exit:
@@ -83,19 +104,6 @@ app = typer.Typer(
     # Typer's own tracebacks show local variables, including secrets.
     pretty_exceptions_enable=False,
 )
-app.command()(init)
-app.command()(serve)
-app.command()(worker)
-app.command()(migrate)
-app.command()(doctor)
-app.command()(plugins)
-app.command(hidden=True)(reference)
-app.add_typer(projects, name="project")
-app.add_typer(keys, name="key")
-app.add_typer(members, name="member")
-app.add_typer(jobs, name="jobs")
-app.add_typer(broadcast, name="broadcast")
-app.add_typer(channels, name="channels")
 
 
 def _show_version(wanted: bool) -> None:

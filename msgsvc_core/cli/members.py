@@ -17,7 +17,9 @@ from msgsvc_core.members.models import AddMemberBody, Member, MemberAnswer, Memb
 #: Members read per query.
 PAGE = 100
 
-app = typer.Typer(no_args_is_help=True, help="Add, list and remove members of a project.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Add, list and remove members of a project."
+)
 
 MemberId = Annotated[str, typer.Argument(metavar="MEMBER_ID", help="For example mem_02Yz...")]
 

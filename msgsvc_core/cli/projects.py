@@ -12,7 +12,9 @@ from msgsvc_core.cli.tables import show_table
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.projects.models import Project
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable projects.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Create, list, disable and enable projects."
+)
 
 ProjectId = Annotated[str, typer.Argument(metavar="PROJECT_ID", help="For example prj_02Yz...")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for scripts.")]

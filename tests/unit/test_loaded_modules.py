@@ -10,23 +10,14 @@ import pytest
 
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
 
-#: Starts and stops the service of the command line, and tells the modules that were loaded.
+#: The command, which tells at its end which modules it has loaded.
 PROGRAM = """
-import asyncio, json, sys
-from pathlib import Path
-from msgsvc_core.cli.main import app
-from msgsvc_core.cli.serve import serve
-from msgsvc_core.service import Service
-from msgsvc_core.config.settings import load_settings
+import atexit, json, sys
+from msgsvc_core.__main__ import main
 
-async def main():
-    service = Service(load_settings(Path("msgsvc.toml")))
-    service.app
-    async with service:
-        pass
-
-asyncio.run(main())
-print(json.dumps(sorted(sys.modules)))
+atexit.register(lambda: print(json.dumps(sorted(sys.modules))))
+sys.argv = ["msgsvc", "serve", "--port", "0"]
+main()
 """
 
 CONFIG = f"""
@@ -39,13 +30,25 @@ plugin = "sandbox"
 
 
 def loaded(folder: Path) -> set[str]:
-    """The modules of a process that starts a service on the database of that folder."""
+    """The modules of `msgsvc serve` on the database of that folder."""
     (folder / "msgsvc.toml").write_text(CONFIG)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    log = folder / "server.log"
+    with log.open("w") as errors:
+        serving = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert serving.stdout
+    for line in serving.stdout:
+        if line.startswith("Ctrl-C"):
+            break
+    serving.terminate()
+    rest, _ = serving.communicate()
+    assert serving.returncode == 0, log.read_text()
+    return set(json.loads(rest.splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +79,7 @@ def test_a_database_that_is_up_to_date_needs_no(second: set[str], module: str) -
         ("dramatiq", "dramatiq"),
         ("jinja2", "jinja2"),
         ("redis", "msgsvc_core.limits.redis"),
+        ("rich", "rich"),
         ("sqlalchemy.dialects.postgresql", "databases.backends.postgres"),
     ],
 )

@@ -29,7 +29,11 @@ from msgsvc_dashboard.accounts.models import LinkPurpose
 #: Accounts read per query.
 PAGE = 100
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, disable and enable dashboard accounts.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Create, list, disable and enable dashboard accounts.",
+)
 
 Email = Annotated[str, typer.Argument(metavar="EMAIL", help="Email address of the account.")]
 
