@@ -29,26 +29,26 @@ from msgsvc_core.subscribers.models import (
 CORE_EVENTS = (
     EventSpec(
         "subscription.created",
-        "Somebody subscribed, by whatever path, or came back.",
+        "A user subscribed, in any way, or resubscribed.",
         SubscriptionCreated,
     ),
     EventSpec(
         "subscription.deleted",
-        "Somebody left, blocked the bot or deleted their account.",
+        "A user unsubscribed, blocked the bot or deleted their account.",
         SubscriptionDeleted,
     ),
     EventSpec(
         "subscription.permission_changed",
-        "Somebody granted or revoked a permission, or you did by the API.",
+        "A permission was granted or revoked, by the user or through the API.",
         PermissionChanged,
     ),
-    EventSpec("event.tracked", "You told of something by `POST /v1/events`.", EventTracked),
+    EventSpec("event.tracked", "You reported an event by `POST /v1/events`.", EventTracked),
     EventSpec(
-        "delivery.success", "The messenger took a message.", DeliverySuccess, in_history=False
+        "delivery.success", "The messenger accepted a message.", DeliverySuccess, in_history=False
     ),
     EventSpec(
         "delivery.failed",
-        "A message could not be delivered, for good.",
+        "A message failed permanently.",
         DeliveryFailed,
         in_history=False,
     ),
@@ -58,36 +58,36 @@ CORE_EVENTS = (
         BatchCompleted,
         of_subscriber=False,
     ),
-    EventSpec(
-        "button.clicked", "Somebody pressed a button of one of your messages.", ButtonClicked
-    ),
+    EventSpec("button.clicked", "A user pressed a button of one of your messages.", ButtonClicked),
     EventSpec(
         "channel.stopped",
-        "The messenger banned your own bot, or revoked its token. What is queued waits.",
+        "The messenger banned your own bot, or revoked its token. Queued messages wait.",
         ChannelStopped,
         of_subscriber=False,
     ),
     EventSpec(
         "channel.unavailable",
-        "The platform of your own bot does not answer. What is queued waits, and goes out afterwards.",
+        "The platform of your own bot does not respond. Queued messages wait, and are "
+        "sent after it recovers.",
         ChannelUnavailable,
         of_subscriber=False,
     ),
     EventSpec(
         "channel.recovered",
-        "Your own bot works again; what waited is sent.",
+        "Your own bot works again; queued messages are sent.",
         ChannelRecovered,
         of_subscriber=False,
     ),
     EventSpec(
         "channel.reception_interrupted",
-        "Your own bot receives nothing: another program asks for its updates, say. It may send as ever.",
+        "Your own bot can't receive updates, e.g. because another program polls for "
+        "them. Sending may still work.",
         ReceptionInterrupted,
         of_subscriber=False,
     ),
     EventSpec(
         "channel.reception_recovered",
-        "Your own bot receives again; what its messenger kept meanwhile comes now.",
+        "Your own bot receives updates again, including those that the messenger stored meanwhile.",
         ReceptionRecovered,
         of_subscriber=False,
     ),

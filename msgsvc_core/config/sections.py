@@ -24,8 +24,8 @@ class ServerSettings(Section):
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     trusted_proxies: tuple[str, ...] = Field(
         (),
-        description="Addresses or ranges of the proxies before the service, e.g. `127.0.0.1`; only"
-        " what they say of a caller's address (X-Forwarded-For, -Proto) is believed.",
+        description="Addresses or CIDR ranges of trusted reverse proxies, e.g. `127.0.0.1`; "
+        "X-Forwarded-For and -Proto are ignored from any other peer.",
     )
     cors_origins: tuple[str, ...] = Field(
         (), description="Origins that may call the API from browsers (CORS)."
@@ -34,20 +34,25 @@ class ServerSettings(Section):
         10_000, ge=10, description="Open connections; further ones get a 503."
     )
     max_header_bytes: int = Field(
-        32 * 1024, ge=1024, description="Largest head of a request, its URL included."
+        32 * 1024,
+        ge=1024,
+        description="Maximum size of the request head in bytes, including the URL.",
     )
     max_body_bytes: int = Field(1024 * 1024, ge=1024, description="Largest request body, in bytes.")
     header_timeout_s: float = Field(
         10.0, gt=0, description="Seconds for the whole head of a request, from its first byte."
     )
     body_timeout_s: float = Field(
-        20.0, gt=0, description="Seconds for a body, and one more for each KiB that has come."
+        20.0,
+        gt=0,
+        description="Seconds for receiving a body, plus one second for each KiB received.",
     )
     keep_alive_s: float = Field(
         75.0,
         gt=0,
-        description="Seconds for which a connection may be idle between requests; longer than a"
-        " proxy before us keeps it, or the proxy meets closed ones.",
+        description="Seconds for which a connection may be idle between requests. Set it higher "
+        "than the proxy's keep-alive timeout, so that the proxy never reuses a closed "
+        "connection.",
     )
     send_timeout_s: float = Field(
         60.0,
@@ -108,27 +113,27 @@ class MediaSettings(Section):
     check_wait_s: float = Field(
         0.5,
         ge=0,
-        description="Seconds for which messages that are about to be sent wait for such an answer;"
-        " then those without that file go ahead.",
+        description="Seconds for which due messages wait for this check; after that, messages "
+        "without the file are sent first.",
     )
     check_timeout_s: float = Field(
         20.0,
         gt=0,
-        description="Seconds for the answer; then its host counts as away, and the message is tried"
-        " again later.",
+        description="Timeout in seconds; after it the host counts as unavailable, and the message "
+        "is retried later.",
     )
     max_image_bytes: int = Field(10_000_000, ge=1, description="Bytes of an image.")
     max_video_bytes: int = Field(50_000_000, ge=1, description="Bytes of a video.")
     max_document_bytes: int = Field(20_000_000, ge=1, description="Bytes of a document.")
     allow_cidrs: tuple[str, ...] = Field(
-        (), description="Ranges that are not public and may be fetched from all the same."
+        (), description="Non-public ranges that files may be fetched from."
     )
     allow_http: bool = Field(True, description="Whether `http` addresses may be fetched.")
     address_hours: int = Field(
         168,
         ge=1,
-        description="Hours for which the signed address of a stored file holds, which messengers"
-        " and receivers of webhooks read it at.",
+        description="Hours for which the signed URL of a stored file is valid. Messengers and "
+        "webhook receivers download the file from it.",
     )
     loose_hours: int = Field(
         168,
@@ -138,8 +143,8 @@ class MediaSettings(Section):
     files_per_person: int = Field(
         100,
         ge=1,
-        description="Files that are fetched from one person in any 24 hours; those beyond are noted as"
-        " failed.",
+        description="Files fetched from one person in any 24 hours; further files are recorded as "
+        "failed.",
     )
 
     @field_validator("allow_cidrs")
@@ -154,7 +159,7 @@ class OwnChannelSettings(Section):
 
     per_project: int = Field(10, ge=0, description="Own channels per project; 0 disables them.")
     kinds: tuple[str, ...] = Field(
-        (), description="Kinds of messenger that projects may bring; every loaded one if empty."
+        (), description="Kinds of messenger that projects may add; empty allows every loaded kind."
     )
     settings: dict[str, dict[str, Any]] = Field(
         default_factory=dict,
@@ -162,7 +167,7 @@ class OwnChannelSettings(Section):
         "`[own_channels.settings.telegram]`. Hidden from projects.",
     )
     follow_s: float = Field(
-        1.0, gt=0, description="Seconds between looks for what other processes changed of them."
+        1.0, gt=0, description="Seconds between polls for changes made by other processes."
     )
 
 
@@ -177,6 +182,6 @@ class LogSettings(Section):
     )
     requests: Literal["all", "failed", "none"] = Field(
         "all",
-        description="Which requests get a line of their own: all, those that failed (5xx, or no answer), or"
-        " none. The metrics count them all.",
+        description="Which requests are logged: all, failed ones (5xx or no response), or none. "
+        "Metrics always count all requests.",
     )

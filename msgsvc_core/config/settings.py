@@ -92,7 +92,8 @@ class JobSettings(Section):
     broker_namespace: str = Field(
         "msgsvc",
         pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$",
-        description="Begins the names of what is in the broker; one for each deployment that shares it.",
+        description="Prefix of queue names in the broker; must differ between deployments that "
+        "share a broker.",
     )
     lease_s: float = Field(
         10.0,
@@ -106,45 +107,48 @@ class JobSettings(Section):
     stopped_check_s: float = Field(
         60.0,
         gt=0,
-        description="Seconds between questions to a platform whether a banned or revoked bot may work"
-        " again.",
+        description="Seconds between checks with the platform whether a banned or revoked bot works "
+        "again.",
     )
     outage_failures: int = Field(
         5,
         ge=2,
-        description="Calls in a row that a messenger's platform does not answer, after which it is taken"
-        " to be away: nothing is sent on the channel then, and nothing that waits is held to have failed.",
+        description="Consecutive calls without a response after which a platform is considered "
+        "unavailable (circuit breaker). Nothing is then sent on the channel, and queued "
+        "messages do not fail.",
     )
     probe_first_s: float = Field(
-        1.0, gt=0, description="Seconds until a platform that is away is probed for the first time."
+        1.0, gt=0, description="Seconds until the first probe of an unavailable platform."
     )
     probe_most_s: float = Field(
         60.0,
         gt=0,
-        description="Most seconds between two probes; each wait is twice the one before.",
+        description="Maximum seconds between two probes; the interval doubles after each probe.",
     )
     trial_calls: int = Field(
         3,
         ge=1,
-        description="Calls that are made after a probe succeeded; one that succeeds ends the outage.",
+        description="Calls allowed after a successful probe; the first success ends the outage.",
     )
     min_in_flight: int = Field(
         8,
         ge=1,
         le=300,
-        description="Messages of a channel that may be in flight however slow its platform is; as many more"
-        " as it answers within a second. What is in flight when a process is killed ends as `unknown`.",
+        description="Minimum limit of messages in flight per channel; it grows by the number of "
+        "calls that the platform answers within a second. Messages in flight when a "
+        "process is killed end as `unknown`.",
     )
     reception_failing_s: float = Field(
         30.0,
         ge=0,
-        description="Seconds for which nothing of a bot's updates can be received, after which its reception"
-        " is told to be interrupted; the first success ends that.",
+        description="Seconds of failing to receive a bot's updates after which its reception is "
+        "reported as interrupted; the first success ends the interruption.",
     )
     webhook_check_s: float = Field(
         60.0,
         gt=0,
-        description="Seconds between questions to a platform whether it calls a bot's webhook with success.",
+        description="Seconds between checks with the platform whether its calls to a bot's webhook "
+        "succeed.",
     )
 
     @field_validator("broker_url")
@@ -180,7 +184,7 @@ class LimitSettings(Section):
     qr_per_minute_per_address: int = Field(
         60,
         ge=1,
-        description="QR codes that are drawn for one address a minute; known ones are free.",
+        description="QR codes rendered per client address and minute; cached ones do not count.",
     )
     personal_link_s: int = Field(
         24 * 3600,
@@ -193,7 +197,9 @@ class LimitSettings(Section):
         8192, ge=2, description="Bytes of a subscriber's attributes as JSON."
     )
     mini_app_hours: int = Field(
-        24, ge=1, description="Hours for which what a mini app was given tells who opened it."
+        24,
+        ge=1,
+        description="Hours for which a mini app's signed data identifies the user who opened it.",
     )
     event_properties_bytes: int = Field(
         8192, ge=2, description="Bytes of the properties of `POST /v1/events` as JSON."
@@ -207,18 +213,20 @@ class LimitSettings(Section):
     answer_hours: int = Field(
         24,
         ge=1,
-        description="Hours for which a number answers a question, on platforms without buttons.",
+        description="Hours for which a numbered reply is accepted as a button press, on platforms "
+        "without buttons.",
     )
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
-    event_days: int = Field(30, ge=1, description="Days for which the event feed goes back.")
+    event_days: int = Field(30, ge=1, description="Days for which events stay in the feed.")
     delivery_attempts: int = Field(
         8, ge=1, description="Attempts per message before it fails permanently."
     )
     delivery_hours: int = Field(
         24,
         ge=1,
-        description="Hours after which a message fails whose platform still asks to wait, or does not"
-        " answer anybody, counted from when it first did; until then that takes up none of its tries.",
+        description="Hours after which a message fails if its platform is still rate limiting or "
+        "unavailable, counted from the first such response. Until then, these responses "
+        "do not use up its attempts.",
     )
 
 
@@ -255,9 +263,9 @@ class Settings(BaseModel):
     )
     redis_url: SecretStr | None = Field(
         None,
-        description="Redis that several processes share their rate limits in, e.g."
-        " `redis://:password@host:6379/0`; without it each counts requests alone, and the database"
-        " what must hold.",
+        description="Redis for rate limits shared between processes, e.g. "
+        "`redis://:password@host:6379/0`. Without it, each process counts requests "
+        "separately, and strict limits are kept in the database.",
     )
     secret_keys: tuple[SecretStr, ...] = Field(
         description="Keys that encrypt stored secrets; the first encrypts, the others still decrypt."
@@ -279,11 +287,11 @@ class Settings(BaseModel):
     languages: tuple[str, ...] = Field(
         LANGUAGES,
         max_length=MOST_LANGUAGES,
-        description="Languages that people may have and texts be written in: en and ru, which the service"
-        " speaks, and others by their BCP 47 tags, as de or pt-BR.",
+        description="Languages of users and texts: en and ru, which the service is translated into, "
+        "and others by BCP 47 tag, e.g. de or pt-BR.",
     )
     default_lang: str = Field(
-        "en", description="Language of people whose own is none of `languages`."
+        "en", description="Language of users whose own language is not in `languages`."
     )
     locale_dir: Path | None = Field(
         None,

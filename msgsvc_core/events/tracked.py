@@ -29,7 +29,7 @@ class TrackBody(RequestModel):
         pattern=r"^[\w.-]{1,64}$", description="Your event name, e.g. `cart.abandoned`."
     )
     properties: dict[str, Any] = Field(
-        default={}, description="Comes back in the event; at most 8 KiB as JSON."
+        default={}, description="Returned in the event; at most 8 KiB as JSON."
     )
 
 

@@ -16,8 +16,8 @@ router = Router(area="files")
 async def upload_file(ctx: Context, upload: Upload, files: Files) -> FileAnswer:
     """Stores a file, sent as the field `file` of multipart/form-data.
 
-    Its type is what it contains: an image, a video, or else a document. Its `url` may go with a message
-    as `media.url`. A file that nothing refers to is removed after `media.loose_hours`.
+    Its type is detected from its content: an image, a video, or otherwise a document. Use its `url` as
+    the `media.url` of a message. An unreferenced file is deleted after `media.loose_hours`.
     """
     file = await files.add(ctx.tx, ctx.project_id, filename=upload.filename, content=upload.file)
     return _answer(files, file)

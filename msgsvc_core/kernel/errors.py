@@ -195,7 +195,7 @@ class ApiError(Refusal):
 
 
 class BadRequest(ApiError):
-    """The request can't be understood."""
+    """The request is malformed."""
 
     code, status = "bad_request", 400
 
@@ -297,13 +297,13 @@ class IdempotencyConflict(ApiError):
 
 
 class PayloadTooLarge(ApiError):
-    """The body is larger than the service takes."""
+    """The body exceeds the maximum size."""
 
     code, status = "payload_too_large", 413
 
 
 class TooEarly(ApiError):
-    """The same request is still being worked on."""
+    """The same request is still being processed."""
 
     code, status = "too_early", 425
 
@@ -321,13 +321,13 @@ class InternalError(ApiError):
 
 
 class PlatformBusy(ApiError):
-    """The messenger's platform, which this call has to ask, gives no answer."""
+    """The messenger's platform, which this request depends on, does not respond."""
 
     code, status = "platform_busy", 500
 
 
 class Unavailable(ApiError):
-    """The service can't work right now, e.g. because its database is away."""
+    """The service is temporarily unavailable, e.g. because its database is down."""
 
     code, status = "unavailable", 503
 

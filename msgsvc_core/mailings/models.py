@@ -93,7 +93,7 @@ class MailingMessage(RequestModel):
         description="Seconds after `send_at`, or after the request, when remaining recipients are "
         "skipped.",
     )
-    metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
+    metadata: dict[str, Any] | None = Field(None, description="Returned in delivery events.")
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "MailingMessage":

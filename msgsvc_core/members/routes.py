@@ -55,8 +55,8 @@ async def update_member(
 ) -> MemberAnswer:
     """Changes a member's name, email and role; omitted fields stay unchanged.
 
-    Who signs in to the dashboard is made an owner there, and ends as one there; such an owner's name and
-    email change there too.
+    For members who sign in to the dashboard, the owner role can only be granted or revoked there; the
+    name and email of such an owner can also only be changed there.
     """
     if body.name is not None or body.email is not None:
         await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
@@ -75,8 +75,8 @@ async def delete_member(
 ) -> None:
     """Removes a member; they can no longer answer customers, in messengers neither.
 
-    They are still shown where they worked; with `erase=true` their name and email are gone as well. An
-    owner who signs in to the dashboard is removed there.
+    They are still shown in past activity; `erase=true` also deletes their name and email. Remove an
+    owner who signs in to the dashboard there.
     """
     await owners.check_by_key(ctx.tx, ctx.project_id, member_id)
     end = members.erase if query.erase else members.remove
@@ -94,8 +94,8 @@ async def link_member(
 ) -> LinkAnswer:
     """Creates a link that connects a member to a messenger account: the first person to open it.
 
-    One per channel, also as a QR code, and all together work once. Give it to nobody else. An owner who
-    signs in to the dashboard is linked there.
+    One link per channel, also as a QR code; only one of them can be used, once. Keep them secret. Link
+    an owner who signs in to the dashboard there.
     """
     await owners.check_owner_by_key(ctx.tx, ctx.project_id, member_id)
     payload, expires_at_ms = await member_links.create(

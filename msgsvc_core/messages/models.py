@@ -149,7 +149,7 @@ class SendBody(RequestModel):
         le=30 * 24 * 3600,
         description="Seconds after which it is skipped if not sent yet.",
     )
-    metadata: dict[str, Any] | None = Field(None, description="Comes back in delivery events.")
+    metadata: dict[str, Any] | None = Field(None, description="Returned in delivery events.")
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "SendBody":
@@ -177,7 +177,8 @@ class EditBody(RequestModel):
     format: Kept[Format] = None
     media: Kept[MediaBody] = None
     buttons: Kept[list[list[ButtonBody]]] = Field(
-        None, description="Rows from top to bottom, in place of all that are there; `[]` for none."
+        None,
+        description="Rows from top to bottom; replaces all existing buttons, `[]` removes them.",
     )
 
     @model_validator(mode="after")

@@ -74,8 +74,8 @@ async def edit_message(
 ) -> MessageAnswer:
     """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 
-    `edited_at` says when people saw the change. If the messenger refuses it, `error` says why, and the
-    message is again what it was.
+    `edited_at` is the time at which the change became visible. If the messenger refuses it, `error` has
+    the reason, and the message keeps its previous content.
     """
     changes = messages.changes
     return MessageAnswer.of(await changes.edit(ctx.tx, ctx.project_id, message_id, body))
@@ -85,9 +85,8 @@ async def edit_message(
 async def delete_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
     """Cancels or deletes a message.
 
-    It is skipped if it is still to be sent, and else removed from the chat, where the channel can.
-
-    `deleted_at` says when. If the messenger refuses, `error` says why.
+    A queued message is skipped; a sent one is deleted from the chat if the channel supports it.
+    `deleted_at` is the time of deletion. If the messenger refuses, `error` has the reason.
     """
     changes = messages.changes
     return MessageAnswer.of(await changes.delete(ctx.tx, ctx.project_id, message_id))

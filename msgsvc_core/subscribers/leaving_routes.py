@@ -29,9 +29,9 @@ async def delete_subscriber(
 ) -> None:
     """Unsubscribes a person, or with `erase=true` deletes all personal data.
 
-    Unsubscribed, they get no messages, can come back and are still shown; who is so already stays so.
-    Erased, they are gone: messages and copies in events follow within moments, and what was just under
-    way ten minutes later.
+    Unsubscribed people get no messages, can resubscribe and are still listed; unsubscribing is
+    idempotent. Erasure is permanent: messages and copies in events are deleted shortly afterwards, and
+    data of operations in progress ten minutes later.
     """
     if query.erase:
         await subscribers.erase(ctx.tx, ctx.project_id, subscriber_id)
@@ -57,8 +57,8 @@ async def subscribe_in_mini_app(
 ) -> MiniAppAnswer:
     """Subscribes a person who opened the bot's mini app, identified by its signed data.
 
-    Hand on what the page was given, from your own server: this endpoint verifies that the messenger
-    signed it for the bot within the last day. Doing so twice is harmless.
+    Send the data that the page received from your own server: this endpoint verifies that the messenger
+    signed it for the bot within the last day. The request is idempotent.
     """
     subscriber, created = await mini_apps.subscribe(ctx.tx, ctx.project_id, body)
     return MiniAppAnswer.after(subscriber, created=created)

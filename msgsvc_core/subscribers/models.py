@@ -141,8 +141,8 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
         None,
         min_length=1,
         max_length=searching.MOST,
-        description="What their first name, username or `external_id` begins with, whatever its case."
-        " The list goes by that name then, instead of newest first.",
+        description="Case-insensitive prefix of the first name, username or `external_id`. Results "
+        "are ordered by name instead of newest first.",
     )
 
     def place_of(self, subscriber: Subscriber) -> str:

@@ -76,8 +76,8 @@ async def check_channel(
 ) -> ChannelCheckAnswer:
     """Checks the bot with the messenger's platform.
 
-    `ok` is false where the platform says that it may not. Where the platform gives no answer, there is
-    nothing to say of the bot: `platform_busy`. Whether what people write reaches it is in `reception`.
+    `ok` is false if the platform rejects the bot. If the platform does not respond, the state of the
+    bot is unknown, and the error is `platform_busy`. `reception` reports whether updates are received.
     """
     health, reception = await own_channels.check(ctx.project_id, name)
     if health.unreachable:

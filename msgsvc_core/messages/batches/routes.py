@@ -18,8 +18,8 @@ async def send_batch(
 ) -> BatchAnswer:
     """Queues up to 500 messages, each validated separately.
 
-    What can't be sent is in `rejected`, as `POST /v1/send` would have answered it. When all that were
-    accepted are final, `batch.completed` tells how many were sent, failed and skipped.
+    Invalid messages are listed in `rejected`, with the error that `POST /v1/send` would return. When
+    all accepted messages are final, `batch.completed` reports how many were sent, failed and skipped.
     `GET /v1/messages?batch_id=` lists them.
     """
     await billing.check(ctx.project_id, MESSAGE)

@@ -32,8 +32,8 @@ async def create_template(
 ) -> TemplateAnswer:
     """Creates a reusable message with variables that each send fills in.
 
-    A variable is `{{ name }}`, or `{{ name | default("x") }}` where it may be left out; there is
-    nothing else. A value can't become markup, nor scheme or host of an address.
+    A variable is `{{ name }}`, or `{{ name | default("x") }}` if it is optional; no other syntax is
+    supported. A value can't add markup, or change the scheme or host of a URL.
     """
     template = await templates.create(ctx.tx, ctx.project_id, body)
     [answer] = templates.answers([template])

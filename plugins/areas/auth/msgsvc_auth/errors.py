@@ -4,7 +4,7 @@ from msgsvc_core.kernel.errors import ApiError
 
 
 class AuthCodeInvalid(ApiError):
-    """The code is not one that this project was given."""
+    """The code was not issued to this project."""
 
     code, status = "auth_code_invalid", 400
 

@@ -17,7 +17,8 @@ class AuthCompleted(ResponseModel):
 AUTH_EVENTS = (
     EventSpec(
         "auth.completed",
-        "Somebody pressed Yes; sent at once, whether or not they return to the site.",
+        "The user confirmed the sign-in. Emitted immediately, whether or not they "
+        "return to the site.",
         AuthCompleted,
     ),
 )

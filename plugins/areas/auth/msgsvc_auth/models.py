@@ -116,7 +116,7 @@ class SessionBody(RequestModel):
     state: str = Field(
         "",
         max_length=MAX_STATE_LENGTH,
-        description="Comes back with the code; bind it to the browser's own session.",
+        description="Returned with the code; bind it to the browser's session to prevent CSRF.",
     )
     callback_url: UrlText | None = Field(
         None, description="Return URL; must equal that of one of the static links."
@@ -149,7 +149,7 @@ class SessionAnswer(ResponseModel):
         " it: `start K7QF2M9X`. Show it beside the link.",
     )
     match_number: int | None = Field(
-        None, description="10-99, to be shown beside the links; there if `match` was asked for."
+        None, description="10-99, shown beside the links; present if `match` was requested."
     )
     expires_in: int = Field(description="Seconds.")
     interval: int = Field(POLL_INTERVAL_S, description="Seconds to wait between polls.")
@@ -215,7 +215,7 @@ class StaticLinkBody(RequestModel):
 
     slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
     name: LinkName = Field(description="Helps you tell links apart.")
-    callback_url: UrlText = Field(description="Gets `code`; https, or http on localhost.")
+    callback_url: UrlText = Field(description="Receives `code`; https, or http on localhost.")
     match: bool = Field(False, description="Number matching on the hosted page.")
 
 
@@ -224,7 +224,7 @@ class StaticLinkChange(RequestModel):
 
     name: Kept[LinkName] = Field(None, description="Helps you tell links apart.")
     callback_url: Kept[UrlText] = Field(
-        None, description="Gets `code`; https, or http on localhost."
+        None, description="Receives `code`; https, or http on localhost."
     )
     match: Kept[bool] = Field(None, description="Number matching on the hosted page.")
 

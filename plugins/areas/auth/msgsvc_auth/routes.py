@@ -33,8 +33,8 @@ async def create_session(
 ) -> SessionAnswer:
     """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
 
-    Poll the status every `interval` seconds, or send the person along a link and wait for them at
-    `callback_url`. Or both: the code is the same.
+    Poll the status every `interval` seconds, or redirect the person to a link and handle their return
+    at `callback_url`. Both ways return the same code.
     """
     new = await sign_in.open(ctx.tx, ctx.project_id, body)
     payload = session_payload(new.token)
@@ -55,8 +55,8 @@ async def get_session_status(
 ) -> StatusAnswer:
     """Shows the status of a sign-in, and its code once the person confirmed.
 
-    The code is the same until it is exchanged, so an answer that was lost does no harm. With `wait`
-    the answer is held until the person decides, at most so many seconds.
+    The code stays the same until it is exchanged, so a lost response can be requested again. With
+    `wait`, the response is held until the person decides, for at most that many seconds.
     """
     session = await sign_in.wait(ctx.project_id, session_id, query.wait)
     now_ms = clock.now_ms()

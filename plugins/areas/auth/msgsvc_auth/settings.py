@@ -43,14 +43,17 @@ class AuthSettings(Section):
     )
     messenger_names: dict[str, str] = Field(
         {},
-        description="What pages for people call a channel, by its name in the API; without it they"
-        " read what its messenger is called, e.g. Telegram.",
+        description="Display names of channels on hosted pages, by channel name in the API; by "
+        "default the messenger's name, e.g. Telegram.",
     )
     allow_http_callbacks: bool = Field(
-        False, description="Take http callbacks of any host; otherwise only those of localhost."
+        False, description="Accept http callbacks for any host; by default only for localhost."
     )
     mini_app_minutes: int = Field(
-        10, ge=1, le=1440, description="Minutes for which what a mini app was given signs in, once."
+        10,
+        ge=1,
+        le=1440,
+        description="Minutes for which a mini app's signed data can be used to sign in, once.",
     )
     mini_app_frames: tuple[Site, ...] = Field(
         ("https://web.telegram.org", "https://web.max.ru"),

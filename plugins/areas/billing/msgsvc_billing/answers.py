@@ -89,7 +89,7 @@ class LedgerQuery(PageQuery):
     """Which lines of the ledger."""
 
     operation: str | None = Field(None, max_length=64, description="E.g. `auth.confirmed`.")
-    since: MomentMs | None = Field(None, description="Lines of then and later.")
+    since: MomentMs | None = Field(None, description="Only entries at or after this time.")
 
 
 class UsageQuery(Query):

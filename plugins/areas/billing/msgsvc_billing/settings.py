@@ -37,14 +37,14 @@ class BillingSettings(Section):
 
     plans: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")], PlanSettings] = Field(
         default_factory=_shipped,
-        description="Plans by name, `[billing.plans.<name>]`; they take the place of `free`, `basic`"
-        " and `pro`, which there are if none is given.",
+        description="Plans by name, `[billing.plans.<name>]`; they replace the default plans "
+        "`free`, `basic` and `pro`.",
     )
     default_plan: str = Field("free", description="The plan of a new account.")
     operators_limited: bool = Field(
         False,
-        description="Whether accounts that run the installation have the projects, members and exports"
-        " of their plan alone; else they have them without limits.",
+        description="Whether operator accounts are subject to their plan's limits on projects, "
+        "members and exports; otherwise they have no limits.",
     )
     grace_days: float = Field(
         3,

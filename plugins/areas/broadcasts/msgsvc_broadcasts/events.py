@@ -19,13 +19,13 @@ class BroadcastEnded(ResponseModel):
 BROADCAST_EVENTS = (
     EventSpec(
         "broadcast.completed",
-        "A mass send is fully processed.",
+        "A broadcast is fully processed.",
         BroadcastEnded,
         of_subscriber=False,
     ),
     EventSpec(
         "broadcast.cancelled",
-        "A mass send was cancelled, and nothing of it is on its way any more.",
+        "A broadcast was cancelled, and none of its deliveries is in progress any more.",
         BroadcastEnded,
         of_subscriber=False,
     ),

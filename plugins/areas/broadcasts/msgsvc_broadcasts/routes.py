@@ -25,8 +25,9 @@ router = Router(area="broadcasts")
 async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -> BroadcastAccepted:
     """Sends a message to an audience of up to 100,000 subscribers, in the background.
 
-    Who gets it is decided when it begins. Texts may hold variables of each recipient: `first_name`,
-    `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` tells when all is processed.
+    The audience is resolved when the broadcast starts. Texts may contain variables of each recipient:
+    `first_name`, `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` is emitted when
+    all recipients are processed.
     """
     return await broadcasts.start(ctx.tx, ctx.project_id, body)
 
@@ -51,7 +52,7 @@ async def get_broadcast(
 ) -> BroadcastAnswer:
     """Shows the progress of a broadcast and the estimated time left.
 
-    This and what follows takes the `job_id` of `scheduled.sent` and `recurring.sent` too.
+    This endpoint and those below also accept the `job_id` of `scheduled.sent` and `recurring.sent`.
     """
     return _answer(mailings, clock, await broadcasts.get(ctx.tx, ctx.project_id, job_id))
 
@@ -98,8 +99,8 @@ async def resend_broadcast_to_unknown(
 ) -> BroadcastAccepted:
     """Resends a finished broadcast to the recipients whose outcome is unknown.
 
-    That are the recipients with the status `unknown`, who are never sent to twice by themselves. It is
-    a broadcast of its own, and can be asked for once.
+    Recipients with the status `unknown` are never retried automatically. The result is a separate
+    broadcast, which can be requested once.
     """
     return await broadcasts.resend_unknown(ctx.tx, ctx.project_id, job_id)
 
@@ -110,8 +111,8 @@ async def list_broadcast_recipients(
 ) -> RecipientList:
     """Lists the recipients of a broadcast and the outcome for each.
 
-    Nobody is listed before it begins, and after `recipients_until`; who has been erased is not listed
-    any more.
+    The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers are
+    not listed.
     """
     mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
     found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.fetch_limit)

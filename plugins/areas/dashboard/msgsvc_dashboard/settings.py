@@ -14,14 +14,14 @@ class AccountSettings(Section):
     tries_per_email: int = Field(
         10,
         ge=1,
-        description="Passwords that may be tried for an email in any 900 seconds, from all browsers"
-        " together in which its account was never signed in.",
+        description="Password attempts per email in any 900 seconds, over all browsers in which the "
+        "account has never been signed in.",
     )
     tries_per_address: int = Field(
         30,
         ge=1,
-        description="Passwords that one address may try in any 900 seconds, for whatever email; an IPv6"
-        " address counts by its first 64 bits.",
+        description="Password attempts per client address in any 900 seconds, over all emails; an "
+        "IPv6 address counts by its first 64 bits.",
     )
     tries_per_browser: int = Field(
         10,
@@ -36,13 +36,15 @@ class AccountSettings(Section):
         " by other browsers.",
     )
     password_memory_kib: int = Field(
-        19_456, ge=8, description="KiB of memory that one look at a password takes (argon2id)."
+        19_456, ge=8, description="KiB of memory for verifying one password (argon2id)."
     )
     password_passes: int = Field(
-        2, ge=1, description="Passes of argon2id over that memory; with the memory, OWASP's advice."
+        2,
+        ge=1,
+        description="Iterations of argon2id; the defaults of both follow OWASP's recommendation.",
     )
     audit_days: int = Field(
-        365, ge=1, description="Days for which it is kept who changed what in the dashboard."
+        365, ge=1, description="Days for which the dashboard's audit log is kept."
     )
     messenger_sign_in: bool = Field(
         True, description="Whether people sign in by a messenger that they linked to their account."

@@ -29,7 +29,7 @@ class Completed(ResponseModel):
 DRIP_EVENTS = (
     EventSpec(
         STEP_SENT,
-        "The message of a step was queued; `delivery.*` says what became of it.",
+        "The message of a step was queued; `delivery.*` reports its outcome.",
         StepSent,
     ),
     EventSpec(COMPLETED, "A subscriber completed a drip campaign.", Completed),

@@ -62,7 +62,7 @@ Origin = Annotated[
 class Condition(RequestModel):
     """A condition on an answer."""
 
-    field: str = Field(description="The key of the field whose answer is looked at.")
+    field: str = Field(description="The key of the field whose answer is compared.")
     op: Op
     value: str | int | float | bool | None = Field(
         None, description="Of the field's type. With `exists`: true (or left out), or false."
@@ -119,7 +119,7 @@ class ToNextField(RequestModel):
 
     kind: Literal["next_field"]
     after: str | None = Field(
-        None, description="The question after which it is looked at; that of `when` if left out."
+        None, description="The question after which it is evaluated; by default that of `when`."
     )
     field: str | None = Field(
         None, description="A later question; left out, there are no more questions."

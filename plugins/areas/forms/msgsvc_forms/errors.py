@@ -4,13 +4,15 @@ from msgsvc_core.kernel.errors import ApiError
 
 
 class FormRateLimited(ApiError):
-    """A form, or an address, has sent in too much within a minute; wait for `Retry-After` seconds."""
+    """Too many submissions of a form, or from one address, within a minute; wait for `Retry-After`
+    seconds."""
 
     code, status = "form_rate_limited", 429
 
 
 class FormFilesLimited(FormRateLimited):
-    """The project's forms have taken too many bytes of files within 24 hours; what has none is taken."""
+    """The project's forms received too many bytes of files within 24 hours; submissions without files
+    are still accepted."""
 
     code = "form_files_limited"
 

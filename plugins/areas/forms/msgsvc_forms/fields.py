@@ -75,10 +75,10 @@ class FormField(RequestModel):
         None, description="Of `choice` and `multichoice`: 2-50 texts, or values with their labels."
     )
     min: int | float | str | None = Field(
-        None, description="Least number, date (YYYY-MM-DD), characters, or choices."
+        None, description="Minimum number, date (YYYY-MM-DD), length, or number of choices."
     )
     max: int | float | str | None = Field(
-        None, description="The most of the same; of a rating the best, of a file how many."
+        None, description="Maximum of the same; the highest rating, or the number of files."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
         None, description="Of a text: RE2 regular expression that the whole text must match."

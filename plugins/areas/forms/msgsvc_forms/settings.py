@@ -27,7 +27,7 @@ class FormsSettings(Section):
         "address counts by its first 64 bits.",
     )
     page_hours: int = Field(
-        24, ge=1, le=720, description="Hours within which a form that was fetched can be sent in."
+        24, ge=1, le=720, description="Hours for which a loaded form can be submitted."
     )
     max_body_bytes: int = Field(
         60 * 1024 * 1024,
@@ -37,8 +37,8 @@ class FormsSettings(Section):
     file_bytes_per_day: int = Field(
         5 * 1024**3,
         ge=1,
-        description="Bytes of files that all forms of a project take from the web in any 24 hours; spam"
-        " counts apart.",
+        description="Bytes of files accepted from the web by all forms of a project in any 24 "
+        "hours; spam is counted separately.",
     )
     submission_days: int | None = Field(
         None, ge=1, description="Days for which submissions are kept; until deleted, unless given."
@@ -47,8 +47,8 @@ class FormsSettings(Section):
     conversation_hours: int = Field(
         72,
         ge=1,
-        description="Hours without a word from a person after which the form that they were filling in"
-        " in the messenger is given up.",
+        description="Hours of inactivity after which a form being filled in in the messenger is "
+        "abandoned.",
     )
     ask_again_after_s: int = Field(
         15,

@@ -56,21 +56,21 @@ class CsatReceived(TicketFields):
 
 
 HELPDESK_EVENTS = (
-    EventSpec(CREATED, "A ticket was opened, by whatever path.", TicketFields),
+    EventSpec(CREATED, "A ticket was opened, in any way.", TicketFields),
     EventSpec(
         REPLIED,
-        "The customer wrote again, or an agent answered them. The message that opened a ticket is"
-        " told of by `ticket.created` alone, and notes by nothing.",
+        "The customer wrote again, or an agent replied. The message that opened a "
+        "ticket is reported only by `ticket.created`; notes emit no event.",
         Replied,
     ),
-    EventSpec(STATUS_CHANGED, "A ticket's status is another one.", StatusChanged),
-    EventSpec(ASSIGNED, "A ticket was given to a member, or taken from one.", TicketFields),
+    EventSpec(STATUS_CHANGED, "A ticket's status changed.", StatusChanged),
+    EventSpec(ASSIGNED, "A ticket was assigned to a member, or unassigned.", TicketFields),
     EventSpec(CLOSED, "A ticket was closed; its `ticket.status_changed` came before.", Closed),
     EventSpec(CSAT_RECEIVED, "The customer rated how a closed ticket was answered.", CsatReceived),
     EventSpec(
         UNANSWERED,
-        "The customer has waited for an answer as long as the setting `unanswered_hours` says, 24"
-        " unless changed; once in each time of waiting.",
+        "The customer has waited for a reply for `unanswered_hours` (24 by default). "
+        "Emitted once per wait.",
         TicketFields,
     ),
 )

@@ -119,7 +119,7 @@ async def get_ticket(
 ) -> WholeTicketAnswer:
     """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
-    One that was merged into another shows that one.
+    For a merged ticket, the ticket it was merged into is returned.
     """
     tickets = all_tickets
     ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
@@ -152,8 +152,8 @@ async def reply_to_ticket(
 ) -> ReplyAnswer:
     """Replies to the customer in their messenger, or with `internal` adds an internal note.
 
-    An answer is a paid operation, a note is not. `message.delivery` of the ticket says later whether the
-    customer has it.
+    A reply is a paid operation, a note is not. `message.delivery` of the ticket reports the delivery
+    status.
     """
     tickets = all_tickets
     text, text_format = body.text or "", body.format
@@ -185,7 +185,7 @@ async def add_customer_reply(
 ) -> TicketAnswer:
     """Adds a message of a virtual customer; returns the ticket it was added to.
 
-    It is a new one where this one was closed too long ago to be opened again.
+    If this ticket was closed too long ago to be reopened, a new one is opened.
     """
     tickets = all_tickets
     tickets.check_text(body.text)
@@ -262,7 +262,7 @@ async def merge_ticket(
 ) -> TicketAnswer:
     """Moves all messages of a ticket into another one of the same customer, and closes it.
 
-    Its id and number lead to the other one from then on, which is the answer.
+    Returns the other ticket, to which the id and number of this one refer from then on.
     """
     return TicketAnswer.of(await tickets.merge(ctx.tx, ctx.project_id, ticket_id, body.into, API))
 

@@ -21,8 +21,8 @@ class HelpdeskSettings(Section):
         24,
         ge=1,
         le=720,
-        description="Hours without an agent's answer after which `ticket.unanswered_24h` tells of an"
-        " open ticket.",
+        description="Hours without an agent's reply after which `ticket.unanswered_24h` is emitted "
+        "for an open ticket.",
     )
     assignment: Literal["manual", "round_robin"] = Field(
         "manual",

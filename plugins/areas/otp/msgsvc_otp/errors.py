@@ -10,13 +10,13 @@ class OtpInvalid(ApiError):
 
 
 class OtpExpired(ApiError):
-    """The code was not given in time; send another."""
+    """The code has expired; send another."""
 
     code, status = "otp_expired", 400
 
 
 class OtpMaxAttempts(ApiError):
-    """The code was guessed wrong as often as it may be; send another."""
+    """The maximum number of wrong attempts is reached; send another code."""
 
     code, status = "otp_max_attempts", 400
 

@@ -18,12 +18,12 @@ class OtpEvent(ResponseModel):
 
 
 OTP_EVENTS = (
-    EventSpec(SENT, "The messenger took the message with the code.", OtpEvent),
-    EventSpec(VERIFIED, "The right code was given, for the first and only time.", OtpEvent),
+    EventSpec(SENT, "The messenger accepted the message with the code.", OtpEvent),
+    EventSpec(VERIFIED, "The code was verified; it can't be used again.", OtpEvent),
     EventSpec(FAILED_ATTEMPT, "A wrong code was given.", OtpEvent),
     EventSpec(
         MAX_ATTEMPTS_REACHED,
-        "The last allowed attempt was wrong too; the code is worth nothing any more.",
+        "The last allowed attempt was wrong; the code is no longer valid.",
         OtpEvent,
     ),
 )

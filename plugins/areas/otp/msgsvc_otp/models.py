@@ -169,9 +169,7 @@ class OtpAnswer(ResponseModel):
     otp_id: str
     status: Status
     purpose: str
-    subscriber_id: str | None = Field(
-        description="Null until somebody opens the link of a request."
-    )
+    subscriber_id: str | None = Field(description="Null until the link of a request is opened.")
     attempts_left: int
     reason: str | None = Field(
         description="Why the messenger rejected the message, as in `delivery.failed`; or null."

@@ -30,8 +30,8 @@ class OtpSettings(Section):
     guesses_per_hour: int = Field(
         10,
         ge=1,
-        description="Wrong guesses per subscriber in any 3600 seconds, over all codes; the first guess"
-        " at a code is always taken.",
+        description="Wrong guesses per subscriber in any 3600 seconds, over all codes; the first "
+        "guess at a code is always accepted.",
     )
     link_lifetime_s: int = Field(
         600, ge=30, le=86400, description="Seconds for which a link of a request can be opened."

@@ -47,24 +47,25 @@ class ScheduledNotSent(ResponseModel):
 SCHEDULING_EVENTS = (
     EventSpec(
         SENT,
-        "A scheduled message was handed over for delivery at its time; delivery events tell the rest.",
+        "A scheduled message was queued for delivery at its time; delivery events "
+        "report the outcome.",
         ScheduledSent,
     ),
     EventSpec(
         RECURRING_SENT,
-        "A run of a recurring message was handed over for delivery; delivery events tell the rest.",
+        "A run of a recurring message was queued for delivery; delivery events report the outcome.",
         RecurringSent,
     ),
     EventSpec(
         FAILED,
-        "A scheduled message, or a run of a recurring one, can't be sent as it was asked for, e.g."
-        " as its template is gone.",
+        "A scheduled message, or a run of a recurring one, can't be sent as requested, "
+        "e.g. because its template was deleted.",
         ScheduledNotSent,
     ),
     EventSpec(
         SKIPPED,
-        "A scheduled message, or a run of a recurring one, was not sent: its receiver has left, or its"
-        " time was missed.",
+        "A scheduled message, or a run of a recurring one, was not sent: its recipient "
+        "has unsubscribed, or its time was missed.",
         ScheduledNotSent,
     ),
 )

@@ -114,9 +114,9 @@ class MessageBody(MailingMessage):
 class MessageChanges(RequestModel):
     """What a message is to be from now on. What is left out stays as it is; null takes it away."""
 
-    template: str | None = Field(None, description="Takes the place of text and what goes with it.")
+    template: str | None = Field(None, description="Replaces text, format, media and buttons.")
     variables: Variables | None = None
-    text: Localized | None = Field(None, description="Takes the place of a template.")
+    text: Localized | None = Field(None, description="Replaces a template.")
     format: Format | None = None
     media: TemplateMedia | None = None
     buttons: list[list[TemplateButton]] | None = None

@@ -87,7 +87,7 @@ class UpdateRecurringBody(MessageChanges):
     Null takes away `starts_at`, `ends_at`, `quiet_hours`.
     """
 
-    cron: Kept[Cron] = Field(None, description="Takes the place of `every`.")
+    cron: Kept[Cron] = Field(None, description="Replaces `every`.")
     every: Kept[Every] = Field(
         None,
         description="Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.",

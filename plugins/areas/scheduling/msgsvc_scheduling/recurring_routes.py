@@ -42,8 +42,8 @@ async def create_recurring(
 ) -> RecurringAnswer:
     """Creates a recurring message, by cron or at an interval, in the local time of a time zone.
 
-    A local time that is missing, as clocks go forward, stands for the next minute that there is; one
-    that comes twice, as they go back, for the first. `recurring.sent` tells of each run.
+    A local time skipped by a daylight saving change is replaced by the next existing minute; of a
+    repeated one, the first is used. `recurring.sent` is emitted for each run.
     """
     record = await scheduling.create_recurring(ctx.tx, ctx.project_id, body)
     return await _answer(ctx, mailings, record)

@@ -42,8 +42,8 @@ async def schedule_message(
 ) -> ScheduledAnswer:
     """Schedules a message to one subscriber or an audience.
 
-    It is checked now, and again at its time: a template is rendered then, and an audience is looked up
-    then. `scheduled.sent` tells that it was handed over for delivery.
+    It is validated now, and again at its time, when the template is rendered and the audience is
+    resolved. `scheduled.sent` is emitted when it is queued for delivery.
     """
     return await _answer(ctx, mailings, await scheduling.create(ctx.tx, ctx.project_id, body))
 

@@ -19,8 +19,8 @@ class SchedulingSettings(Section):
     )
     missed: Literal["run_once", "skip"] = Field(
         "run_once",
-        description="What becomes of a time that was missed by more than `grace_minutes`: `run_once`"
-        " sends once, late; `skip` sends nothing, and tells by `scheduled.skipped`.",
+        description="Handling of a time missed by more than `grace_minutes`: `run_once` sends once, "
+        "late; `skip` sends nothing and emits `scheduled.skipped`.",
     )
     grace_minutes: int = Field(
         10,

@@ -21,7 +21,7 @@ class WebhookDisabled(ResponseModel):
         description="RFC 3339 in UTC; null if it did not fail before."
     )
     status_code: int | None = Field(description="Of the last answer; null if there was none.")
-    error: str | None = Field(description="What kept the last attempt from succeeding.")
+    error: str | None = Field(description="The error of the last attempt.")
 
 
 class WebhookTest(ResponseModel):
@@ -33,13 +33,13 @@ class WebhookTest(ResponseModel):
 WEBHOOK_EVENTS = (
     EventSpec(
         "webhook.disabled",
-        "A webhook gets nothing any more: it failed for days, or its receiver answered 410.",
+        "A webhook was disabled: it failed for days, or its receiver answered 410.",
         WebhookDisabled,
         of_subscriber=False,
     ),
     EventSpec(
         TEST,
-        "You asked for a test of a webhook. It goes to that one alone, and is not in the feed.",
+        "You requested a test of a webhook. Sent only to that webhook, and not in the feed.",
         WebhookTest,
         of_subscriber=False,
     ),

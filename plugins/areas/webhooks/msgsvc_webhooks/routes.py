@@ -85,7 +85,7 @@ async def rotate_webhook_secret(
 async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> DeliveryAnswer:
     """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
-    It is tried once; `GET /v1/webhooks/deliveries/{delivery_id}` shows what came of it.
+    It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
     """
     delivery = await webhooks.send_test(ctx.tx, ctx.project_id, webhook_id)
     return DeliveryAnswer.of(delivery, [])
@@ -142,7 +142,7 @@ async def redeliver_webhook_delivery(
 ) -> DeliveryAnswer:
     """Redelivers a delivery; one that waits for a retry is attempted at once.
 
-    It has the same delivery id and body, a fresh signature, and all of the retry plan before it.
+    It has the same delivery id and body and a new signature, and starts the retry schedule again.
     """
     delivery, attempts = await webhooks.redeliver(ctx.tx, ctx.project_id, delivery_id)
     return DeliveryAnswer.of(delivery, attempts)

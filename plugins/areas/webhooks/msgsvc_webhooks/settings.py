@@ -21,7 +21,9 @@ class WebhookSettings(Section):
         10.0, gt=0, le=60, description="Seconds for one attempt, reading the answer included."
     )
     max_answer_bytes: int = Field(
-        64 * 1024, ge=2048, description="Bytes of an answer that are read before hanging up."
+        64 * 1024,
+        ge=2048,
+        description="Bytes of a response that are read before the connection is closed.",
     )
     # Decision 0075.
     retry_timeouts_and_throttling: bool = Field(
@@ -41,9 +43,9 @@ class WebhookSettings(Section):
     replay_events: int = Field(
         50_000, ge=1, description="Events that one replay goes through at most."
     )
-    allow_http: bool = Field(False, description="Take http:// endpoints beside https://.")
+    allow_http: bool = Field(False, description="Accept http:// endpoints in addition to https://.")
     allow_cidrs: tuple[str, ...] = Field(
-        (), description="Ranges that are called although not public, for development."
+        (), description="Non-public ranges that may be called, for development."
     )
     journal_days: int = Field(30, ge=2, description="Days for which deliveries can be looked up.")
 

@@ -72,7 +72,7 @@ async def sandbox_people(ctx: Context, messenger: Messenger) -> People:
 
 @router.post("/sandbox/api/people", status=201, **OPEN)
 async def sandbox_add_person(ctx: Context, body: NewPerson, messenger: Messenger) -> Person:
-    """Makes a person."""
+    """Creates a person."""
     return await messenger.add_person(body)
 
 
@@ -189,17 +189,17 @@ async def sandbox_block(
 
 @router.get("/sandbox/api/bots", **OPEN)
 async def sandbox_bots(ctx: Context, messenger: Messenger) -> Bots:
-    """Lists the bots, and how they misbehave."""
+    """Lists the bots and their simulated faults."""
     return Bots(data=await messenger.bots())
 
 
 @router.get(FAULT, errors=(NotFound,), **OPEN)
 async def sandbox_fault(ctx: Context, channel: str, messenger: Messenger) -> Fault:
-    """Shows how a channel misbehaves."""
+    """Shows the simulated fault of a channel."""
     return await messenger.fault(channel)
 
 
 @router.put(FAULT, errors=(NotFound,), **OPEN)
 async def sandbox_set_fault(ctx: Context, channel: str, body: Fault, messenger: Messenger) -> Fault:
-    """Makes a channel fail, be slow or answer 429; `{}` heals it."""
+    """Makes a channel fail, be slow or answer 429; `{}` ends the fault."""
     return await messenger.set_fault(channel, body)

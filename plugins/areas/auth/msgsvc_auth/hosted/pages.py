@@ -95,7 +95,7 @@ class HostedPages:
         return response
 
     async def button(self, _request: Request) -> Response:
-        """The script that puts a button into a site's own page. It holds nothing of anybody."""
+        """The script that adds a sign-in button to a page. It contains no user data."""
         headers = {
             "Cache-Control": "public, max-age=3600",
             "Access-Control-Allow-Origin": "*",

@@ -13,9 +13,9 @@ class MiniAppQuery(Query):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     lang: str | None = Field(None, description="`en` or `ru`; without it, the browser's choice.")
-    state: str = Field("", description="Comes back with the code; read by the page's script.")
+    state: str = Field("", description="Returned with the code; read by the page's script.")
     channel: str | None = Field(
-        None, description="Whose mini app it is, where two bots of the project have one token."
+        None, description="The channel of the mini app, if two bots of the project share a token."
     )
 
 
@@ -26,9 +26,11 @@ class MiniAppSignInBody(RequestModel):
         max_length=MAX_INIT_DATA_LENGTH, description="The signed data, from the page's fragment."
     )
     channel: str | None = Field(
-        None, description="Whose bot signed; without it, the project's bots are tried."
+        None,
+        description="The channel whose bot signed the data; by default all bots of the project are "
+        "tried.",
     )
-    state: str = Field("", max_length=MAX_STATE_LENGTH, description="Comes back with the code.")
+    state: str = Field("", max_length=MAX_STATE_LENGTH, description="Returned with the code.")
 
 
 class MiniAppSignInAnswer(ResponseModel):

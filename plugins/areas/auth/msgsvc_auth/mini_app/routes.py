@@ -37,7 +37,7 @@ async def mini_app_page(
 ) -> Response:
     """Serves the page of a bot's mini app, which asks whether to sign in.
 
-    Made for people, inside a messenger. Set its address as the mini app of the bot.
+    For users inside a messenger. Set its URL as the mini app of the bot.
     """
     page = page_for(settings.mini_app_frames)
     lang = texts.choose(query.lang or preferred(ctx.headers.get("accept-language", "")))

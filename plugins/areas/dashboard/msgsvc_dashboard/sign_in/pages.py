@@ -88,7 +88,7 @@ class SignInPages:
             return self._rendering.told(request, title, worded(refusal, _), refusal.status)
 
     async def begin(self, request: Request) -> Response:
-        """To the only project, or to the list of them; whoever is not signed in does that first."""
+        """Redirects to the only project, or to the list of projects; requires sign-in."""
         session = await self._gate.session(request)
         root = root_of(request)
         if session is None:

@@ -54,7 +54,8 @@ class WebForms:
         ]
 
     async def form(self, request: Request) -> Response:
-        """The ready page of a form, and where it is sent to, by whatever page or program."""
+        """The hosted page of a form, and the endpoint that accepts its submissions from any page or
+        client."""
         if request.method in {"GET", "HEAD"}:
             return await self._page(request)
         to_person = request.method == "POST" and wants_page(request)
@@ -73,7 +74,7 @@ class WebForms:
         return response
 
     async def token(self, request: Request) -> Response:
-        """A token for pages of sites' own: `{"token", "min_fill_seconds", "expires_in"}`."""
+        """A token for forms on your own pages: `{"token", "min_fill_seconds", "expires_in"}`."""
         form = await self._form(request)
         if request.method == "OPTIONS":
             return self._origins.preflight(request, form.definition)
