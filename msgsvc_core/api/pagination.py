@@ -23,8 +23,8 @@ _POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
 class PageQuery(Query):
     """One page of a list. Stores fetch `fetch_limit` rows after `after`, newest first."""
 
-    limit: int = Field(default=50, ge=1, le=100, description="Entries of a page.")
-    cursor: str | None = Field(default=None, description="The `next_cursor` of the page before.")
+    limit: int = Field(default=50, ge=1, le=100, description="Entries per page.")
+    cursor: str | None = Field(default=None, description="`next_cursor` of the previous page.")
 
     @property
     def after(self) -> str | None:

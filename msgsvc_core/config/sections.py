@@ -103,7 +103,7 @@ class MetricsSettings(Section):
 
 
 class MediaSettings(Section):
-    """Files: what goes with messages, and what people send and projects upload."""
+    """Files: attachments of messages, files sent by users, and uploads of projects."""
 
     check: bool = Field(
         True,
@@ -155,7 +155,7 @@ class MediaSettings(Section):
 
 
 class OwnChannelSettings(Section):
-    """Messengers that projects bring themselves (`/v1/channels`)."""
+    """Channels that projects add themselves (`/v1/channels`)."""
 
     per_project: int = Field(10, ge=0, description="Own channels per project; 0 disables them.")
     kinds: tuple[str, ...] = Field(

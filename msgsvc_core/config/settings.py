@@ -160,7 +160,7 @@ class JobSettings(Section):
 
 
 class LimitSettings(Section):
-    """What a project may use.
+    """Limits of a project.
 
     The defaults are those of decision 0075.
     """
@@ -205,10 +205,10 @@ class LimitSettings(Section):
         8192, ge=2, description="Bytes of the properties of `POST /v1/events` as JSON."
     )
     batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
-    broadcast_recipients: int = Field(100_000, ge=1, description="Subscribers of one mass send.")
+    broadcast_recipients: int = Field(100_000, ge=1, description="Recipients of one mailing.")
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
     recipient_days: int = Field(
-        90, ge=1, description="Days for which the recipients of a mass send are kept."
+        90, ge=1, description="Days for which the recipients of a mailing are kept."
     )
     answer_hours: int = Field(
         24,

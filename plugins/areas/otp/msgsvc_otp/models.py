@@ -94,7 +94,7 @@ class Terms(RequestModel):
 
 
 class SendOtpBody(Terms):
-    """Who gets a code, and of what kind."""
+    """The recipient of a code, and its options."""
 
     subscriber_id: str | None = None
     external_id: str | None = Field(None, description="Your own id of this person.")
@@ -109,13 +109,13 @@ class SendOtpAnswer(ResponseModel):
 
 
 class RequestOtpBody(Terms):
-    """A code for whoever opens its link."""
+    """A code for the first person who opens its link."""
 
     channel: str | None = Field(None, description="Offer only this messenger.")
 
 
 class RequestOtpAnswer(ResponseModel):
-    """A code that waits for somebody to open its link."""
+    """A requested code; it is sent when its link is opened."""
 
     leave_out_none = frozenset({"start_messages"})
 
@@ -126,25 +126,25 @@ class RequestOtpAnswer(ResponseModel):
         None,
         description="Text that the person sends to the bot, per channel whose link can only open the chat.",
     )
-    expires_in: int = Field(description="Seconds for which the link can be opened.")
+    expires_in: int = Field(description="Lifetime of the link, in seconds.")
 
 
 class VerifyOtpBody(RequestModel):
-    """A code as the person typed it, and which one it should be: that of `otp_id`, or the last one of
-    a subscriber and purpose."""
+    """The code as typed, and the code to compare it with: that of `otp_id`, or the last one of a
+    subscriber and purpose."""
 
     otp_id: str | None = None
     subscriber_id: str | None = None
     external_id: str | None = Field(None, description="Your own id of this person.")
     channel: str | None = Field(None, description="With `external_id`: only this messenger.")
     purpose: Purpose | None = Field(
-        None, description="`login` by default; with `otp_id` it is checked if it is given."
+        None, description="`login` by default. With `otp_id`, checked only if given."
     )
-    code: str = Field(max_length=64, description="Spaces in it don't matter.")
+    code: str = Field(max_length=64, description="Spaces are ignored.")
 
 
 class VerifyOtpAnswer(ResponseModel):
-    """Who gave the right code."""
+    """The subscriber who entered the correct code."""
 
     verified: Literal[True] = True
     otp_id: str
@@ -164,7 +164,7 @@ class VerifyOtpAnswer(ResponseModel):
 
 
 class OtpAnswer(ResponseModel):
-    """Where a code stands."""
+    """State of a code."""
 
     otp_id: str
     status: Status
@@ -175,7 +175,7 @@ class OtpAnswer(ResponseModel):
         description="Why the messenger rejected the message, as in `delivery.failed`; or null."
     )
     created_at: str
-    expires_at: str = Field(description="Of the link of a request until it is opened.")
+    expires_at: str = Field(description="Expiry of the code, or of the link until it is opened.")
 
     @classmethod
     def of(cls, code: OneTimeCode, now_ms: int) -> "OtpAnswer":

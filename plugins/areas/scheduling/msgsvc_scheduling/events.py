@@ -17,8 +17,8 @@ class ScheduledSent(ResponseModel):
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
     scheduled_id: str
-    message_id: str | None = Field(None, description="Of a message to one subscriber.")
-    job_id: str | None = Field(None, description="Of one to an audience.")
+    message_id: str | None = Field(None, description="Set for a message to one subscriber.")
+    job_id: str | None = Field(None, description="Set for a message to an audience.")
 
 
 class RecurringSent(ResponseModel):
@@ -27,8 +27,8 @@ class RecurringSent(ResponseModel):
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
     recurring_id: str
-    message_id: str | None = Field(None, description="Of a message to one subscriber.")
-    job_id: str | None = Field(None, description="Of one to an audience.")
+    message_id: str | None = Field(None, description="Set for a message to one subscriber.")
+    job_id: str | None = Field(None, description="Set for a message to an audience.")
 
 
 class ScheduledNotSent(ResponseModel):
@@ -37,10 +37,10 @@ class ScheduledNotSent(ResponseModel):
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"scheduled_id", "recurring_id"})
 
     scheduled_id: str | None = None
-    recurring_id: str | None = Field(None, description="In its place, of a recurring message.")
+    recurring_id: str | None = Field(None, description="Set instead for a recurring message.")
     reason: str = Field(
-        description="Of `failed`, the error code for which it could not be sent; of `skipped`,"
-        " `unsubscribed` or `blocked` of the receiver, or `missed`."
+        description="For `failed`, the error code; for `skipped`, `unsubscribed` or `blocked` (the"
+        " recipient's state), or `missed`."
     )
 
 

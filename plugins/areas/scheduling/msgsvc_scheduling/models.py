@@ -95,7 +95,7 @@ class Outcome:
 
 
 class MessageBody(MailingMessage):
-    """A message, and who gets it: one subscriber, or an audience."""
+    """A message and its recipient: one subscriber, or an audience."""
 
     subscriber_id: str | None = None
     external_id: str | None = Field(
@@ -105,14 +105,14 @@ class MessageBody(MailingMessage):
     audience: Audience | None = Field(None, description="In place of a subscriber.")
 
     def to_message(self) -> dict[str, Any]:
-        """What is sent, without to whom and when."""
+        """The message without recipient and time."""
         return self.model_dump(
             include=set(MailingMessage.model_fields), exclude_unset=True, exclude_none=True
         )
 
 
 class MessageChanges(RequestModel):
-    """What a message is to be from now on. What is left out stays as it is; null takes it away."""
+    """Changes to a message. Omitted fields stay unchanged; null removes a value."""
 
     template: str | None = Field(None, description="Replaces text, format, media and buttons.")
     variables: Variables | None = None
@@ -126,7 +126,7 @@ class MessageChanges(RequestModel):
     metadata: dict[str, Any] | None = None
 
     def changed(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What `message` is then; it is not checked."""
+        """`message` with these changes applied, not validated."""
         given = self.model_dump(include=set(MessageChanges.model_fields), exclude_unset=True)
         replaced: tuple[str, ...] = ()
         if given.get("template") is not None:
@@ -138,26 +138,28 @@ class MessageChanges(RequestModel):
 
 
 class ScheduledBody(MessageBody):
-    """A message, who gets it, and when."""
+    """A message, its recipient and its time."""
 
     send_at: str = Field(
         max_length=TEXT_LENGTH,
         description="RFC 3339 with `Z` or an offset, or a local time such as `2026-11-21T09:30`.",
     )
-    timezone: Zone | None = Field(None, description="IANA name; of a local `send_at`.")
+    timezone: Zone | None = Field(None, description="IANA time zone of a local `send_at`.")
 
 
 class UpdateScheduledBody(MessageChanges):
     """Another message, another time, or both."""
 
     send_at: Kept[Annotated[str, Field(max_length=TEXT_LENGTH)]] = Field(
-        None, description="As when it was made."
+        None, description="Same format as on creation."
     )
-    timezone: Kept[Zone] = Field(None, description="Of a local `send_at`; without it, as it was.")
+    timezone: Kept[Zone] = Field(
+        None, description="Time zone of a local `send_at`; unchanged if omitted."
+    )
 
 
 class RecordAnswer(ResponseModel):
-    """What the answers of both kinds have in common."""
+    """Response fields that scheduled and recurring messages share."""
 
     subscriber_id: str | None
     audience: dict[str, Any] | None
@@ -188,7 +190,7 @@ class RecordAnswer(ResponseModel):
 
 
 class ScheduledFields(ResponseModel):
-    """What a scheduled message has of its own."""
+    """Response fields of scheduled messages only."""
 
     scheduled_id: str
     status: ScheduledStatus
@@ -198,11 +200,11 @@ class ScheduledFields(ResponseModel):
 
 # The fields of the last base come first in an answer: its id.
 class ScheduledAnswer(RecordAnswer, ScheduledFields):
-    """A scheduled message. `audience` has `subscriber_ids_count` in place of ids.
+    """A scheduled message. `audience` has `subscriber_ids_count` instead of ids.
 
-    Once it was handed over at its time, it is `sent`, and has a `message_id`, or with an audience a
-    `job_id`, and `delivery` says how far that is. `reason` and `error` say why it was not: one for
-    programs, one for people.
+    The status becomes `sent` when the message is queued for delivery at its time. It then has a
+    `message_id`, or with an audience a `job_id` and `delivery` with the progress. If it was not sent,
+    `reason` is the machine-readable cause and `error` the text for people.
     """
 
     @classmethod

@@ -31,22 +31,22 @@ class MaxSettings(Section):
     token: SecretStr = Field(description="The bot's token, from the partner platform.")
     receiving: Literal["poll", "webhook"] = Field(
         "poll",
-        description="How updates come: `poll` asks the platform; `webhook` has it call"
+        description="How updates are received: `poll` polls the platform; `webhook` has it call"
         " `{base_url}/hooks/{channel}`, which must be https on port 443.",
     )
     base_url: str = Field(
-        BASE_URL, pattern=r"^https?://[^\s/?#]+[^\s?#]*$", description="Where the Bot API is."
+        BASE_URL, pattern=r"^https?://[^\s/?#]+[^\s?#]*$", description="Base URL of the Bot API."
     )
     proxy: SecretStr | None = Field(None, description="HTTP proxy for every call to the platform.")
     ca_file: FilePath | None = Field(
         None,
-        description="Certificates (PEM) to trust beside the machine's own, such as the Russian root"
+        description="Certificates (PEM) to trust in addition to the system's, such as the Russian root"
         " that the platform's own certificate is from.",
     )
-    timeout_s: float = Field(30.0, gt=0, le=600, description="Seconds for one call.")
+    timeout_s: float = Field(30.0, gt=0, le=600, description="Timeout of one call, in seconds.")
     command_menu: bool = Field(
         True,
-        description="Whether the bot's menu of commands is filled; `false` leaves it as it is.",
+        description="Whether the bot's command menu is set; `false` leaves it unchanged.",
     )
     per_bot_s: float | None = Field(
         PER_BOT_S, gt=0, description="Messages per second of this bot; the platform allows 30."

@@ -41,7 +41,7 @@ Username = Annotated[
 
 
 class Span(BaseModel):
-    """A run of text with one look; a page shows it as a text node, never as markup."""
+    """A run of text with one style; a page shows it as a text node, never as markup."""
 
     text: str
     marks: list[Mark] = []
@@ -57,7 +57,7 @@ class Button(BaseModel):
 
 
 class Media(BaseModel):
-    """A picture, film or file that a message carries: by its address, or one that a person attached."""
+    """An image, video or file of a message: by URL, or attached by a user."""
 
     type: Literal["image", "video", "document"]
     url: str = ""
@@ -77,12 +77,12 @@ class MessageBody(BaseModel):
 
     @property
     def text(self) -> str:
-        """The words alone, without their looks."""
+        """The text without formatting."""
         return "".join(span.text for span in self.spans)
 
 
 class Message(MessageBody):
-    """One message in a chat; `ref` is what the bot edits and deletes it by."""
+    """One message in a chat; the bot edits and deletes it by `ref`."""
 
     ref: str
     channel: str
@@ -107,7 +107,7 @@ class Person(BaseModel):
 
 
 class NewPerson(RequestModel):
-    """What makes a person. An empty username is allowed, as in real messengers."""
+    """A new user. An empty username is allowed, as in real messengers."""
 
     name: Name
     username: Username = ""
@@ -115,7 +115,7 @@ class NewPerson(RequestModel):
 
 
 class PersonChange(RequestModel):
-    """The same fields, each of which may be left out to keep what it is."""
+    """The same fields; omitted ones stay unchanged."""
 
     name: Name | None = None
     username: Username | None = None
@@ -134,7 +134,7 @@ class Chat(BaseModel):
 
 
 class Fault(RequestModel):
-    """How a channel misbehaves. The default is a messenger in good health."""
+    """Simulated faults of a channel. The default is none."""
 
     reason: Reason | None = None
     #: What a 429 asks for; only with `rate_limited`.
@@ -146,7 +146,7 @@ class Fault(RequestModel):
 
 
 class Bot(BaseModel):
-    """A configured channel of this kind, as people see it, and how it misbehaves."""
+    """A configured channel of this kind, as users see it, with its simulated faults."""
 
     channel: str
     title: str
@@ -154,7 +154,7 @@ class Bot(BaseModel):
 
 
 class PersonState(BaseModel):
-    """Everything that changed for a person since the revision they know."""
+    """Everything that changed for a user since the revision in the request."""
 
     revision: int
     person: Person
@@ -180,13 +180,13 @@ class Opened(BaseModel):
 
 
 class PersonMiniAppQuery(Query):
-    """What the mini app's link carried."""
+    """Parameters of the mini app's link."""
 
     payload: str = Field(default="", pattern=START_PAYLOAD)
 
 
 class OpenedMiniApp(BaseModel):
-    """What the mini app's page is given, signed for its bot."""
+    """Launch data of the mini app's page, signed for its bot."""
 
     init_data: str
 
@@ -197,20 +197,20 @@ Text = Annotated[
 
 
 class SentText(RequestModel):
-    """What a person types, and the `ref` of the message that it answers."""
+    """A user's message, and the `ref` of the message that it replies to."""
 
     text: Text
     reply_to: str | None = None
 
 
 class ChangedText(RequestModel):
-    """What a person has changed their message to."""
+    """The new text of a user's message."""
 
     text: Text
 
 
 class BesideFile(Query):
-    """What a person types beside a file."""
+    """The caption of a user's file."""
 
     text: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_CAPTION_CHARS)] = (
         ""
@@ -218,36 +218,36 @@ class BesideFile(Query):
 
 
 class Press(RequestModel):
-    """Which button of a message is pressed, counted from the top left, from 0."""
+    """The pressed button of a message: its index from the top left, from 0."""
 
     row: int = Field(ge=0, le=99)
     column: int = Field(ge=0, le=99)
 
 
 class Blocking(RequestModel):
-    """Whether the person wants to hear from the bot."""
+    """Whether the user has blocked the bot."""
 
     blocked: bool
 
 
 class StateQuery(Query):
-    """What the asker knows already, and how long they can wait for more."""
+    """The client's last revision, and how long to wait for a change."""
 
     since: int = Field(
-        0, ge=0, lt=2**63, description="Revision of the last answer; 0 asks for all."
+        0, ge=0, lt=2**63, description="Revision of the last response; 0 returns everything."
     )
     wait: int = Field(0, ge=0, le=25, description="Seconds to wait for a change if there is none.")
 
 
 class EarlierQuery(Query):
-    """Which part of a chat's past."""
+    """A page of a chat's history."""
 
     before: int = Field(ge=0, lt=2**63, description="The `ref` of the oldest message known.")
-    limit: int = Field(50, ge=1, le=200, description="Messages in one answer.")
+    limit: int = Field(50, ge=1, le=200, description="Messages per response.")
 
 
 class People(BaseModel):
-    """Everybody in the messenger, the first to arrive first."""
+    """All users of the messenger, oldest first."""
 
     data: list[Person]
 

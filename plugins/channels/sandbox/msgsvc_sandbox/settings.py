@@ -12,7 +12,7 @@ class SandboxSettings(Section):
 
     pages: Literal["local", "everyone", "off"] = Field(
         "local",
-        description="Who is served /sandbox: `local` is this machine and private networks.",
+        description="Who can access /sandbox: `local` is this machine and private networks.",
     )
 
 
@@ -22,5 +22,5 @@ class SandboxChannelSettings(Section):
     title: str = Field(
         "",
         max_length=64,
-        description="The bot's name as people see it; by default made of the channel's name.",
+        description="The bot's name as people see it; by default derived from the channel's name.",
     )

@@ -15,7 +15,7 @@ TOKEN = re.compile(r"\d{1,20}:[A-Za-z0-9_-]{20,100}")
 
 
 class TelegramSettings(Section):
-    """One bot."""
+    """One bot on Telegram."""
 
     # What is refused may be nearly a token, or a proxy with its password.
     model_config = ConfigDict(hide_input_in_errors=True)
@@ -29,27 +29,27 @@ class TelegramSettings(Section):
     username: str | None = Field(
         None,
         pattern=r"^[A-Za-z][A-Za-z0-9_]{3,31}$",
-        description="The bot's, without @, for links; by default Telegram is asked.",
+        description="Username of the bot, without @, for links; by default requested from Telegram.",
     )
     base_url: str = Field(
         "https://api.telegram.org",
-        description="Where the Bot API is: Telegram's, or a server of your own.",
+        description="Base URL of the Bot API: Telegram's, or your own server's.",
     )
     proxy: SecretStr | None = Field(
         None, description="HTTP proxy for all calls, e.g. `http://user:password@host:3128`."
     )
     timeout_s: float = Field(
-        30.0, gt=0, description="Seconds for one call; waiting for updates takes longer."
+        30.0, gt=0, description="Timeout of one call, in seconds; long polls have a longer one."
     )
     command_menu: bool = Field(
         True,
-        description="Whether the bot's menu of commands is filled; `false` leaves what @BotFather was told.",
+        description="Whether the bot's command menu is set; `false` keeps the one set with @BotFather.",
     )
     per_bot_s: float = Field(
-        30.0, gt=0, description="Messages a second (Telegram: 30, more only for paid broadcasts)."
+        30.0, gt=0, description="Messages per second (Telegram: 30, more only for paid broadcasts)."
     )
-    per_chat_s: float = Field(1.0, gt=0, description="Messages a second to one chat.")
-    per_group_min: float = Field(20.0, gt=0, description="Messages a minute to one group.")
+    per_chat_s: float = Field(1.0, gt=0, description="Messages per second to one chat.")
+    per_group_min: float = Field(20.0, gt=0, description="Messages per minute to one group.")
 
     @field_validator("token")
     @classmethod
