@@ -18,9 +18,11 @@ def main() -> None:
 def load_structlog_without_rich() -> None:
     """structlog loads rich if it is installed, for tracebacks in colour, which our logs do not have: 5 MiB of
     a process and an eighth of a second of its start. Here alone: another program may want them."""
+    if "rich" in sys.modules:
+        return
     sys.modules["rich"] = cast("ModuleType", None)
     try:
-        import structlog  # noqa: F401, PLC0415 - see above
+        import structlog  # noqa: F401, PLC0415 - for what it loads, while rich can't be found
     finally:
         del sys.modules["rich"]
 
