@@ -1,4 +1,4 @@
-"""The database: the only package that knows `databases`, its drivers and their differences."""
+"""The database: the only package that uses `databases` and the drivers, and handles their differences."""
 
 from msgsvc_core.db.data_loader import DataLoader
 from msgsvc_core.db.database import Database

@@ -12,10 +12,10 @@ from msgsvc_core.db.tx import Tx
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-#: Keys of one query.
+#: Maximum keys per query.
 KEYS_PER_QUERY = 500
 
-#: Takes the distinct keys; answers what there is, by key.
+#: Takes the distinct keys; returns the values that exist, by key.
 Load = Callable[[Tx, Sequence[K]], Awaitable[Mapping[K, V]]]
 
 
@@ -35,7 +35,7 @@ class DataLoader(Generic[K, V]):
     async def get(self, key: K, tx: Tx | None = None) -> V | None:
         """The value, or None if there is none. Raises what the query raises.
 
-        With `tx` it is asked there, alone: for what the transaction itself has written.
+        With `tx` it is queried there, separately: this sees the transaction's own writes.
         """
         if tx is not None:
             return (await self._load(tx, [key])).get(key)
@@ -43,7 +43,7 @@ class DataLoader(Generic[K, V]):
         found: asyncio.Future[V | None] = loop.create_future()
         self._waiting.setdefault(key, []).append(found)
         if self._task is None:
-            # Not the first caller's context: its request id would stand in the logs of all.
+            # Not the first caller's context: its request id would appear in the logs of all.
             self._task = loop.create_task(self._run(), context=Context())
         return await found
 
@@ -67,7 +67,7 @@ class DataLoader(Generic[K, V]):
             raise
         except Exception as error:  # noqa: BLE001 - re-raised in each caller
             if len(futures) > 1 and not isinstance(error, DatabaseUnavailable):
-                # One of the keys is at fault, with a NUL in it for one; the others are not.
+                # One of the keys is invalid, e.g. contains a NUL; the others are not.
                 for key, waiting in futures.items():
                     await self._load_keys({key: waiting})
                 return

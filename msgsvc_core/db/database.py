@@ -1,7 +1,7 @@
-"""Transactions and reads over SQLite and PostgreSQL, with one way of asking.
+"""Transactions and reads on SQLite and PostgreSQL, with one interface.
 
-`databases` gives the pools and drivers. Its per-task connections, query builder and transactions are
-not used: docs/decisions/0002-databases.md has what we measured of them.
+`databases` provides the pools and drivers. Its per-task connections, query builder and transactions are not
+used, for reasons in docs/decisions/0002-databases.md.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ T = TypeVar("T")
 #: Seconds for which `disconnect` waits for connections in use.
 CLOSING_S = 5.0
 
-#: Characters that a trial writes: more than fits into what the database's newest page has free.
+#: Characters of a trial write: more than fits into the free space of the database's last page.
 TRIAL_CHARACTERS = 32 * 1024
 
 log = structlog.get_logger(__name__)
@@ -55,7 +55,7 @@ class NotificationListener(Protocol):
 
 @dataclass(slots=True)
 class PoolUsage:
-    """How many connections are at work, how many callers wait for one, how many there may be."""
+    """Connections in use, callers waiting for one, and the maximum number of connections."""
 
     size: int
     in_use: int = 0
@@ -82,7 +82,7 @@ class Database:
             )
             self.usage = PoolUsage(size=1 + READERS)
         else:
-            # What they bring of SQLAlchemy and asyncpg is 7 MiB.
+            # With SQLAlchemy and asyncpg they take 7 MiB.
             from msgsvc_core.db.postgres_batches import PostgresBatches  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_notices import PostgresListener  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
@@ -96,11 +96,11 @@ class Database:
         self._connected = False
         #: Seconds for which a writer waits for other writers on SQLite, in this process and outside.
         self.write_wait_s = WRITE_WAIT_S
-        #: Transactions and units that could not be written, since the start.
+        #: Transactions and units that could not be written since the start.
         self.failed_writes = 0
-        #: Why the newest of them was not, as long as no unit was written since; None if all is well.
+        #: Reason of the latest failure, until a unit is written; None if writes succeed.
         self.write_failure: str | None = None
-        #: Set while nobody has a connection or waits for one.
+        #: Set while no connection is in use or waited for.
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -132,7 +132,7 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Tx]:
-        """A connection for queries, each of which sees the newest commits."""
+        """A connection for queries, each of which sees the latest commits."""
         self._check_connected()
         connection: ConnectionBackend | SQLiteConnection
         if self.dialect == "sqlite":
@@ -151,7 +151,7 @@ class Database:
                 return await query(
                     Tx(self._backend.in_place_reader, self.dialect, self._inserts, self._notices)
                 )
-        # Or the file was locked, by a process that recovers it from a crash for one; `read` waits.
+        # Also if the file was locked, e.g. by a process that recovers it after a crash; `read` waits.
         async with self.read() as tx:
             return await query(tx)
 
@@ -213,14 +213,14 @@ class Database:
         self.write_failure = None
 
     def write_deadline(self) -> float:
-        """The loop's time until which a transaction that is wanted now waits for others."""
+        """The loop time until which a transaction started now waits for others."""
         return asyncio.get_running_loop().time() + self.write_wait_s
 
     async def check_writes(self, within_s: float) -> None:
-        """Raises `DatabaseUnavailable` with the reason where nothing can be written.
+        """Raises `DatabaseUnavailable` with the reason if nothing can be written.
 
-        SQLite's file is asked for each time, for up to `within_s` seconds. Only where a write has failed
-        something is written, for the disk's sake, and taken away again.
+        On SQLite the write lock is acquired each time, within `within_s` seconds. Only after a failed write a
+        row is written, to test the disk, and deleted again.
         """
         self._check_connected()
         has_failed = self.write_failure is not None
@@ -229,7 +229,7 @@ class Database:
         until_s = asyncio.get_running_loop().time() + within_s
         async with self.transaction(inline=True, until_s=until_s) as tx:
             if has_failed:
-                # Random, for PostgreSQL would compress it.
+                # Random, as PostgreSQL would compress it otherwise.
                 filler = secrets.token_hex(TRIAL_CHARACTERS // 2)
                 trial = {"trial_id": new_id("trial"), "filler": filler}
                 await tx.insert("core_write_trials", trial)
@@ -241,7 +241,7 @@ class Database:
 
     @contextmanager
     def _recording_failures(self) -> Iterator[None]:
-        """Notes that the database could not write; one that gave way to another can."""
+        """Records that the database could not write; a deadlock is not such a failure."""
         try:
             yield
         except DatabaseUnavailable as error:
@@ -268,7 +268,7 @@ class Database:
 
     @asynccontextmanager
     async def _writing(self, until_s: float) -> AsyncIterator[Any]:
-        """A connection to write on; on SQLite nobody else has one meanwhile."""
+        """A connection for writing; on SQLite it is exclusive."""
         connection = self._writing_connection(until_s)
         async with self._acquired(connection):
             yield connection.raw_connection

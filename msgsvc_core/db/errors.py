@@ -8,12 +8,12 @@ from types import ModuleType
 
 
 class DatabaseUnavailable(Exception):
-    """The database can't be reached, or can't write, or gave this transaction up (`Deadlock`). Nothing was
-    committed by it, and it may be tried again."""
+    """The database can't be reached or written to, or aborted this transaction (`Deadlock`). Nothing was
+    committed, and the transaction may be retried."""
 
 
 class FileLocked(DatabaseUnavailable):
-    """Another process has SQLite's file at the moment, to write or to recover it."""
+    """Another process has locked SQLite's file, to write or to recover it."""
 
 
 class Deadlock(DatabaseUnavailable):
@@ -22,23 +22,23 @@ class Deadlock(DatabaseUnavailable):
 
 
 class RolledBack(Exception):
-    """PostgreSQL answered COMMIT with ROLLBACK: a statement had failed in the transaction, outside of a
-    `savepoint`, and the block went on. Nothing was committed. A mistake of ours; trying again won't help."""
+    """PostgreSQL responded to COMMIT with ROLLBACK: a statement had failed in the transaction, outside of a
+    `savepoint`, and the block continued. Nothing was committed. This is a bug; a retry won't help."""
 
 
 class LockTimeout(Exception):
-    """Another transaction held a row for longer than the statement was willing to wait."""
+    """Another transaction held a row lock for longer than the statement's lock timeout."""
 
 
 class ConstraintViolation(Exception):
-    """A constraint of the database refuses what a unit writes; nothing of the unit was written."""
+    """A write batch violates a constraint of the database; nothing of the batch was written."""
 
 
 class UniqueViolation(ConstraintViolation):
-    """The row that a unit claims is there already; nothing of the unit was written."""
+    """The row that a write batch requires to be new exists; nothing of the batch was written."""
 
 
-#: Primary result codes of SQLite that mean "not now" or "not here"; the others are our mistakes.
+#: Primary result codes of SQLite that mean that the database is unavailable; the others are bugs.
 _SQLITE_UNAVAILABLE = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -53,7 +53,7 @@ _SQLITE_UNAVAILABLE = frozenset(
 
 
 def check_committed(answer: str) -> None:
-    """Raises `RolledBack` unless PostgreSQL's answer to COMMIT is that it did."""
+    """Raises `RolledBack` unless PostgreSQL's response to COMMIT confirms it."""
     if answer != "COMMIT":
         raise RolledBack(
             f"COMMIT was answered with {answer}: a statement failed earlier and its error was caught"
@@ -62,7 +62,7 @@ def check_committed(answer: str) -> None:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Raises `DatabaseUnavailable` and `LockTimeout` for what the drivers raise in the block."""
+    """Translates the drivers' exceptions in the block to `DatabaseUnavailable` and `LockTimeout`."""
     try:
         yield
     except Exception as error:
@@ -82,34 +82,35 @@ def named_errors() -> Iterator[None]:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the database is at fault, or the way to it, and not what it was given."""
+    """Whether the database or the connection to it failed, rather than the statement."""
     if isinstance(error, sqlite3.Error):
         return _primary_code(error) in _SQLITE_UNAVAILABLE
     if _is(error, "LOCK_TIMEOUT"):
-        # To asyncpg a kind of the error of a database that takes no connections.
+        # asyncpg derives it from the error of a database that accepts no connections.
         return False
-    # A value of the wrong type is an `InterfaceError` to asyncpg, and a mistake of ours.
+    # asyncpg raises an `InterfaceError` for a value of the wrong type too, which is a bug.
     return (isinstance(error, OSError) or _is(error, "LOST")) and not isinstance(error, ValueError)
 
 
 def _primary_code(error: Exception) -> int:
-    """SQLite's code of an error, 0 for others: the low byte of an extended one, e.g. SQLITE_IOERR_WRITE."""
+    """SQLite's primary code of an error, 0 for others: the low byte of an extended one, e.g.
+    SQLITE_IOERR_WRITE."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether a constraint refused the statement."""
+    """Whether the statement violated a constraint."""
     return isinstance(error, sqlite3.IntegrityError) or _is(error, "REFUSAL")
 
 
 def _is(error: Exception, meaning: str) -> bool:
-    """Whether asyncpg raised it, with that meaning in `postgres_errors`."""
+    """Whether it is one of asyncpg's exceptions that `postgres_errors` lists under `meaning`."""
     known = _postgres_errors()
     return known is not None and isinstance(error, getattr(known, meaning))
 
 
 def _postgres_errors() -> ModuleType | None:
-    # What is not loaded has raised nothing.
+    # If asyncpg isn't loaded, it hasn't raised the error.
     if "asyncpg" not in sys.modules:
         return None
     from msgsvc_core.db import postgres_errors  # noqa: PLC0415 - 3 MiB, not on SQLite

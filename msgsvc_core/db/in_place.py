@@ -1,4 +1,4 @@
-"""SQLite on the event loop's thread, for a few rows by an index.
+"""SQLite on the event loop's thread, for a few rows found by an index.
 
 Such a statement takes some 50 µs, mostly from pages in memory. A thread hop has to reacquire the GIL from a
 busy loop for each step and row, which took 1.5 ms under load. Only the commit, which waits for the disk,
@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Seconds of statements in a row, after which others of the loop have their turn.
+#: Seconds of consecutive statements before other tasks of the event loop get to run.
 TURN_S = 0.002
 
-#: What a commit that waits for no disk leaves to the next that does: that the log is on it (1 is NORMAL),
-#: and that it is copied to the database.
+#: PRAGMAs of a commit that isn't durable: it leaves syncing the WAL (1 is NORMAL) and checkpointing it to the
+#: next durable commit.
 _FLEETING = {"synchronous": 1, "wal_autocheckpoint": 0}
 
 
 class InPlaceReader:
-    """A connection as far as `Tx` asks; it never waits, but fails when the file is locked."""
+    """The part of a connection that `Tx` uses; it never waits, but fails if the file is locked."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -40,12 +40,12 @@ class InPlaceWriter:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        #: How far a commit goes while the connection waits for the disk, by the name of the PRAGMA.
+        #: The PRAGMAs' values for durable commits, by name.
         self._lasting = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _FLEETING
         }
         self._waits_for_disk = True
-        #: For what waits for the disk, or for another process that is writing.
+        #: For calls that wait for the disk, or for another process that is writing.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
         self._turn_ends_s = 0.0
 
@@ -62,9 +62,10 @@ class InPlaceWriter:
         return cursor
 
     def begin(self, *, durable: bool = True) -> bool:
-        """False where another process has the file now. With `durable=False` the commit waits for no disk."""
+        """False if another process has locked the file. A commit with `durable=False` doesn't wait for the
+        disk."""
         if durable is not self._waits_for_disk:
-            # SQLite takes it between transactions only.
+            # SQLite applies these between transactions only.
             for name, fleeting in _FLEETING.items():
                 value = self._lasting[name] if durable else min(self._lasting[name], fleeting)
                 self.connection.execute(f"PRAGMA {name} = {value}")
@@ -77,7 +78,7 @@ class InPlaceWriter:
         return True
 
     def in_thread(self, work: Callable[..., T], *arguments: Any) -> Awaitable[T]:
-        """Has `work` done on the other thread."""
+        """Runs `work` on the other thread."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""The steps themselves, by Alembic. Import it where there is something to migrate, not before: with
-what it brings along it is some 15 MiB (see `upgrading`)."""
+"""Runs migrations with Alembic. Import this only if a migration is pending: with its dependencies it takes
+some 15 MiB (see `upgrading`)."""
 
 import asyncio
 import sqlite3
@@ -24,10 +24,10 @@ from msgsvc_core.db.errors import DatabaseUnavailable
 from msgsvc_core.db.revisions import DatabaseTooNew, MigrationSource
 from msgsvc_core.db.sqlite import BUSY_TIMEOUT_S
 
-#: Key of the advisory lock under which PostgreSQL is migrated; any fixed number of ours.
+#: Key of the advisory lock for migrations on PostgreSQL; an arbitrary constant.
 MIGRATION_LOCK = 7_136_742_001
 
-#: Seconds until a SQLite file that another process migrates is tried again.
+#: Seconds before retrying a SQLite file that another process is migrating.
 RETRY_S = 0.05
 
 #: Alembic's `op` and `context` are process-wide proxies to the latest migration: run one at a time, across
@@ -36,7 +36,7 @@ _one_at_a_time = threading.Lock()
 
 
 async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """Applies what is pending, of all owners in one transaction; returns it as `owner:revision`."""
+    """Applies the pending migrations of all owners in one transaction; returns them as `owner:revision`."""
 
     def run(connection: Connection) -> list[str]:
         if connection.dialect.name == "postgresql":
@@ -64,7 +64,7 @@ async def _alone() -> AsyncIterator[None]:
 
 
 def pending(sources: Sequence[MigrationSource], applied: Mapping[str, str | None]) -> list[str]:
-    """What `upgrade` would apply to tables that stand at these revisions."""
+    """What `upgrade` would apply to tables at these revisions."""
     return [
         f"{source.owner}:{script.revision}"
         for source in sources

@@ -12,7 +12,8 @@ from msgsvc_core.db.write_batch import call_all
 #: The NOTIFY channel; the topic is part of the payload.
 CHANNEL = "msgsvc"
 
-#: Bytes of a notice, topic and all: PostgreSQL takes fewer than 8000 (its NOTIFY, "payload").
+#: Maximum bytes of a notification, including the topic: PostgreSQL requires fewer than 8000 (NOTIFY,
+#: "payload").
 MAX_BYTES = 7999
 
 #: Called with the text of a notification. It must not block.
@@ -32,13 +33,13 @@ class Notifications:
         self._callbacks.setdefault(topic, []).append(callback)
 
     def notify(self, notice: str) -> None:
-        """Calls the listeners of the notice's topic. Exceptions are logged."""
+        """Calls the listeners of the notification's topic. Exceptions are logged."""
         topic, _, text = notice.partition(" ")
         call_all([partial(heard, text) for heard in self._callbacks.get(topic, ())])
 
 
 def encode_notice(topic: str, text: str) -> str:
-    """The notice. Raises ValueError for what PostgreSQL would not carry."""
+    """The encoded notification. Raises ValueError if PostgreSQL could not send it."""
     notice = f"{topic} {text}"
     if not topic or " " in topic:
         raise ValueError(f"{topic!r}: a topic is one word")

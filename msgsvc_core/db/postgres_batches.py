@@ -1,4 +1,4 @@
-"""Commits batches of units on PostgreSQL: one statement for all rows of a table, by `unnest`."""
+"""Commits write batches on PostgreSQL: one statement for all rows of a table, by `unnest`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -24,14 +24,14 @@ from msgsvc_core.db.writer import Outcome
 #: committed yet. It delays the whole batch, so it is short; callers may retry.
 CLAIM_WAIT_MS = 100
 
-#: Units by the values of their claim's key, each the first of it.
+#: The first unit of each claimed key, by the key's values.
 Firsts = Mapping[Values, WriteBatch]
 
 
 class PostgresBatches:
-    """`acquire` gives a connection of the pool."""
+    """`acquire` returns a connection of the pool."""
 
-    #: Two were tried: each then carried a third less, which cost more than the disk made them wait.
+    #: With two, each held a third fewer units, which cost more than the wait for the disk.
     max_concurrent = 1
 
     def __init__(
@@ -41,13 +41,13 @@ class PostgresBatches:
         self._inserts = inserts
 
     async def open(self) -> None:
-        """Nothing to do: the pool is there."""
+        """Nothing to do: the pool is open."""
 
     async def close(self) -> None:
         """Nothing to do: the pool closes its connections."""
 
     async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
-        """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
+        """Commits all units together, or, if one of them fails, each in a separate savepoint."""
         async with self._acquire(until_s) as connection:
             with named_errors():
                 try:
@@ -111,11 +111,11 @@ class PostgresBatches:
         claims: Claims,
         first: Firsts,
     ) -> list[Outcome]:
-        """Writes the units whose claim is new, and those that have none; `first` have `claims`."""
+        """Writes the units whose claim is new and those without one; `first` are the units of `claims`."""
         numbers = {id(unit): number for number, unit in enumerate(first.values(), start=1)}
         rows: dict[Shape, list[Values]] = {}
         for unit in units:
-            # None: another unit of the batch has the same claim, and came first.
+            # None: an earlier unit of the batch has the same claim.
             number = 0 if unit.required is None else numbers.get(id(unit))
             if number is not None:
                 for shape, values in unit.rows:
@@ -127,7 +127,7 @@ class PostgresBatches:
     async def _claimed(
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> set[int]:
-        """Which units, by `id`, got the row that they claim."""
+        """The units, by `id`, whose claimed row was new."""
         won: set[int] = set()
         for (shape, key), units_by_key in claims_by_kind(units).items():
             claims = [unit.required.values for unit in units_by_key.values() if unit.required]
@@ -141,7 +141,7 @@ class PostgresBatches:
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        # The claim's holder has been waited for already, and the other callers wait for this batch.
+        # The batch has waited for the claim's holder already, and other callers wait for this batch.
         await connection.execute("SET LOCAL lock_timeout = 1")
         for unit in units:
             await connection.execute("SAVEPOINT unit")
@@ -157,10 +157,10 @@ class PostgresBatches:
 
 
 def _named(error: Exception) -> Exception:
-    """The error of one unit, by our names where we have one."""
+    """The error of one unit, as one of `errors` if it has one."""
     if is_refusal(error):
         return ConstraintViolation(str(error))
-    # The statement gave up waiting for a lock, or was one of two that waited in a ring.
+    # The statement's lock timeout expired, or it was part of a deadlock.
     if isinstance(error, asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
         return LockTimeout(str(error))
     return error

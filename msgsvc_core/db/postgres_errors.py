@@ -12,18 +12,18 @@ UNDONE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    # What a quarter of the connections said whose server process was ended in mid-transaction.
+    # Raised by a quarter of the connections whose server process was killed in mid-transaction.
     asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
-    # Its disk is full, its memory, or its connections.
+    # The server is out of disk space, memory or connections.
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresIOError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    # An old primary after a failover, or one that is being maintained.
+    # A former primary after a failover, or one in maintenance.
     asyncpg.ReadOnlySQLTransactionError,
-    # A database that takes no connections (`ALLOW_CONNECTIONS false`).
+    # A database that accepts no connections (`ALLOW_CONNECTIONS false`).
     asyncpg.ObjectNotInPrerequisiteStateError,
 )

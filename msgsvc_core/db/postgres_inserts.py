@@ -22,13 +22,13 @@ from msgsvc_core.kernel.values import value_object
 if TYPE_CHECKING:
     import asyncpg
 
-#: Sets of columns for a table that get a statement of their own; each is kept ready by every connection.
+#: Maximum sets of varying columns per table with a separate statement; every connection prepares each.
 MOST_SETS = 8
 
-#: Columns, by their places, whose values differ from row to row.
+#: Indexes of the columns whose values differ between rows.
 Varying = tuple[int, ...]
 
-#: The parts of a statement, as far as its text depends on them.
+#: The properties of a statement's parts that determine its text.
 Kinds = tuple[tuple[Shape, Varying], ...]
 
 
@@ -47,7 +47,7 @@ class _Part:
 
 @value_object
 class Claims:
-    """Rows of one table that must be new, by the unique index over `key`. No two are of the same key."""
+    """Rows of one table that must be new, by the unique index over `key`. Their keys are distinct."""
 
     shape: Shape
     key: tuple[str, ...]
@@ -61,7 +61,7 @@ class UnnestInserts:
         self._types: dict[Shape, list[str]] = {}
         self._sets: dict[Shape, list[Varying]] = {}
         self._statements: dict[Kinds, str] = {}
-        #: By the columns of the claims' key and the wait as well; the first part are the claims.
+        #: Also by the columns of the claims' key and the lock timeout; the first part is the claims.
         self._claiming_statements: dict[tuple[tuple[str, ...], int, Kinds], str] = {}
 
     async def get(
@@ -89,11 +89,11 @@ class UnnestInserts:
         rows: Mapping[Shape, Sequence[Values]],
         wait_ms: int,
     ) -> tuple[str, list[Any]]:
-        """The statement that inserts `claims`, and of `rows` those whose claim was new; its parameters.
+        """The statement that inserts `claims`, and those of `rows` whose claim was new; and its parameters.
 
-        The last value of each row is the number of its claim, from 1 on; 0 if it depends on none. The
-        statement's rows are the numbers, as `claim_no_`, of claims that were new. A claim waits for another
-        transaction that is just writing the same row for `wait_ms` milliseconds.
+        The last value of each row is the number of its claim, from 1; 0 if it depends on none. The statement
+        returns the numbers of new claims, as `claim_no_`. A claim waits up to `wait_ms` milliseconds for
+        another transaction that is writing the same row.
         """
         names = claims.shape[1]
         places = tuple(names.index(column) for column in claims.key)
@@ -143,19 +143,19 @@ class UnnestInserts:
         return f"WITH {', '.join(named)} SELECT claim_no_ FROM kept"
 
     def _part(self, shape: Shape, columns: Sequence[Values], always: Varying = ()) -> _Part:
-        """`always` are columns that are taken to vary."""
+        """`always` are columns that are treated as varying."""
         varying = tuple(
             number
             for number, column in enumerate(columns)
             if number in always or column.count(column[0]) < len(column)
         )
         if not varying and len(columns[0]) > 1:
-            # Rows that are the same are as many all the same.
+            # Identical rows: one array is needed for their number.
             varying = (0,)
         return _Part(shape, self._known_set(shape, varying), columns)
 
     def _known_set(self, shape: Shape, varying: Varying) -> Varying:
-        """`varying`, or, where there are statements enough, more columns."""
+        """`varying`, or a superset of it once the table has `MOST_SETS` statements."""
         known = self._sets.setdefault(shape, [])
         if varying in known:
             return varying
@@ -166,7 +166,7 @@ class UnnestInserts:
         return min(wider, key=len, default=tuple(range(len(shape[1]))))
 
     async def _types_of(self, connection: "asyncpg.Connection", shape: Shape) -> list[str]:
-        """The columns' types, which PostgreSQL itself is asked for once."""
+        """The columns' types, queried from PostgreSQL once."""
         types = self._types.get(shape)
         if types is None:
             table, columns = shape
@@ -188,8 +188,8 @@ def _insert(
 ) -> str:
     """The INSERT of a part, whose parameters come after `taken` others.
 
-    `beside` is a table of one row that is read first. `where` is a condition on `v.claim_no_`, for which
-    the part has an array as its last parameter.
+    `beside` is a table of one row that is read first. `where` is a condition on `v.claim_no_`, whose array is
+    the part's last parameter.
     """
     table, columns = part.shape
     selected, arrays, names = [], [], []

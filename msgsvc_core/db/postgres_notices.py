@@ -11,13 +11,13 @@ from databases.backends.postgres import PostgresBackend
 from msgsvc_core.db.notifications import CHANNEL, Notifications
 from msgsvc_core.kernel.aio import cancel_and_wait
 
-#: Seconds until a connection that was lost is opened again.
+#: Seconds before reconnecting a lost connection.
 RETRY_S = 1.0
 
-#: Seconds between two looks whether it is still there: some ways of losing one make no sound.
+#: Seconds between checks of the connection: it may be lost without an error.
 CHECK_S = 30.0
 
-#: Seconds that opening, listening, looking and closing may take.
+#: Timeout in seconds for connecting, LISTEN, checks and closing.
 PATIENCE_S = 5.0
 
 log = structlog.get_logger(__name__)
@@ -33,12 +33,12 @@ class PostgresListener:
         self._url = url
         self._notices = notices
         self._task: asyncio.Task[None] | None = None
-        #: Set while it hears.
+        #: Set while it is listening.
         self.open = asyncio.Event()
 
     def start(self) -> None:
         if self._task is None:
-            # Not the caller's context: its request id would stand in the logs of all.
+            # Not the caller's context: its request id would appear in all logs.
             self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
     async def stop(self) -> None:
@@ -50,15 +50,15 @@ class PostgresListener:
         while True:
             try:
                 await self._receive()
-            except Exception as error:  # noqa: BLE001 - whatever befell the connection, a new one is tried
+            except Exception as error:  # noqa: BLE001 - reconnects after any error of the connection
                 log.warning("notices_not_heard", error=str(error) or type(error).__name__)
             finally:
                 self.open.clear()
             await asyncio.sleep(RETRY_S)
 
     async def _receive(self) -> None:
-        """Until the connection is lost. Raises what the driver raises."""
-        # A pool of one: so it is opened as all the others are, whatever the URL says.
+        """Listens until the connection is lost. Raises the driver's exceptions."""
+        # A pool of one connection, so that it is opened like all others, with all options of the URL.
         backend = PostgresBackend(
             self._url, min_size=1, max_size=1, timeout=PATIENCE_S, command_timeout=PATIENCE_S
         )
@@ -70,7 +70,7 @@ class PostgresListener:
             try:
                 await self._listen(raw)
             finally:
-                # First: the pool would complain of one that still listens.
+                # First: the pool would warn about a connection that still listens.
                 with suppress(OSError, TimeoutError):
                     await raw.close(timeout=PATIENCE_S)
                 await connection.release()

@@ -1,8 +1,8 @@
-"""The pool of connections to PostgreSQL, with a bound for everything that a silent server leaves undone.
+"""The pool of connections to PostgreSQL, with a timeout for every operation.
 
-A host that dies without a word, or a proxy that forwards nothing more, breaks no connection: nothing
-comes, and nothing fails. The bounds are kept here and not by TCP (keepalive, TCP_USER_TIMEOUT): a proxy,
-or the kernel of a server whose processes are stuck, acknowledges what nobody will answer.
+If a host crashes, or a proxy stops forwarding, connections stay open: nothing arrives and nothing fails. The
+timeouts are set here and not in TCP (keepalive, TCP_USER_TIMEOUT): a proxy, or the kernel of a server whose
+processes hang, still acknowledges packets.
 """
 
 import asyncio
@@ -11,22 +11,22 @@ from typing import Any
 
 from databases.backends.postgres import PostgresBackend, PostgresConnection
 
-#: Seconds until a connection is open, TLS and the password included.
+#: Timeout in seconds for opening a connection, including TLS and authentication.
 CONNECT_S = 5.0
 
-#: Seconds that a statement may take. The slowest page of a list of a million takes 0.2 s (decision 0044),
-#: deleting a million old rows 1.3 s; what goes through more than that goes in steps. Migrations have
-#: connections of their own, and no bound.
+#: Timeout in seconds for a statement. The slowest page of a list of a million takes 0.2 s (decision 0044),
+#: deleting a million old rows 1.3 s; larger operations are split. Migrations have separate connections
+#: without a timeout.
 STATEMENT_S = 60.0
 
-#: Seconds that a caller waits for a connection while others have them all.
+#: Seconds that a caller waits for a connection while all are in use.
 ACQUIRE_S = 30.0
 
 #: Seconds for returning a connection, which waits until an aborted statement has ended; then the
 #: connection is closed. Short, because a cancelled caller waits for it.
 GIVE_BACK_S = 2.0
 
-#: Seconds that closing the pool may take, after which its connections are cut off.
+#: Timeout in seconds for closing the pool, after which its connections are aborted.
 CLOSE_S = 5.0
 
 
@@ -44,7 +44,7 @@ class PostgresPool(PostgresBackend):
             reset=_leave_session,
         )
         self.max_size = max_size
-        #: Connections that are in use or asked for.
+        #: Connections in use or waited for.
         self.wanted = 0
 
     def connection(self) -> PostgresConnection:
@@ -55,7 +55,7 @@ class PostgresPool(PostgresBackend):
             async with asyncio.timeout(CLOSE_S):
                 await super().disconnect()
         except TimeoutError:
-            # asyncpg's pool has cut its connections off; the backend would still treat it as open.
+            # asyncpg's pool has aborted its connections; the backend would still treat it as open.
             self._pool = None
 
 
@@ -68,7 +68,7 @@ class _BoundedConnection(PostgresConnection):
         pool = self._bounded
         pool.wanted += 1
         try:
-            # Where one is left, opening it has its own bound: a timer is 4 us, a twelfth of a short read.
+            # If one is available, opening it has its own timeout: a timer is 4 us, a twelfth of a short read.
             async with asyncio.timeout(ACQUIRE_S) if pool.wanted > pool.max_size else nullcontext():
                 await super().acquire()
         except BaseException:
@@ -76,14 +76,14 @@ class _BoundedConnection(PostgresConnection):
             raise
 
     async def release(self) -> None:
-        # As of `databases`, which has no timeout; asyncpg ends the connection when it passes.
+        # As in `databases`, but with a timeout, after which asyncpg closes the connection.
         connection, self._connection = self._connection, None
         pool = self._database._pool
         try:
             if connection is not None and _is_read_only(connection):
-                # After a failover the next one may be to the new primary.
+                # After a failover a new connection may reach the new primary.
                 await connection.close(timeout=GIVE_BACK_S)
-            # None: the pool was closed meanwhile, and cut this connection off too.
+            # None: the pool was closed meanwhile, and aborted this connection too.
             if pool is not None:
                 await pool.release(connection, timeout=GIVE_BACK_S)
         finally:
@@ -102,5 +102,5 @@ def _is_read_only(connection: Any) -> bool:
 
 
 async def _leave_session(_connection: Any) -> None:
-    """Spares a round trip at each release: we change no session, and asyncpg itself has ended what
-    might be left of a transaction before it calls this."""
+    """Saves a round trip at each release: we change no session state, and asyncpg has ended any open
+    transaction before it calls this."""

@@ -1,7 +1,7 @@
-"""At which revision every owner's tables stand.
+"""The revision of every owner's tables.
 
-Every owner, the core or a plugin, has Alembic scripts and a version table of its own
-(docs/decisions/0004-migrations-per-owner.md). What stands where is found out by reading, without Alembic.
+Every owner, the core or a plugin, has its own Alembic scripts and version table
+(docs/decisions/0004-migrations-per-owner.md). They are read without Alembic.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from msgsvc_core.db.database import Database
 from msgsvc_core.db.tx import Tx
 
-#: How a script names itself and the one before it.
+#: A script's assignments of its own and the previous revision.
 _NAMED = re.compile(
     r"""^(revision|down_revision)\b[^=\n]*=\s*(?:None|["']([^"'\n]+)["'])\s*(?:#.*)?$""",
     re.MULTILINE,
@@ -20,12 +20,12 @@ _NAMED = re.compile(
 
 
 class DatabaseTooNew(Exception):
-    """A newer release has migrated the database; this one must not touch it."""
+    """A newer release has migrated the database; this one must not use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationSource:
-    """`owner` prefixes the owner's tables; `folder` holds its scripts, `0001_*.py` and on."""
+    """`owner` is the prefix of the owner's tables; `folder` contains its scripts, from `0001_*.py` on."""
 
     owner: str
     folder: Path
@@ -35,8 +35,7 @@ class MigrationSource:
         return f"{self.owner}_migrations"
 
     def newest(self) -> str | None:
-        """The revision that no other follows; None if the scripts are not so plain that reading
-        them is enough to be sure."""
+        """The latest revision; None if it can't be determined reliably by reading the scripts."""
         revisions, followed = set[str](), set[str]()
         for script in self.folder.glob("[!_]*.py"):
             named = _NAMED.findall(script.read_text("utf-8"))
@@ -52,11 +51,11 @@ CORE_MIGRATIONS = MigrationSource("core", Path(__file__).parent.parent / "migrat
 
 
 async def applied_revisions(url: str, sources: Iterable[MigrationSource]) -> dict[str, str | None]:
-    """The revision at which each owner's tables stand; None where there are none.
+    """The revision of each owner's tables; None if it has none.
 
     Raises `DatabaseUnavailable`.
     """
-    # Not the service's own connections: those know the tables as they are before the migration.
+    # Not the service's own connections: those cache statements for the tables before the migration.
     database = Database(url, pool_size=1)
     await database.connect()
     try:

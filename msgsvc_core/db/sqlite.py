@@ -34,15 +34,15 @@ LOCKED_RETRY_S = (0.001, 0.02)
 #: Seconds before retrying a statement to which SQLite's busy timeout does not apply.
 BUSY_RETRY_S = 0.02
 
-#: KiB of pages that a connection keeps that writes many rows. With SQLite's own 2 MiB it wrote and read
+#: KiB of page cache of the connection that writes many rows. With SQLite's default of 2 MiB it wrote and read
 #: the pages of large indexes repeatedly.
 WRITER_CACHE_KIB = 16 * 1024
 
-#: Bytes to which the log is cut once a large transaction, such as a migration, was copied from it.
+#: Bytes to which the WAL is truncated after the checkpoint of a large transaction, such as a migration.
 LOG_BYTES = 64 * 1024 * 1024
 
-#: Pages of the log after which they are copied to the database; a page that was written a hundred times
-#: is copied once. The log has 16 MiB then.
+#: Pages of the WAL after which it is checkpointed; a page that was written a hundred times is copied once.
+#: The WAL has 16 MiB then.
 CHECKPOINT_PAGES = 4000
 
 #: Connections for reading. SQLite reads scale with threads only as far as the GIL lets them.
@@ -50,26 +50,26 @@ READERS = 3
 
 
 def create_file(path: Path) -> None:
-    """Makes the file if it is missing, for its owner alone. Raises OSError or sqlite3's error.
+    """Creates the file if it is missing, readable only by its owner. Raises OSError or sqlite3's error.
 
-    A missing folder is refused: it is a mistyped path or a disk that is not mounted, and a new, empty
+    A missing folder is an error: it is a mistyped path or a disk that is not mounted, and a new, empty
     database there would look like the loss of the old one.
 
-    Not left to aiosqlite: a connection of its that can't be opened has a thread that outlives the
-    loop for a moment, and then writes a traceback.
+    Not left to aiosqlite: if its connection can't be opened, its thread outlives the event loop for a moment,
+    and then writes a traceback.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent.absolute()}; make it first")
-    # SQLite gives its -wal and -shm files the mode of this one.
+    # SQLite creates its -wal and -shm files with the mode of this one.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        # Not a logger of the module: it would keep the first stream that logs were configured with.
+        # Not a module-level logger: it would keep the stream of the first logging configuration.
         structlog.get_logger(__name__).info("database_made", path=str(path.absolute()))
     sqlite3.connect(path).close()
 
 
 class SQLiteConnection:
-    """Hands out one of the backend's kept connections, until the loop's time `until_s`."""
+    """Acquires one of the backend's persistent connections, waiting until the loop time `until_s`."""
 
     def __init__(
         self, free: asyncio.Queue[aiosqlite.Connection], until_s: float | None = None
@@ -79,9 +79,9 @@ class SQLiteConnection:
         self._connection: aiosqlite.Connection | None = None
 
     async def acquire(self) -> None:
-        """Raises `FileLocked` where others of this process have it for too long."""
+        """Raises `FileLocked` if others of this process use it for too long."""
         if not self._free.empty():
-            # Spares a timer, 4 us.
+            # Saves a timer, 4 us.
             self._connection = self._free.get_nowait()
             return
         try:
@@ -108,8 +108,8 @@ class SQLiteBackend:
         self._path = path
         self._synchronous = synchronous
         self._connections: list[aiosqlite.Connection] = []
-        # The queue of one writer is the lock around writers: contending in SQLite's busy handler
-        # instead had a tenth of the throughput.
+        # The queue of one writer serves as the write lock: contending in SQLite's busy handler instead had a
+        # tenth of the throughput.
         self._writer: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         self.in_place_reader: InPlaceReader | None = None
@@ -129,7 +129,7 @@ class SQLiteBackend:
             writer.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             self.in_place_writer = InPlaceWriter(writer)
         except BaseException:
-            # The thread of a connection that stays open keeps the process from ending.
+            # The thread of an open connection would prevent the process from exiting.
             await self.disconnect()
             raise
 
@@ -153,7 +153,7 @@ class SQLiteBackend:
         return SQLiteConnection(self._readers)
 
     def open_for_batches(self) -> sqlite3.Connection:
-        """A plain connection, which the caller closes; write on it only while nobody else holds
+        """A plain connection, which the caller closes; write on it only while no other task holds
         `connection`."""
         return self._open_plain(read_only=False, timeout_s=0)
 
@@ -170,7 +170,7 @@ class SQLiteBackend:
         connection.row_factory = sqlite3.Row
         for name, value in self._pragmas(read_only=read_only).items():
             connection.execute(f"PRAGMA {name} = {value}")
-        # Only now: another process may just be opening the file.
+        # Only now: until here another process may be opening the file.
         connection.execute(f"PRAGMA busy_timeout = {round(timeout_s * 1000)}")
         return connection
 
@@ -180,7 +180,7 @@ class SQLiteBackend:
             "foreign_keys": "ON",
             "synchronous": self._synchronous,
             "query_only": "ON" if read_only else "OFF",
-            # Else an INSERT of many rows makes a file for what it might have to undo.
+            # Otherwise an INSERT of many rows creates a file for its statement journal.
             "temp_store": "MEMORY",
             "wal_autocheckpoint": str(CHECKPOINT_PAGES),
             "journal_size_limit": str(LOG_BYTES),
@@ -199,8 +199,8 @@ class SQLiteBackend:
 
 
 async def retry_while_locked(write: Callable[[], Awaitable[T]], until_s: float) -> T:
-    """What `write` answers, which is called again while it raises `FileLocked`: at least once, and as long
-    as the loop's time is not `until_s`. Not left to SQLite, whose waiting nobody could end."""
+    """Result of `write`, which is retried while it raises `FileLocked`: at least once, and until the loop
+    time `until_s`. Not left to SQLite's busy handler, which can't be cancelled."""
     pause_s, longest_s = LOCKED_RETRY_S
     while True:
         try:

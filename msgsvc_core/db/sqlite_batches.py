@@ -19,20 +19,20 @@ from msgsvc_core.db.sqlite import retry_while_locked
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, claims_by_kind, without_claim
 from msgsvc_core.db.writer import Outcome
 
-#: What a statement or its values can raise, integers beyond 64 bits and halves of letters among them.
+#: Exceptions of a statement or its values, e.g. integers beyond 64 bits and unpaired surrogates.
 FAULTS = (sqlite3.Error, OverflowError, ValueError)
 
-#: Units that are written on the event loop's thread, a millisecond or two of its time; more go to the
+#: Maximum units written on the event loop's thread, which takes a millisecond or two; more are written on the
 #: other thread.
 IN_PLACE_UNITS = 128
 
-#: Rows of them: a unit of `POST /v1/send/batch` has a thousand.
+#: Maximum rows of these units: one of `POST /v1/send/batch` has a thousand.
 IN_PLACE_ROWS = 512
 
 
 class SQLiteBatches:
-    """`alone` keeps others of this process from writing meanwhile: waiting in SQLite's busy handler
-    instead had a tenth of the throughput.
+    """`alone` is the write lock of this process: waiting in SQLite's busy handler instead had a tenth of the
+    throughput.
     """
 
     max_concurrent = 1
@@ -46,7 +46,7 @@ class SQLiteBatches:
         self._open_connection = open_connection
         self._alone = alone
         self._in_place = in_place
-        #: The thread's.
+        #: Used on the other thread.
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
@@ -73,7 +73,7 @@ class SQLiteBatches:
         return outcomes
 
     def _commit(self, units: Sequence[WriteBatch]) -> list[Outcome]:
-        """Everything in one go, or, if a unit is at fault, each in a savepoint of its own."""
+        """Commits all units together, or, if one of them fails, each in a separate savepoint."""
         assert self._connection is not None, "the batches are open"
         with named_errors():
             try:
@@ -85,13 +85,13 @@ class SQLiteBatches:
 
 
 def _begin(in_place: InPlaceWriter, units: Sequence[WriteBatch]) -> list[Outcome] | None:
-    """What becomes of the units once they are committed; None if they could not be written."""
+    """The outcomes of the units once they are committed; None if they could not be written."""
     if not in_place.begin():
         return None
     try:
         return _write_together(in_place.connection, units)
     except FAULTS:
-        # The thread finds the same again, and says what it is and whose.
+        # The other thread repeats it, and assigns the error to its unit.
         _roll_back(in_place.connection)
         return None
     except BaseException:
@@ -144,7 +144,7 @@ def _write_together(connection: sqlite3.Connection, units: Sequence[WriteBatch])
 
 
 def _claimed(connection: sqlite3.Connection, units: Sequence[WriteBatch]) -> set[int]:
-    """Which units, by `id`, got the row that they claim."""
+    """The units, by `id`, whose claimed row was new."""
     won: set[int] = set()
     for (shape, key), units_by_key in claims_by_kind(units).items():
         claims = [unit.required.values for unit in units_by_key.values() if unit.required]

@@ -16,14 +16,14 @@ from msgsvc_core.kernel.values import value_object
 R = TypeVar("R")
 V = TypeVar("V")
 
-#: Requests of one transaction.
+#: Maximum requests per transaction.
 REQUESTS_PER_BATCH = 500
 
 #: Seconds for which a batch waits for row locks before its requests are retried one by one: one locked row
 #: must not delay requests for others.
 BATCH_WAIT_S = 0.25
 
-#: Takes requests of several callers; answers each, in their order, with a value or an error.
+#: Takes requests of several callers; returns a value or an error for each, in their order.
 Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
 
 
@@ -78,7 +78,7 @@ class TransactionBatcher(Generic[R, V]):
         done: asyncio.Future[V] = loop.create_future()
         self._waiting.append(_Submitted(request, done, self._db.write_deadline()))
         if len(self._running) < self._max_concurrent:
-            # Not the first caller's context: its request id would stand in the logs of all.
+            # Not the first caller's context: its request id would appear in the logs of all.
             task = loop.create_task(self._run(), context=Context())
             self._running.add(task)
         return await done
@@ -108,7 +108,7 @@ class TransactionBatcher(Generic[R, V]):
         try:
             outcomes = await self._in_transactions([asked.request for asked in batch], until_s)
         except asyncio.CancelledError:
-            # The loop is ending; whether the commit was made is not known.
+            # The event loop is stopping; it is unknown whether the commit was made.
             for asked in batch:
                 asked.done.cancel()
             raise

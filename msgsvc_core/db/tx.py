@@ -1,4 +1,4 @@
-"""A transaction, with one way of asking for SQLite and PostgreSQL."""
+"""A transaction, with one interface for SQLite and PostgreSQL."""
 
 import asyncio
 import sqlite3
@@ -23,15 +23,14 @@ from msgsvc_core.db.rows import (
 from msgsvc_core.db.sql import Dialect, numbered
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
 
-#: Seconds that PostgreSQL may take to undo something, which it does by forgetting it. A caller that was
-#: cancelled waits for it.
+#: Timeout in seconds for a rollback, which is cheap on PostgreSQL. A cancelled caller waits for it.
 UNDO_S = 2.0
 
 log = structlog.get_logger(__name__)
 
 
 class Row(Protocol):
-    """A row of an answer, read by column name."""
+    """A row of a result, read by column name."""
 
     def __getitem__(self, column: str) -> Any: ...
 
@@ -105,7 +104,7 @@ class Tx:
             await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
 
     async def write(self, unit: WriteBatch) -> None:
-        """Adds a unit's rows in this transaction. It may have no claim."""
+        """Inserts the rows of a write batch without a claim in this transaction."""
         assert unit.required is None, "a claim is for Database.write"
         for shape, rows in by_shape([unit]).items():
             await self._insert(shape, rows)
@@ -122,7 +121,7 @@ class Tx:
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncIterator[None]:
-        """What happens inside is undone if the block raises, the rest of the transaction is not."""
+        """If the block raises, its statements are rolled back, and the rest of the transaction is not."""
         await self.execute("SAVEPOINT step")
         known, told = len(self._after_commit), len(self._sent)
         try:
@@ -134,12 +133,12 @@ class Tx:
         await self.execute("RELEASE SAVEPOINT step")
 
     async def _undo_step(self) -> None:
-        # A savepoint outlives the rollback to it, and would hide an outer one of the same name.
+        # A savepoint survives the rollback to it, and would hide an outer one of the same name.
         await self._undo("ROLLBACK TO SAVEPOINT step", "RELEASE SAVEPOINT step")
 
     async def _undo(self, *statements: str) -> None:
-        """On PostgreSQL in its time; where that fails the connection is ended, which undoes everything, and
-        whatever comes next on it is `DatabaseUnavailable`."""
+        """Rolls back, on PostgreSQL with a timeout. If that fails the connection is closed, which rolls back
+        everything, and its next use raises `DatabaseUnavailable`."""
         if self.dialect == "sqlite":
             for sql in statements:
                 await self.execute(sql)
@@ -150,7 +149,7 @@ class Tx:
                     await self._raw.execute(sql, timeout=UNDO_S)
         except DatabaseUnavailable as error:
             log.warning("rollback_failed", error=str(error))
-            # A connection that is lost already says so once more.
+            # A lost connection raises once more.
             with suppress(DatabaseUnavailable), named_errors():
                 self._raw.terminate()
 
@@ -174,7 +173,7 @@ class Tx:
             )
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """Has `callback` called after a successful commit. It must not raise and not block."""
+        """Calls `callback` after a successful commit. It must not raise or block."""
         self._after_commit.append(callback)
 
     def notify(self, topic: str, text: str) -> None:
@@ -212,7 +211,7 @@ async def begin(tx: Tx, *, durable: bool = True) -> None:
 
 
 async def commit(tx: Tx) -> None:
-    """Commits, and does here what follows: a caller that is cancelled meanwhile must not skip it."""
+    """Commits and runs the callbacks, so that a caller cancelled meanwhile doesn't skip them."""
     try:
         await tx._commit()
     except BaseException:

@@ -1,6 +1,6 @@
-"""Brings every owner's tables to the newest revision.
+"""Upgrades every owner's tables to the latest revision.
 
-Alembic, some 15 MiB of memory, is loaded only where there is something to do.
+Alembic, some 15 MiB of memory, is loaded only if a migration is pending.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from msgsvc_core.db.sqlite import BUSY_TIMEOUT_S
 
 
 async def migrate(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """Brings every owner's tables to their newest revision, in order; returns what was applied.
+    """Upgrades every owner's tables to their latest revision, in order; returns what was applied.
 
     One process migrates at a time; a failed step leaves the database as it was. Raises
     `DatabaseTooNew`, `DatabaseUnavailable`.
@@ -47,10 +47,10 @@ async def _is_newest(url: str, sources: Sequence[MigrationSource]) -> bool:
 
 
 def _file_stands_at(path: Path, revisions: Sequence[tuple[str, str | None]]) -> bool:
-    """Whether a file stands at these revisions for certain, by table of versions.
+    """Whether a file certainly has these revisions, given by version table.
 
-    Nearly every start finds it so, and one plain connection is enough to see it: a `Database` opens seven,
-    with a thread for most of them. Whatever else is found here, `Database` says what it means.
+    Nearly every start finds it so, and one plain connection suffices for it: a `Database` opens seven, with a
+    thread for most of them. All other cases, including errors, are left to `Database`.
     """
     with suppress(sqlite3.Error, OSError):
         if path.stat().st_size:

@@ -1,4 +1,4 @@
-"""A unit of writing: rows that come into being together, without reading in between."""
+"""Write batches: rows that are inserted together, without reads in between."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class Claim:
 
 
 def call_all(callbacks: Iterable[Callable[[], None]]) -> None:
-    """Calls what follows a commit. One that raises changes nothing about the commit, or the others."""
+    """Calls the callbacks of a commit. An exception in one doesn't affect the commit or the others."""
     for callback in callbacks:
         try:
             callback()
@@ -56,7 +56,7 @@ class WriteBatch:
         """Makes the batch depend on a new row: if a row with this `key` exists, `write` raises
         `UniqueViolation`.
 
-        Key columns are never null and of types that the database compares as Python does: texts and
+        Key columns are never null, and of types that the database compares as Python does: strings and
         integers.
         """
         assert self.required is None, "a unit has one claim"
@@ -64,7 +64,7 @@ class WriteBatch:
         self.required = Claim(shape_of(table, values), tuple(values.values()), tuple(key))
 
     def on_commit(self, callback: Callable[[], None]) -> None:
-        """Has `callback` called after the commit. It must not raise and not block."""
+        """Calls `callback` after the commit. It must not raise or block."""
         self.after_commit.append(callback)
 
     def __bool__(self) -> bool:
@@ -84,7 +84,7 @@ def without_claim(units: Sequence[WriteBatch], won: set[int]) -> list[Exception 
 
 
 def by_shape(units: Iterable[WriteBatch]) -> dict[Shape, list[Values]]:
-    """The rows of all units, those of one table and the same columns together."""
+    """The rows of all units, grouped by table and columns."""
     rows: dict[Shape, list[Values]] = {}
     for unit in units:
         for shape, values in unit.rows:
@@ -99,10 +99,9 @@ def by_shape(units: Iterable[WriteBatch]) -> dict[Shape, list[Values]]:
 def claims_by_kind(
     units: Iterable[WriteBatch],
 ) -> dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]]:
-    """The first unit of each claimed key, by table and key columns, the keys in their order.
+    """The first unit of each claimed key, by table and key columns, with the keys sorted.
 
-    In order, because two processes that insert the same keys in different orders would wait for each
-    other for ever.
+    Sorted, because two processes that insert the same keys in different orders would deadlock.
     """
     found: dict[tuple[Shape, tuple[str, ...]], dict[Values, WriteBatch]] = {}
     for unit in units:

@@ -1,8 +1,8 @@
 """The group-commit writer: units that arrive together are committed together.
 
-A commit costs the same for one row as for hundreds. So while one batch is being committed the next
-one gathers, and under load a commit carries what dozens of requests wrote; alone, a unit waits for
-nobody. See docs/decisions/0012-group-commit.md.
+A commit costs the same for one row as for hundreds. So while one group is being committed the next one is
+collected, and under load a commit contains the writes of dozens of requests; without load, a unit is
+committed at once. See docs/decisions/0012-group-commit.md.
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from typing import Protocol
 
 from msgsvc_core.db.write_batch import WriteBatch, call_all
 
-#: Units of one batch. Beyond some hundreds a batch gains nothing, and its first unit waits longer.
+#: Maximum units per commit. Beyond some hundreds a commit gains nothing, and its first unit waits longer.
 UNITS_PER_BATCH = 500
 
-#: What became of a unit: None if it is committed.
+#: Outcome of a unit: None if it is committed.
 Outcome = Exception | None
 
 
 class Batches(Protocol):
-    """Commits a batch on one kind of database."""
+    """Commits units on one kind of database."""
 
     #: Maximum number of concurrent commits.
     max_concurrent: int
@@ -31,8 +31,8 @@ class Batches(Protocol):
     async def close(self) -> None: ...
 
     async def commit(self, units: Sequence[WriteBatch], until_s: float) -> Sequence[Outcome]:
-        """What became of each unit. Raises what befell all of them, of which nothing is written. Where
-        others write, it waits for them until the loop's time `until_s`."""
+        """The outcome of each unit. Raises an error that affects all of them; then nothing is written. Waits
+        for the write lock until the loop time `until_s`."""
         ...
 
 
@@ -48,7 +48,7 @@ class _Waiting:
 
 
 class GroupWriter:
-    """`write` returns when the unit is committed, in whatever company."""
+    """Coalesces concurrent `write` calls into one commit; each returns once its unit is committed."""
 
     def __init__(self, batches: Batches) -> None:
         self._batches = batches
@@ -69,13 +69,13 @@ class GroupWriter:
         self._queue.append(waiting)
         if not self._is_starting:
             self._is_starting = True
-            # Deferred, so that other writes of this turn of the loop can join; with an empty context, so
-            # that the logs of all do not carry this caller's request id.
+            # Deferred, so that other writes of this iteration of the event loop can join; with an empty
+            # context, so that this caller's request id doesn't appear in the logs of all.
             loop.call_soon(self._start, context=Context())
         await waiting.committed
 
     async def close(self) -> None:
-        """Returns when everything handed over so far is committed or refused."""
+        """Returns when all units passed so far are committed or have failed."""
         while self._queue or self._running:
             self._start()
             # Empty if all callers were cancelled.
@@ -105,15 +105,15 @@ class GroupWriter:
 
     async def _commit(self, batch: Sequence[_Waiting]) -> None:
         try:
-            # Later ones fail with the first: the file has been locked for long.
+            # The others fail with the first deadline: the file has been locked for long.
             until_s = min(waiting.until_s for waiting in batch)
             outcomes = await self._batches.commit([waiting.unit for waiting in batch], until_s)
         except asyncio.CancelledError:
-            # The loop is ending; whether the commit was made is not known.
+            # The event loop is stopping; it is unknown whether the commit was made.
             for waiting in batch:
                 waiting.committed.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - handed to every caller of the batch
+        except Exception as error:  # noqa: BLE001 - passed to every caller of the group
             outcomes = [error] * len(batch)
         for waiting, outcome in zip(batch, outcomes, strict=True):
             if outcome is None:

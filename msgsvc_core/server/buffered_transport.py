@@ -16,7 +16,7 @@ MOST_HELD = 64 * 1024
 
 
 class BufferedTransport(asyncio.Transport):
-    """Buffers writes until the loop's next turn, and sends them in one piece.
+    """Buffers writes until the next iteration of the event loop, and sends them in one piece.
 
     Closed while the peer `is_sending`, it only shuts down the write side (RFC 9112, section 9.6); the
     connection is closed once the rest has been read.
@@ -45,7 +45,7 @@ class BufferedTransport(asyncio.Transport):
             self.flush()
 
     def flush(self) -> None:
-        """Sends what is held."""
+        """Sends the buffered data."""
         if self._held:
             data = b"".join(self._held)
             self._held.clear()

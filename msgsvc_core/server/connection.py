@@ -26,29 +26,29 @@ from msgsvc_core.server.connection_limits import (
 )
 from msgsvc_core.server.exchange import Exchange
 
-#: A probe that is answered even when all connections are taken.
+#: A health probe that gets a response even at the connection limit.
 HEALTH = b"/healthz"
 
-#: Bytes of framing that a byte of a chunked body may come with; chunks of one byte have five.
+#: Allowed bytes of framing per byte of a chunked body; chunks of one byte have five.
 MOST_FRAMING = 8
 
 
-#: What is being read. Plain numbers: a member of an `Enum` takes three times as long to find.
+#: The part of a request being read. Integers, since access to an `Enum` member takes three times as long.
 HEAD, BODY, BETWEEN = range(3)
 
 
 class _Trailers(list[tuple[bytes, bytes]]):
-    """What follows a chunked body is no header: it must not appear among those already checked."""
+    """Discards trailers of a chunked body, so that they don't appear among the headers already checked."""
 
     def append(self, _header: tuple[bytes, bytes]) -> None:
         pass
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """One connection under the rules of `ConnectionLimits`."""
+    """One connection within the limits of `ConnectionLimits`."""
 
-    # uvicorn's own attributes and these are more than the 30 whose names Python keeps once for all
-    # objects of a class: without slots each connection took 1.3 KiB more.
+    # With uvicorn's own attributes these are more than the 30 names for which Python shares keys between
+    # instances of a class: without slots each connection took 1.3 KiB more.
     __slots__ = (
         "_body_bytes",
         "_chunk",
@@ -76,22 +76,22 @@ class GuardedConnection(HttpToolsProtocol):
         settings = guard.settings
         self._guard = guard
         self._max_head = settings.max_header_bytes
-        #: Whether it came when all connections were taken.
+        #: Whether it was opened when all connections were in use.
         self._spare = False
         self._phase = HEAD
-        #: When the phase began; moved on while the peer has to wait for us.
+        #: When the phase began; updated while the peer waits for us.
         self._since = guard.now
-        #: Bytes of the current chunk; a head or body may start anywhere in it.
+        #: Bytes of the current read; a head or body may start anywhere in it.
         self._chunk = 0
-        #: Bytes of the head, with all of the chunk it began in; and that chunk.
+        #: Bytes of the head, including the whole read in which it started; and of that read.
         self._head_bytes = self._first_chunk = 0
         self._body_bytes = 0
         self._framing_bytes = 0
-        #: Bytes that the peer had not taken at the last sweep, and since when it has taken none.
+        #: Bytes not yet received by the peer at the last sweep, and since when it has received none.
         self._unsent = 0
         self._unsent_since = 0.0
 
-    # ---- what a deadline is measured by ---------------------------------------------------------
+    # ---- deadlines ------------------------------------------------------------------------------
 
     def overdue(self, now: float) -> str | None:
         """Which deadline has passed: `header`, `body`, `idle` or `send`; None if none has."""
@@ -99,7 +99,7 @@ class GuardedConnection(HttpToolsProtocol):
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             unsent += _in_kernel(self.transport)
-            # A slow download goes on as long as anything of it is taken.
+            # A slow download continues as long as the peer receives anything.
             if unsent < self._unsent or not self._unsent:
                 self._unsent_since = now
             self._unsent = unsent
@@ -111,7 +111,7 @@ class GuardedConnection(HttpToolsProtocol):
         if self._phase is BODY:
             return self._overdue_body(now, answering)
         if answering:
-            # A long poll, a live page, or a handler at work: the peer waits for us.
+            # A long poll, a live page, or a running handler: the peer waits for us.
             self._since = now
             return None
         if self._phase is HEAD:
@@ -127,14 +127,14 @@ class GuardedConnection(HttpToolsProtocol):
         allowed_s = self._guard.settings.body_timeout_s
         if answering:
             allowed_s += self._body_bytes / LEAST_BODY_RATE
-        # Otherwise the response was sent, most likely a refusal, and the rest is not read.
+        # Otherwise the response was sent, most likely an error, and the rest is not read.
         return "body" if now - self._since > allowed_s else None
 
     def cut(self) -> None:
-        # Not `close`, which waits until the peer has taken what was written.
+        # Not `close`, which waits until the peer has received what was written.
         self.transport.abort()
 
-    # ---- what comes in --------------------------------------------------------------------------
+    # ---- reading --------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(BufferedTransport(transport, self.loop, self._is_receiving))
@@ -161,7 +161,7 @@ class GuardedConnection(HttpToolsProtocol):
         elif self._phase is BODY:
             self._framing_bytes += len(data)
             if self._framing_bytes > self._max_head + MOST_FRAMING * self._body_bytes:
-                # Chunk extensions or trailers without end, which the parser would keep.
+                # Endless chunk extensions or trailers, which the parser would buffer.
                 self.cut()
 
     def on_message_begin(self) -> None:
@@ -177,7 +177,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._body_bytes = 0
         self._framing_bytes = -self._chunk
         if self.transport.is_closing():
-            # Behind the last one that was to be answered.
+            # A pipelined request after the last one that gets a response.
             pass
         elif self._spare or self._head_bytes + self._chunk > self._max_head:
             self._complete_doubtful_head()
@@ -188,7 +188,7 @@ class GuardedConnection(HttpToolsProtocol):
         self.headers = _TRAILERS
 
     def _start(self, app: Any) -> None:
-        """Has `app` answer the request of which the head is there, when those before it are answered."""
+        """Runs `app` for the request whose head was read, once the earlier ones have their responses."""
         parser, scope = self.parser, self.scope
         version = parser.get_http_version()
         scope["http_version"] = version
@@ -218,11 +218,11 @@ class GuardedConnection(HttpToolsProtocol):
             self.pipeline.appendleft((self.cycle, app))
 
     def on_response_complete(self) -> None:
-        # Without uvicorn's timer for the next request: the guard looks for idle connections.
+        # Without uvicorn's keep-alive timer: the periodic sweep finds idle connections.
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             if self._phase is BODY:
-                # The rest is dropped as it comes; the connection ends with it.
+                # The rest of the body is discarded; then the connection is closed.
                 self.flow.resume_reading()
             return
         self.flow.resume_reading()
@@ -240,10 +240,10 @@ class GuardedConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             self.transport.close()
 
-    # ---- what is refused ------------------------------------------------------------------------
+    # ---- refusing -------------------------------------------------------------------------------
 
     def _complete_doubtful_head(self) -> None:
-        """Lets a request through, or has a refusal answer it."""
+        """Passes a request on, or responds with an error."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         app: Any = self.app
         if size > self._max_head:
@@ -266,7 +266,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._refuse("not_http", BadRequest("this is not HTTP/1.1, or not well-formed"))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Says nothing: the request is answered as if it had not asked, and any caller may ask."""
+        """Logs nothing: the upgrade is ignored, and any client can request one."""
 
     def _refuse(self, reason: str, error: ApiError) -> None:
         """Responds without a request, unless another response is being sent, and closes."""
@@ -277,11 +277,11 @@ class GuardedConnection(HttpToolsProtocol):
         if cycle is None or cycle.response_complete:
             self.transport.write(refusal.to_http())
         elif self._phase is BODY and not self.pipeline and not cycle.response_started:
-            # Of the request whose body can't be read: what its handler says goes nowhere from here on.
+            # To the request whose body can't be read; further output of its handler is discarded.
             cycle.disconnected = True
             cycle.message_event.set()
             self.transport.write(refusal.to_http())
-        # What still comes can't be read to its end.
+        # The rest of the request can't be parsed.
         self._phase = BETWEEN
         self.transport.close()
 
@@ -295,16 +295,16 @@ _TRAILERS = _Trailers()
 
 
 def _in_kernel(transport: asyncio.Transport) -> int:
-    """Bytes that the kernel has taken and the peer has not.
+    """Bytes in the kernel's send buffer that the peer has not acknowledged.
 
-    Without them a slow download seems to stand still: the kernel takes more only when a third of its
-    buffer, up to megabytes, is free again.
+    Without them a slow download seems stalled: the kernel accepts more only when a third of its buffer, up
+    to megabytes, is free again.
     """
     socket = transport.get_extra_info("socket")
     try:
         answer = fcntl.ioctl(socket.fileno(), termios.TIOCOUTQ, bytes(4))
     except (AttributeError, OSError, ValueError):
-        # It has just been closed, and has no socket or no file any more.
+        # Just closed: there is no socket or file descriptor any more.
         return 0
     return int.from_bytes(answer, sys.byteorder)
 

@@ -1,4 +1,4 @@
-"""The rules for connections, and one look at all of them every second."""
+"""Limits for connections, and the sweep that checks all of them every second."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,27 +15,27 @@ from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.telemetry import Metrics
 
-#: Bytes a second that a body must come with once `server.body_timeout_s` is over. A telephone in the
-#: country does ten times as much.
+#: Minimum bytes per second of a request body after `server.body_timeout_s`. A phone with poor reception is
+#: ten times as fast.
 LEAST_BODY_RATE = 1024
 
-#: Seconds between two sweeps that count. When more have passed the process stood still (a machine that
-#: was suspended, a busy loop), and what its peers sent meanwhile is still to be read.
+#: Maximum seconds counted between two sweeps. If more have passed, the process was suspended or its loop
+#: blocked, and data that peers sent meanwhile has not been read yet.
 MOST_BETWEEN_S = 2.0
 
-#: Connections beyond `server.max_connections` that are still heard, so that they get an answer.
+#: Connections accepted beyond `server.max_connections`, to respond to them with an error.
 SPARE_CONNECTIONS = 100
 
 #: Seconds for the head of a request on one of those.
 SPARE_TIMEOUT_S = 2.0
 
-#: Why a connection is ended from our side.
+#: Why the server closes or refuses a connection.
 CUT_REASONS = ("header", "body", "idle", "send")
 REFUSE_REASONS = ("full", "head_too_large", "not_http")
 
 
 class LimitedConnection(Protocol):
-    """A connection that can be looked at."""
+    """A connection that the sweep can check."""
 
     def overdue(self, now: float) -> str | None:
         """Which deadline has passed; None if none has."""
@@ -47,7 +47,7 @@ class LimitedConnection(Protocol):
 
 
 class ConnectionLimits(Collector):
-    """What all connections of a server share: the settings, the time, and the counts."""
+    """State shared by all connections of a server: settings, time, and counters."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class ConnectionLimits(Collector):
         self.settings = settings
         self._errors_url = errors_url
         self._monotonic = monotonic
-        #: Seconds that the server has been awake, as of the last sweep. To the second is exact enough
-        #: for deadlines, and no request pays for asking the clock.
+        #: Seconds that the server has been running, as of the last sweep. A resolution of a second is enough
+        #: for deadlines, and saves reading the clock for each request.
         self.now = 0.0
         self._swept_at = monotonic()
         self._open = 0
@@ -77,13 +77,13 @@ class ConnectionLimits(Collector):
             ["reason"],
             registry=metrics.registry,
         )
-        # All reasons from the start: the first of its kind is a rise that an alert can see.
+        # All labels exist from the start, so that an alert sees the first increase.
         self._cut = {reason: cut.labels(reason) for reason in CUT_REASONS}
         self._refused = {reason: refused.labels(reason) for reason in REFUSE_REASONS}
         metrics.registry.register(self)
 
     def sweep(self, connections: Iterable[LimitedConnection]) -> None:
-        """Ends the connections whose time is over."""
+        """Closes the connections whose deadline has passed."""
         before, self._swept_at = self._swept_at, self._monotonic()
         self.now += min(self._swept_at - before, MOST_BETWEEN_S)
         known = list(connections)
@@ -95,7 +95,7 @@ class ConnectionLimits(Collector):
                 connection.cut()
 
     def refuse(self, reason: str, error: ApiError) -> "Refusal":
-        """Counts a refusal; what it answers is an ASGI application."""
+        """Counts a refusal; returns an ASGI application that responds with the error."""
         self._refused[reason].inc()
         return Refusal(error, self._errors_url)
 
@@ -109,7 +109,7 @@ class ConnectionLimits(Collector):
 
 
 class Refusal:
-    """Answers any request with one error, and then closes the connection."""
+    """Responds to any request with one error, and then closes the connection."""
 
     def __init__(self, error: ApiError, errors_url: str) -> None:
         self._response = envelope(error, errors_url)

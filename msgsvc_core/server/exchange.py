@@ -12,10 +12,10 @@ from uvicorn.protocols.http.httptools_impl import (
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
 
-#: Bytes of a body that is written together with its head; a longer one is not copied for that.
+#: Maximum bytes of a body that is written together with its head; a longer one is not copied for it.
 MOST_TOGETHER = 64 * 1024
 
-#: Headers that say how a connection goes on, and statuses without a body: uvicorn sees to these.
+#: Headers that control the connection, and statuses without a body: uvicorn handles these.
 _UNUSUAL = frozenset({b"connection", b"transfer-encoding"})
 _BODILESS = frozenset({204, 304})
 
@@ -60,8 +60,8 @@ class Exchange(RequestResponseCycle):
             # The server started to shut down, or the peer disconnected, since the head arrived.
             return False
         headers = [*self.default_headers, *head["headers"]]
-        # uvicorn's own expressions, which refuse what would be another header, or another answer: once
-        # for all names and once for all values.
+        # uvicorn's own regular expressions against header and response splitting: once for all names and
+        # once for all values.
         if HEADER_RE.search(b"".join([name for name, _ in headers])):
             return False
         if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])):

@@ -1,4 +1,4 @@
-"""GET /metrics and GET /healthz of a process that serves no API: a worker."""
+"""GET /metrics and GET /healthz of a process without the API: a worker."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,10 +28,10 @@ from msgsvc_core.telemetry import Metrics
 async def serving_metrics(
     metrics: Metrics, settings: Settings, port: int | None = None
 ) -> AsyncIterator[int]:
-    """Serves `metrics` on `metrics.worker_host` while the block runs; gives the port.
+    """Serves `metrics` on `metrics.worker_host` while the block runs; yields the port.
 
-    `port` stands instead of `metrics.worker_port`, for the second and further processes of a worker
-    on one machine; 0 takes a free one. With neither, nothing is served, and the port given is 0.
+    `port` overrides `metrics.worker_port`, for further processes of a worker on one machine; 0 selects a free
+    port. With neither, nothing is served, and the yielded port is 0.
     Raises `SettingsError` if the port is taken.
     """
     wanted = settings.metrics.worker_port if port is None else port

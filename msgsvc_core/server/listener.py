@@ -1,4 +1,4 @@
-"""The socket that a server listens on, and the files that its connections need."""
+"""The listening socket, and the limit of open files that its connections need."""
 
 import resource
 import socket
@@ -7,14 +7,14 @@ from msgsvc_core.config.sections import ServerSettings
 from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.server.connection_limits import SPARE_CONNECTIONS
 
-#: Files beside connections of callers: databases, calls to messengers and webhooks, logs.
+#: File descriptors besides clients' connections: databases, calls to messengers and webhooks, logs.
 OTHER_FILES = 400
 
 
 def bind(host: str, port: int, setting: str = "server") -> socket.socket:
     """A bound socket that is not listening yet: early connections are refused.
 
-    Raises `SettingsError`, naming the `setting`, when the address is not available.
+    Raises `SettingsError`, naming the `setting`, if the address is not available.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -40,8 +40,8 @@ def _reason(error: OSError | OverflowError) -> str:
 def check_open_files(settings: ServerSettings) -> ServerSettings:
     """Raises this process's limit of open files to what `max_connections` needs.
 
-    Where that is not allowed, a number that was chosen raises `SettingsError`, and the default is
-    lowered to what fits: without a file for the next connection a process takes no more at all.
+    If that is not allowed, a configured `max_connections` raises `SettingsError`, and the default is lowered
+    to fit: without a file descriptor for the next connection a process accepts no more at all.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = settings.max_connections + SPARE_CONNECTIONS + OTHER_FILES

@@ -14,10 +14,10 @@ from starlette.types import ASGIApp
 from msgsvc_core.server.connection import GuardedConnection
 from msgsvc_core.server.connection_limits import ConnectionLimits, LimitedConnection
 
-#: Seconds that open requests get at shutdown; live pages and long polls would stay for good.
+#: Seconds that open requests get at shutdown; live pages and long polls would never end.
 GRACEFUL_S = 5
 
-#: Ticks of uvicorn's main loop, a tenth of a second each, between two looks at all connections.
+#: Ticks of uvicorn's main loop, a tenth of a second each, between two sweeps of all connections.
 SWEEP_TICKS = 10
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             app,
             loop="uvloop",
-            # What uvicorn calls is called with its own four arguments.
+            # uvicorn calls it with its usual four arguments.
             http=cast("type[asyncio.Protocol]", partial(GuardedConnection, guard)),
             ws="none",
             lifespan="off",
@@ -50,8 +50,8 @@ class Server(uvicorn.Server):
             log_level="warning",
             access_log=False,
             server_header=False,
-            # Anybody on this machine could name another caller with X-Forwarded-For; whom to
-            # believe is a setting, server.trusted_proxies.
+            # uvicorn would trust X-Forwarded-For of any local process; the setting
+            # server.trusted_proxies decides instead.
             proxy_headers=False,
             timeout_graceful_shutdown=GRACEFUL_S,
         )
