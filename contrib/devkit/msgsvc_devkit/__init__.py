@@ -1,9 +1,9 @@
-"""For developing with msgsvc: tests of plugins and of programs that embed it, fakes, kits, the demo.
+"""Development tools for msgsvc: test fixtures, fakes, conformance kits, and the demo.
 
 The fixtures are in `msgsvc_devkit.fixtures`; load them with `-p msgsvc_devkit.fixtures`.
-`msgsvc_devkit.webhooks` is for those who receive webhooks, and needs no database.
-`plugin_context` and `channel_context` build the objects of a plugin or a channel by hand, from fakes.
-`ChannelContract` is what a channel has to show, `PluginContract` what every plugin has.
+`msgsvc_devkit.webhooks` helps to test receivers of webhooks, and needs no database.
+`plugin_context` and `channel_context` build the context of a plugin or a channel from fakes.
+`ChannelContract` is the conformance kit for channels, `PluginContract` the one for all plugins.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from msgsvc_devkit.conformance.plugin import PluginContract
     from msgsvc_devkit.fakes.context import FakeContext, channel_context, plugin_context
 
-# pytest and a web server come with the kit: 14 MiB that a process with a testing channel must not have.
-# The fakes bring the whole core.
+# The kit imports pytest and a web server: 14 MiB that a process with a recording channel should not load.
+# The fakes import the whole core.
 __getattr__ = late_exports(
     __name__,
     {

@@ -1,12 +1,12 @@
-"""Pytest plugin: which tests run on PostgreSQL too, and which SQL each test reaches.
+"""Pytest plugin that selects the tests to run on PostgreSQL too, and records which SQL each test runs.
 
-Most rules have nothing to do with the database that keeps their rows, so the short form of a suite runs
-them on SQLite alone. The ini setting `both_databases` names a file that lists the others, a function or a
-folder a line; `--all-databases` runs everything on both. Without the setting everything runs on both.
+Most tests don't depend on the database, so the short form of a suite runs them only on SQLite. The ini
+setting `both_databases` names a file that lists the others, a function or a folder per line;
+`--all-databases` runs everything on both. Without the setting everything runs on both.
 
-`--record-statements FILE` appends a line of JSON for each test: its name, the database, the seconds it
-took, and every statement that it had the product run, with the function that asks for it.
-`--check-statements` fails a run in which such a function was reached on SQLite and never on PostgreSQL.
+`--record-statements FILE` appends a line of JSON for each test: its name, the database, its duration in
+seconds, and every SQL statement that the product executed, with the function that contains it.
+`--check-statements` fails a run in which such a function was reached on SQLite but not on PostgreSQL.
 """
 
 import json
@@ -26,12 +26,12 @@ from msgsvc_core.db.write_batch import WriteBatch
 
 MARKER = "both_databases"
 
-#: Functions that PostgreSQL never reaches: it files messages in the transaction that sends them.
+#: Functions never reached on PostgreSQL: it indexes messages in the transaction that inserts them.
 ON_SQLITE_ALONE = frozenset[str]()
 
 _SITES = "statement_sites"
 
-#: Names and numbers of parameters, and how many there are, tell no statement from another.
+#: Statements that differ only in names, numbers and count of their parameters count as one.
 _PARAMETER = re.compile(r":(\w+?)_?\d+\b")
 _REPEATED = re.compile(r"(\(?:\w+\)?)(?:, ?\1)+")
 _SPACE = re.compile(r"\s+")
@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def read_chosen(path: Path) -> frozenset[str]:
-    """The tests and folders of a list. What is indented says why the line above it is there."""
+    """The tests and folders in a list. An indented line is a comment on the line above it."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return frozenset(line for line in lines if line and not line.startswith(("#", " ")))
 
@@ -79,7 +79,7 @@ def read_chosen(path: Path) -> frozenset[str]:
 def only_on_postgresql(
     items: Sequence[pytest.Item], chosen: frozenset[str]
 ) -> Iterator[pytest.Item]:
-    """The items that show on PostgreSQL what their twin shows on SQLite, and that nothing chooses."""
+    """The PostgreSQL items that have a SQLite twin and are not selected."""
     on_sqlite = {name for item in items if (name := _twin_name(item, "sqlite"))}
     for item in items:
         name = _twin_name(item, "postgresql")
@@ -105,26 +105,26 @@ def database_of(item: pytest.Item) -> str | None:
 
 
 def _twin_name(item: pytest.Item, database: str) -> tuple[str, tuple[str, ...]] | None:
-    """What a test on this database has in common with the same test on the other one."""
+    """The name that a test has in common with the same test on the other database."""
     if database_of(item) != database:
         return None
     return function_of(item.nodeid), case_without(item, {database})
 
 
 def case_without(item: pytest.Item, names: Set[str]) -> tuple[str, ...]:
-    """The parts of a case's name but for these: what it is a case of, on whichever database."""
+    """The parts of a case's parameters without these, which identifies the case across databases."""
     case = item.nodeid.partition("[")[2].removesuffix("]")
     return tuple(part for part in case.split("-") if part not in names)
 
 
 class StatementRecorder:
-    """Notes test by test which statements are reached, and by which function of the product."""
+    """Records for each test which statements are executed, and by which function of the product."""
 
     def __init__(self, config: pytest.Config, path: Path | None) -> None:
         self._config = config
         self._path = path
         self._reached: set[tuple[str, str]] = set()
-        #: The functions that were reached on each database, in all processes of the run.
+        #: The functions reached on each database, in all processes of the run.
         self._sites: dict[str, set[str]] = {"sqlite": set(), "postgresql": set()}
         self._patches = pytest.MonkeyPatch()
 
@@ -140,7 +140,7 @@ class StatementRecorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Takes over what a worker of pytest-xdist has reached."""
+        """Merges the functions that a worker of pytest-xdist has reached."""
         for database, sites in getattr(node, "workeroutput", {}).get(_SITES, {}).items():
             self._sites[database] |= set(sites)
 
@@ -198,7 +198,7 @@ class StatementRecorder:
 
 
 def _site(frame: FrameType | None) -> str | None:
-    """The innermost function of the product, outside of its layer of the database."""
+    """The innermost function of the product outside of `msgsvc_core.db`."""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith("msgsvc_") and not module.startswith(

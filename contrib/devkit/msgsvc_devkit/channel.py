@@ -1,4 +1,4 @@
-"""A messenger that remembers what it was told, and fails when asked to."""
+"""A channel that records its calls, and fails on request."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message as the platform got it."""
+    """A message as the platform received it."""
 
     chat_id: str
     message_ref: str
@@ -29,7 +29,7 @@ class Sent:
 
 
 class SendOnlyChannel(Channel):
-    """For tests that only send; a call of anything else would be a mistake of theirs, and shows."""
+    """For tests that only send; edits, deletions and answers to presses raise."""
 
     async def edit(self, chat_id: str, message_ref: str, message: OutgoingMessage) -> None:
         raise NotImplementedError
@@ -48,11 +48,11 @@ class SendOnlyChannel(Channel):
 
 
 class RecordingChannel(Channel):
-    """`sent`, `edited` and `answered` hold the calls; `failures` are raised first, one a send, and
-    `refusals` by edits, deletions and fetches. `contents` are the files that people sent, by `file_ref`.
+    """Records calls in `sent`, `edited` and `answered`. `failures` are raised first, one per send, and
+    `refusals` by edits, deletions and fetches. `contents` are the files that users sent, by `file_ref`.
 
-    With `capabilities.repeatable` a message is shown once for each key, and a failure that is in doubt is
-    raised after the message was shown. `keys` are those of all calls of `send`.
+    With `capabilities.repeatable` a message is shown once per key, and an `in_doubt` failure is raised after
+    the message was shown. `keys` contains the keys of all calls of `send`.
     """
 
     capabilities = Capabilities(receives_files=True)
@@ -118,7 +118,7 @@ class RecordingChannel(Channel):
 
 
 class RecordingPlugin:
-    """Brings the kind of messenger `recording`."""
+    """Registers the channel kind `recording`."""
 
     @hookimpl
     def register_channel_kinds(self) -> Sequence[ChannelKind]:

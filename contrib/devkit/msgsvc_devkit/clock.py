@@ -1,13 +1,13 @@
-"""Time that stands still until a test moves it."""
+"""A clock that a test controls."""
 
 from datetime import UTC, datetime
 
-#: Where a test's time begins unless it says otherwise.
+#: Default start time of a test.
 START = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 
 
 class FakeClock:
-    """A `Clock` whose time passes by `advance`, and which `set_by` sets."""
+    """A `Clock` that `advance` moves forward, and `set_by` sets."""
 
     def __init__(self, start: datetime = START) -> None:
         self._ms = round(start.timestamp() * 1000)
@@ -23,11 +23,11 @@ class FakeClock:
         return self._passed_ms
 
     def advance(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Moves the time forward."""
         assert seconds >= 0, "time passes one way; set_by sets the clock"
         self._ms += round(seconds * 1000)
         self._passed_ms += round(seconds * 1000)
 
     def set_by(self, seconds: float) -> None:
-        """Sets the clock forward, or back with a negative number, while no time passes."""
+        """Sets the wall clock forward, or back with a negative number, without moving the monotonic time."""
         self._ms += round(seconds * 1000)

@@ -1,4 +1,4 @@
-"""Somebody who is signed in to the dashboard, for tests of pages."""
+"""A signed-in dashboard user, for tests of pages."""
 
 import re
 from typing import Any
@@ -12,7 +12,7 @@ from msgsvc_dashboard.frame.browser import CSRF_FIELD, SESSION_COOKIE, csrf_toke
 
 
 class Visitor:
-    """Somebody in a role at a project: `get` and `post` take paths inside it, e.g. `/tickets`."""
+    """A user with a role in a project: `get` and `post` take paths inside it, e.g. `/tickets`."""
 
     def __init__(self, service: Service, project_id: str, account_id: str) -> None:
         self._service = service
@@ -32,7 +32,7 @@ class Visitor:
         self.client.cookies.set(SESSION_COOKIE, token)
 
     def url(self, path: str) -> str:
-        """Paths that begin with `/dashboard` stay as they are."""
+        """Paths that begin with `/dashboard` are unchanged."""
         inside = path.startswith("/dashboard")
         return path if inside else f"/dashboard/projects/{self.project_id}{path}"
 
@@ -40,7 +40,7 @@ class Visitor:
         return await self.client.get(self.url(path), params=query)
 
     async def post(self, path: str, data: dict[str, Any] | None = None, **more: Any) -> Any:
-        """As a form of a page does it, with its token against forgery."""
+        """Submits a form as a page does, with its CSRF token."""
         token = csrf_token(self._service.secrets, self.session_id)
         return await self.client.post(
             self.url(path), data={CSRF_FIELD: token, **(data or {})}, **more
@@ -48,7 +48,7 @@ class Visitor:
 
 
 async def visitor(service: Service, project_id: str, role: Role = "owner") -> Visitor:
-    """Signs somebody in who has that role at the project; close its `client` in the end."""
+    """Signs in a user with that role in the project; close its `client` afterwards."""
     accounts = service.get(Accounts)
     name = re.sub(r"\W", "", f"{role}{project_id}").lower()
     async with service.db.transaction() as tx:
@@ -65,7 +65,7 @@ async def visitor(service: Service, project_id: str, role: Role = "owner") -> Vi
 
 
 async def stranger(service: Service, project_id: str, *, is_operator: bool = False) -> Visitor:
-    """Signs somebody in who is nobody at the project, or who runs the installation."""
+    """Signs in a user without a role in the project, or an operator."""
     name = "operator" if is_operator else "stranger"
     async with service.db.transaction() as tx:
         account = await service.get(Accounts).create(

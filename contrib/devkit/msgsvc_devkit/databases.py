@@ -1,4 +1,4 @@
-"""Fresh databases for tests: migrated once for each set of plugins, then copied."""
+"""New databases for tests: migrated once for each set of plugins, then copied."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ DEFAULT_POSTGRES_URL = "postgresql://postgres@127.0.0.1:5432/postgres"
 
 
 def postgres_url() -> str:
-    """The server under which test databases are made."""
+    """The URL of the server on which test databases are created."""
     return os.environ.get(POSTGRES_URL_VARIABLE) or DEFAULT_POSTGRES_URL
 
 
@@ -51,26 +51,26 @@ class SQLiteDatabases:
         """Nothing to do: a copy costs less than cleaning."""
 
     async def keep(self, url: str) -> None:
-        """Keeps what is in a database that nobody has open, for `restored`."""
+        """Saves the content of a database that is not in use, for `restored`."""
         shutil.copyfile(_path(url), _kept(url))
 
     async def restored(self, url: str) -> str:
-        """The URL of a database with what was kept of that one. One test at a time has it."""
+        """The URL of a database with the content saved from that one. Only one test at a time uses it."""
         copy = self._new_path()
         shutil.copyfile(_kept(url), copy)
         return f"sqlite:///{copy}"
 
     async def drop_all(self) -> None:
-        """Nothing to do: the folder is the test runner's."""
+        """Nothing to do: the folder belongs to the test runner."""
 
     def _new_path(self) -> Path:
         return self._folder / f"{new_token()}.db"
 
 
 class PostgresDatabases:
-    """Databases on a server, emptied and used again, and dropped at the end.
+    """Databases on a server, emptied and reused, and dropped at the end.
 
-    Making one takes a tenth of a second, dropping one as long; emptying one takes milliseconds.
+    Creating one takes a tenth of a second, dropping one as long; emptying one takes milliseconds.
     """
 
     name = "postgresql"
@@ -104,7 +104,7 @@ class PostgresDatabases:
         return url
 
     async def give_back(self, url: str) -> None:
-        """Empties a database that `fresh` or `empty` made, for the next who asks for one like it."""
+        """Empties a database from `fresh` or `empty`, for reuse."""
         if url not in self._owners:
             return
         connection = await asyncpg.connect(url)
@@ -118,7 +118,7 @@ class PostgresDatabases:
         self._free.setdefault(self._owners[url], []).append(url)
 
     async def keep(self, url: str) -> None:
-        """As of `SQLiteDatabases`; the database is not for others any more."""
+        """As in `SQLiteDatabases`; the database is no longer reused by others."""
         self._owners.pop(url, None)
         connection = await asyncpg.connect(url)
         try:
@@ -127,7 +127,7 @@ class PostgresDatabases:
             await connection.close()
 
     async def restored(self, url: str) -> str:
-        """As of `SQLiteDatabases`."""
+        """As in `SQLiteDatabases`."""
         connection = await asyncpg.connect(url)
         try:
             await empty_tables(connection)
@@ -150,7 +150,7 @@ class PostgresDatabases:
         connection = await asyncpg.connect(self._url)
         try:
             await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-            # No test pulls the plug of the machine.
+            # Tests don't need durability across power failures.
             await connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
         finally:
             await connection.close()
@@ -170,7 +170,7 @@ def _kept(url: str) -> str:
 
 
 def postgres_answers(url: str) -> bool:
-    """Whether a server can be reached there."""
+    """Whether a server is reachable at the URL."""
 
     async def connect() -> bool:
         with suppress(OSError, asyncpg.PostgresError, TimeoutError):

@@ -1,9 +1,9 @@
-"""Pytest fixtures: a service on each database, with a clock that stands still.
+"""Pytest fixtures: a service on each database, with a clock that the test controls.
 
-`service` and `client` run a test once on SQLite and once on PostgreSQL, where it answers. The
-variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns what is missing into a failure;
-it also takes `node`, `php` and `go`, with which the verifiers of webhooks in those languages are run,
-and `npm`, which brings the checks of accessibility.
+`service` and `client` run a test once on SQLite and once on PostgreSQL, if available. The environment
+variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns a missing one into a failure; it also
+accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, and `npm`, which is needed
+for the accessibility checks.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from msgsvc_devkit.services import ServiceMaker, SharedServices
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
 PROGRAMS = ("node", "npm", "php", "go", "nginx")
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-#: Marks a function whose cases leave nothing behind that another could see: they share a service.
+#: Marks a function whose cases don't affect each other, and can share a service.
 SHARED_SERVICE = "shared_service"
 
 ServiceFactory = Callable[..., Awaitable[Service]]
@@ -45,7 +45,7 @@ ServiceFactory = Callable[..., Awaitable[Service]]
 
 @cache
 def backends_found() -> dict[str, bool]:
-    """What of `postgres`, `redis`, `rabbitmq` and `browser` this machine has."""
+    """Those of `postgres`, `redis`, `rabbitmq` and `browser` that are available."""
     return {
         "postgres": postgres_answers(postgres_url()),
         "redis": _listens(redis_url(), 6379),
@@ -81,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # Ten thousand tests stay for the whole run: the collector need not visit them.
+    # Ten thousand tests live for the whole run: the garbage collector need not visit them.
     gc.collect()
     gc.freeze()
 
@@ -96,7 +96,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def databases(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, SQLiteDatabases | PostgresDatabases]]:
-    """Where fresh databases come from, by `sqlite` and `postgresql`."""
+    """The factories of new databases, by `sqlite` and `postgresql`."""
     made: dict[str, SQLiteDatabases | PostgresDatabases] = {
         "sqlite": SQLiteDatabases(tmp_path_factory.mktemp("sqlite"))
     }
@@ -119,13 +119,13 @@ def backend(
 
 @pytest.fixture(scope="session")
 def shared_services() -> SharedServices:
-    """What the cases of a function that is marked `shared_service` share."""
+    """The services that cases of a function marked `shared_service` share."""
     return SharedServices()
 
 
 @pytest.fixture
 def clock(request: pytest.FixtureRequest, shared_services: SharedServices) -> FakeClock:
-    """The test's time."""
+    """The test's clock."""
     if request.node.get_closest_marker(SHARED_SERVICE):
         return shared_services.clock_of(function_of(request.node.nodeid))
     return FakeClock()
@@ -133,7 +133,7 @@ def clock(request: pytest.FixtureRequest, shared_services: SharedServices) -> Fa
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest) -> Iterator[TestRunner]:
-    """Who runs jobs: the embedded runner, unless a suite parametrises this, and `backend`, with
+    """The job runner: the embedded one, unless a suite parametrises this, and `backend`, with
     `redis` or `rabbitmq` on PostgreSQL."""
     name: RunnerName = getattr(request, "param", "embedded")
     if name != "embedded" and not backends_found()[name]:
@@ -158,9 +158,9 @@ async def make_service(
     shared_services: SharedServices,
     _stopped_in_the_end: None,
 ) -> AsyncIterator[ServiceFactory]:
-    """Makes services on fresh databases, and stops them after the test: see `ServiceMaker`.
+    """Creates services on new databases, and stops them after the test: see `ServiceMaker`.
 
-    Cases of a function that is marked `shared_service` get those that its first case has made.
+    Cases of a function marked `shared_service` get the services created by its first case.
     """
     if request.node.get_closest_marker(SHARED_SERVICE):
         yield await shared_services.maker_of(function_of(request.node.nodeid), backend, runner)
@@ -173,7 +173,7 @@ async def make_service(
 
 @pytest.fixture
 async def service(make_service: ServiceFactory) -> Service:
-    """A started service without plugins but the recording messengers."""
+    """A started service without plugins except the recording channels."""
     return await make_service()
 
 
@@ -187,7 +187,7 @@ def channel(service: Service) -> RecordingChannel:
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A project, its key, and a client that uses it."""
+    """A project, its API key, and a client that uses it."""
 
     project: Project
     key: str
@@ -195,7 +195,7 @@ class Tenant:
 
 
 async def tenant_of(service: Service, name: str, scopes: tuple[str, ...] = ("*",)) -> Tenant:
-    """A project with a client that calls the service in process; close it in the end."""
+    """A project with a client that calls the service in process; close it afterwards."""
     project = await service.projects.create(name)
     _, secret = await service.projects.create_key(project.project_id, "test", scopes)
     client = httpx2.AsyncClient(
@@ -208,7 +208,7 @@ async def tenant_of(service: Service, name: str, scopes: tuple[str, ...] = ("*",
 
 @pytest.fixture
 async def make_tenant() -> AsyncIterator[Callable[..., Awaitable[Tenant]]]:
-    """Makes a project with a client that calls the service in process."""
+    """Creates a project with a client that calls the service in process."""
     clients: list[httpx2.AsyncClient] = []
 
     async def make(

@@ -1,4 +1,4 @@
-"""A fake platform that is run by hand: until Ctrl-C, and by what a person types."""
+"""Runs a fake platform manually, with commands from standard input, until Ctrl-C."""
 
 import argparse
 import asyncio
@@ -13,7 +13,7 @@ from typing import Any
 def run_by_hand(
     serving: Coroutine[Any, Any, None], parser: argparse.ArgumentParser, port: int
 ) -> None:
-    """Serves until Ctrl-C; that the port is in use is told in one line."""
+    """Serves until Ctrl-C; prints one line if the port is in use."""
     try:
         asyncio.run(serving)
     except KeyboardInterrupt:
@@ -25,17 +25,17 @@ def run_by_hand(
 
 
 async def typed_lines() -> AsyncIterator[str]:
-    """The lines of standard input, without their ends, until there are no more.
+    """The lines of standard input, without line ends.
 
-    Ctrl-C ends a program that waits here at once. A thread of asyncio's own would be waited for, until
-    somebody presses Enter.
+    Ctrl-C ends a program that waits here at once. asyncio would wait for a thread of its own pool until Enter
+    is pressed.
     """
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
     number, encoding = sys.stdin.fileno(), sys.stdin.encoding
 
     def read() -> None:
-        # A file of its own: the interpreter can't end in peace while a thread reads `sys.stdin`.
+        # A separate file object: the interpreter can't exit cleanly while a thread reads `sys.stdin`.
         with (
             suppress(RuntimeError),  # the loop has ended meanwhile
             open(number, encoding=encoding, errors="replace", closefd=False) as typed,

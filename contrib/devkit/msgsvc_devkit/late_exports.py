@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for."""
+"""Lazy imports of a package's names."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def late_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """What a package assigns to `__getattr__`: `modules` says which of its modules has each name."""
+    """A module-level `__getattr__` that imports names on first access; `modules` maps names to modules."""
 
     def find(name: str) -> Any:
         if name not in modules:

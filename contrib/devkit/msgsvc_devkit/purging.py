@@ -1,4 +1,4 @@
-"""What is old is removed a step at a time: for tests of jobs that use `in_steps`."""
+"""Helpers for tests of purge jobs that delete in steps (`in_steps`)."""
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -12,12 +12,12 @@ from msgsvc_core.service import Service
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.work import settled
 
-#: Milliseconds since what is old: a thousand days, longer than anything is kept.
+#: Age in milliseconds of the old rows: a thousand days, longer than any retention.
 AGE_MS = 1000 * 24 * 3600 * 1000
 
 
 class Purged(NamedTuple):
-    """The keys of the rows that are left, and how many rows each step removed that found any."""
+    """The keys of the remaining rows, and how many rows each non-empty step removed."""
 
     left: list[str]
     steps: list[int]
@@ -31,11 +31,11 @@ async def purged(
     key: str,
     row: Callable[[int], Mapping[str, Any]],
 ) -> Purged:
-    """Puts five old rows into `table` and a new one, made by `row(its time)`, with the keys `x0` to `x5`;
-    then an hour goes by, whose purge takes two rows a step.
+    """Inserts five old rows and a new one into `table`, made by `row(its time)`, with the keys `x0` to `x5`;
+    then advances the clock by an hour, so that the purge runs with two rows per step.
 
-    `step` names the function that removes some, as it stands in its module: `(tx, before_ms, most)`,
-    returning how many.
+    `step` is the import path of the function that deletes rows: `(tx, before_ms, most)`, returning their
+    number.
     """
     await settled(service)
     async with service.db.transaction() as tx:

@@ -1,10 +1,10 @@
-"""Rows of a PostgreSQL database for tests: taken away, kept aside, put back."""
+"""Deletes, saves and restores the rows of a PostgreSQL test database."""
 
 from graphlib import TopologicalSorter
 
 import asyncpg
 
-#: The schema in which rows are kept. No table of a service is looked for there.
+#: The schema in which rows are saved. It is not in a service's search path.
 _ASIDE = "kept_for_tests"
 
 _TABLES = """
@@ -19,13 +19,13 @@ _REFERENCES = """
 """
 
 
-#: Most tests write to few tables; the file of one that nobody wrote to yet has no bytes. Rows that were
-#: taken away leave theirs, so this never misses a table with rows.
+#: Most tests write to few tables; the file of a table never written to is empty. Deleted rows leave their
+#: space, so this never misses a table with rows.
 _WRITTEN = f"{_TABLES} AND pg_relation_size(oid) > 0"
 
 
 async def empty_tables(connection: asyncpg.Connection) -> None:
-    """Takes away all rows but those that say how far it is migrated."""
+    """Deletes all rows except those of the version tables."""
     tables = [row["tablename"] for row in await connection.fetch(_WRITTEN)]
     if not tables:
         return
@@ -34,12 +34,12 @@ async def empty_tables(connection: asyncpg.Connection) -> None:
             # In any order: our foreign keys cascade.
             await connection.execute(";".join(f"DELETE FROM {table}" for table in tables))
     except asyncpg.ForeignKeyViolationError:
-        # Somebody's does not. This always works, and takes a hundred times as long.
+        # A plugin's doesn't. This always works, but takes a hundred times as long.
         await connection.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
 
 async def keep_rows(connection: asyncpg.Connection) -> None:
-    """Copies all rows aside."""
+    """Copies all rows to the saved schema."""
     tables = [row["tablename"] for row in await connection.fetch(_TABLES)]
     async with connection.transaction():
         await connection.execute(f"CREATE SCHEMA {_ASIDE}")
@@ -49,7 +49,7 @@ async def keep_rows(connection: asyncpg.Connection) -> None:
 
 
 async def restore_rows(connection: asyncpg.Connection) -> None:
-    """Puts the rows that were kept into the empty tables."""
+    """Copies the saved rows into the empty tables."""
     kept = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", _ASIDE)
     references = [tuple(row) for row in await connection.fetch(_REFERENCES)]
     tables = _referred_first([row["tablename"] for row in kept], references)
@@ -60,7 +60,7 @@ async def restore_rows(connection: asyncpg.Connection) -> None:
 
 
 def _referred_first(tables: list[str], references: list[tuple[str, str]]) -> list[str]:
-    """The tables, each after those that its foreign keys point at."""
+    """The tables, each after those that its foreign keys reference."""
     sorter = TopologicalSorter[str](dict.fromkeys(tables, ()))
     for referring, referred in references:
         if referring in tables and referred in tables:

@@ -1,4 +1,4 @@
-"""Who runs the jobs of a service under test: itself, or a worker beside it that a broker wakes."""
+"""Job runners of a service under test: embedded, or a worker woken by a broker."""
 
 import os
 from collections.abc import Iterable
@@ -19,19 +19,19 @@ RunnerName = Literal["embedded", "redis", "rabbitmq"]
 
 
 def redis_url() -> str:
-    """The Redis that tests share; they take names of their own in it."""
+    """The URL of the Redis shared by tests; they use separate names in it."""
     return os.environ.get(REDIS_URL_VARIABLE) or DEFAULT_REDIS_URL
 
 
 def rabbitmq_url() -> str:
-    """The RabbitMQ that tests share."""
+    """The URL of the RabbitMQ shared by tests."""
     return os.environ.get(RABBITMQ_URL_VARIABLE) or DEFAULT_RABBITMQ_URL
 
 
 class TestRunner:
-    """Makes services whose jobs are run by the embedded runner, or woken by dramatiq on a broker."""
+    """Creates services whose jobs are run by the embedded runner, or by dramatiq with a broker."""
 
-    #: Not a class of tests, in spite of its name.
+    #: Not a test class, despite its name.
     __test__ = False
 
     def __init__(self, name: RunnerName) -> None:
@@ -40,7 +40,7 @@ class TestRunner:
 
     @property
     def job_settings(self) -> dict[str, Any]:
-        """What `[jobs]` needs for it."""
+        """The settings in `[jobs]` for it."""
         if self.name == "embedded":
             return {}
         url = redis_url() if self.name == "redis" else rabbitmq_url()
@@ -49,21 +49,21 @@ class TestRunner:
     def build(
         self, settings: Settings, clock: Clock, extra_plugins: Iterable[tuple[str, Any]]
     ) -> Service:
-        """A service that has started to work on jobs, here or beside it, when it has started."""
+        """A service whose jobs are processed once it is started, by itself or a worker."""
         kind = ServiceWithWorker if settings.jobs.runner == "dramatiq" else Service
         return kind(settings, clock=clock, extra_plugins=extra_plugins)
 
     def clean_up(self) -> None:
-        """Removes from the broker what this runner's services left there."""
+        """Deletes the messages of this runner's services from the broker."""
         if self.name == "redis":
-            import redis  # noqa: PLC0415 - only who runs on Redis needs it
+            import redis  # noqa: PLC0415 - only needed with Redis
 
             with redis.Redis.from_url(redis_url()) as client:
                 keys = list(client.scan_iter(f"{self._namespace}:*"))
                 if keys:
                     client.delete(*keys)
         elif self.name == "rabbitmq":
-            import pika  # noqa: PLC0415 - only who runs on RabbitMQ has it
+            import pika  # noqa: PLC0415 - only installed with RabbitMQ
 
             with pika.BlockingConnection(pika.URLParameters(rabbitmq_url())) as connection:
                 for suffix in ("", ".DQ", ".XQ"):
@@ -71,7 +71,7 @@ class TestRunner:
 
 
 class ServiceWithWorker(Service):
-    """A service that takes requests, and beside it, in this process, what `msgsvc worker` runs."""
+    """A service for requests, with the equivalent of `msgsvc worker` in the same process."""
 
     def __init__(
         self,
@@ -94,6 +94,6 @@ class ServiceWithWorker(Service):
 
 
 def in_flight(service: Service) -> int:
-    """Jobs that handlers of this process have in hand, the worker's beside `service` too."""
+    """Jobs that handlers in this process are running, including those of the worker beside `service`."""
     worker = service.worker if isinstance(service, ServiceWithWorker) else service
     return worker.jobs.in_flight

@@ -1,4 +1,4 @@
-"""Makes services for tests: one for each test, or one that all cases of a test function share."""
+"""Creates services for tests: one per test, or one shared by all cases of a test function."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,22 +20,22 @@ _SETTINGS: dict[str, Any] = {
     "sqlite_synchronous": "NORMAL",
     "channels": {"messenger_a": {"plugin": "recording"}, "messenger_b": {"plugin": "recording"}},
     "jobs": {"sweep_s": 0.05},
-    # A test that waits for something polls, and more often where the machine is slow.
+    # Tests that wait poll, and more often on a slow machine.
     "limits": {"requests_per_minute": 100_000},
 }
 
 #: Settings of plugins, by plugin, section and name, for services that load it.
 _PLUGIN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    # As they should be, a hundred passwords would take ten seconds.
+    # With the default cost, a hundred passwords would take ten seconds.
     "dashboard": {"dashboard": {"password_memory_kib": 8, "password_passes": 1}},
 }
 
 
 class ServiceMaker:
-    """Makes services on fresh databases: `await make(extra_plugins=..., **settings)`.
+    """Creates services on new databases: `await make(extra_plugins=..., **settings)`.
 
-    They have two channels of kind `recording` and are started. Their jobs are run by `runner`, unless
-    `jobs` names another. Requests are as good as not limited, unless `limits` says otherwise.
+    They have two channels of kind `recording` and are started. Their jobs are run by `runner`, unless `jobs`
+    names another. Requests are practically unlimited, unless `limits` sets a limit.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class ServiceMaker:
         return service
 
     async def close(self) -> None:
-        """Stops what it has started, and gives the databases back."""
+        """Stops its services, and returns the databases."""
         for service in reversed(self._started):
             await service.stop()
-        # Several services may have shared one, and a test may have started one by itself.
+        # Services may share a database, and a test may have started a service itself.
         started = {service.settings.database_url for service in self._started}
         for url in {*self._fresh, *started}:
             await self._backend.give_back(url)
 
 
 class SharedMaker:
-    """Gives every case of a test function the services that its first case has made."""
+    """Returns the services created by the first case of a test function to all its cases."""
 
     def __init__(self, maker: ServiceMaker) -> None:
         self._maker = maker
@@ -93,7 +93,7 @@ class SharedMaker:
         self._next = 0
 
     def begin(self) -> None:
-        """The next case."""
+        """Starts the next case."""
         self._next = 0
 
     async def __call__(self, **asked: Any) -> Service:
@@ -109,7 +109,7 @@ class SharedMaker:
 
 
 class SharedServices:
-    """What the cases of the test function that runs share: their clock, and a service on each database."""
+    """The clock and the services, one per database, shared by the cases of the current test function."""
 
     def __init__(self) -> None:
         self._function = ""
@@ -124,7 +124,7 @@ class SharedServices:
     async def maker_of(
         self, function: str, backend: SQLiteDatabases | PostgresDatabases, runner: TestRunner
     ) -> SharedMaker:
-        """The function's services on that database; those of another function are stopped."""
+        """The function's services on that database; stops those of the previous function."""
         if function != self._function:
             await self.close()
             self._function = function

@@ -1,6 +1,6 @@
-"""For those who test what they do with webhooks: a receiver on this machine, and requests as we sign them.
+"""For tests of webhook receivers: a receiver on this machine, and signed requests.
 
-The fixture `webhook_receiver` comes with `-p msgsvc_devkit.webhooks`. It needs no database, only
+Load the fixture `webhook_receiver` with `-p msgsvc_devkit.webhooks`. It needs no database, only
 pytest-asyncio:
 
     async def test_a_customer_is_greeted(webhook_receiver):
@@ -25,7 +25,7 @@ from aiohttp import web
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.security.signing import WebhookDelivery, open_webhook, sign, standard_headers
 
-#: Bytes of a request's body; those of events are far smaller.
+#: Maximum bytes of a request's body; those of events are far smaller.
 MOST_BYTES = 4 * 1024 * 1024
 
 
@@ -40,7 +40,7 @@ def signed_webhook(
 ) -> tuple[dict[str, str], bytes]:
     """Headers and body of a webhook request as the service sends it: POST them to your own endpoint.
 
-    `timestamp` is in Unix seconds, now by default; the same `delivery_id` again is a repetition.
+    `timestamp` is in Unix seconds, by default now; a request with the same `delivery_id` is a duplicate.
     """
     content = {"event": event, "data": dict(data)}
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
@@ -60,7 +60,7 @@ def signed_webhook(
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request as it came in, and the status it was answered with; None where it was not answered."""
+    """A received request, and the status of the response; None if there was none."""
 
     method: str
     path: str
@@ -71,7 +71,7 @@ class ReceivedRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Behaviour:
-    """What becomes of one request."""
+    """How the receiver handles one request."""
 
     what: Literal["answer", "hang up"] = "answer"
     status: int = 200
@@ -80,14 +80,14 @@ class _Behaviour:
 
 
 class WebhookReceiver:
-    """Takes webhooks on a free port of this machine: `async with WebhookReceiver() as receiver`.
+    """Receives webhooks on a free port of this machine: `async with WebhookReceiver() as receiver`.
 
-    It answers 200 at once, unless it is told what to do with the next requests. A plain http address
-    on this machine is one that the service calls only if it is told to:
+    It responds 200 at once, unless a method below changes the next responses. The service calls a plain http
+    URL on the same machine only with these settings:
 
         webhooks={"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]}
 
-    `secret` is the endpoint's secret, or several while it is being replaced. `url` is what to add.
+    `secret` is the endpoint's secret, or several during a rotation. `url` is the URL to register.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class WebhookReceiver:
     ) -> None:
         self.secret = secret
         self.url = ""
-        #: All that came, in order; those too that were answered with a failure.
+        #: All received requests in order, including those with an error response.
         self.requests: list[ReceivedRequest] = []
         self._address = host, port
         self._prefix = prefix
@@ -129,27 +129,27 @@ class WebhookReceiver:
             await self._runner.cleanup()
 
     def fail(self, status: int = 500, *, times: int = 1, retry_after: int | None = None) -> None:
-        """Answers the next `times` requests with `status`."""
+        """Responds to the next `times` requests with `status`."""
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         self._told.extend([_Behaviour(status=status, headers=headers)] * times)
 
     def be_slow(self, seconds: float, *, times: int = 1) -> None:
-        """Answers the next `times` requests after as many seconds."""
+        """Responds to the next `times` requests after that many seconds."""
         self._told.extend([_Behaviour(after_s=seconds)] * times)
 
     def redirect(self, location: str, *, status: int = 307, times: int = 1) -> None:
-        """Sends the next `times` requests elsewhere; the service doesn't follow."""
+        """Redirects the next `times` requests; the service doesn't follow."""
         self._told.extend([_Behaviour(status=status, headers={"Location": location})] * times)
 
     def hang_up(self, *, times: int = 1) -> None:
-        """Closes the connection of the next `times` requests without an answer."""
+        """Closes the connection of the next `times` requests without a response."""
         self._told.extend([_Behaviour("hang up")] * times)
 
     async def next(self, event: str | None = None, *, timeout_s: float = 30.0) -> WebhookDelivery:
-        """The first delivery that was answered with 2xx and not asked for yet, of `event` if named.
+        """The first delivery with a 2xx response that was not returned yet, of `event` if given.
 
-        Its signature is checked: raises `InvalidWebhook` if it is wrong, ValueError without a
-        `secret`. A repetition counts once. `TimeoutError` tells what came instead.
+        Its signature is verified: raises `InvalidWebhook` if it is wrong, ValueError without a `secret`.
+        Duplicates count once. `TimeoutError` lists the requests received instead.
         """
         try:
             async with asyncio.timeout(timeout_s), self._arrived:
@@ -185,10 +185,10 @@ class WebhookReceiver:
         told = self._told.popleft() if self._told else _Behaviour()
         status = None
         try:
-            await asyncio.sleep(told.after_s)  # how long the other side waits is what is tested
+            await asyncio.sleep(told.after_s)  # tests the timeout of the other side
             status = told.status if told.what == "answer" else None
         finally:
-            # Also where the other side did not wait: then it was never answered.
+            # Also if the other side did not wait: then there was no response.
             self.requests.append(
                 ReceivedRequest(request.method, request.path, request.headers.copy(), body, status)
             )

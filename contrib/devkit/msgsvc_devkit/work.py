@@ -1,4 +1,4 @@
-"""Waits for background work without sleeping blindly."""
+"""Waits for background work without fixed sleeps."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,13 +9,13 @@ from msgsvc_devkit.runners import in_flight
 
 T = TypeVar("T")
 
-#: Seconds that background work gets on a busy machine: against tests that hang, not to measure it.
+#: Timeout in seconds for background work on a busy machine, against tests that hang.
 PATIENCE_S = 60.0
 
 
 async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
-    """Returns when no job is due or running, and no handler here does what comes after its commit.
-    What waits for a bot that is stopped or told to wait is not due. Raises `TimeoutError`."""
+    """Returns when no job is due or running, and no handler here is still working after its commit. Jobs
+    that wait for a stopped or rate-limited bot are not due. Raises `TimeoutError`."""
 
     async def idle() -> bool:
         async with service.db.read() as tx:
@@ -38,9 +38,9 @@ async def until(
     timeout_s: float = PATIENCE_S,
     interval_s: float = 0.005,
 ) -> T:
-    """What `found` answers once that is true. Raises `TimeoutError`."""
+    """The result of `found` once it is true. Raises `TimeoutError`."""
     async with asyncio.timeout(timeout_s):
         while True:
             if answer := await found():
                 return answer
-            await asyncio.sleep(interval_s)  # polled: what is waited for is in the database
+            await asyncio.sleep(interval_s)  # polled: the condition depends on the database

@@ -1,1 +1,1 @@
-"""The conformance kit: what every channel and every area plugin has to show."""
+"""The conformance kit: tests that every channel and every area plugin has to pass."""

@@ -1,4 +1,4 @@
-"""Checks: buttons lead where they say, and a press of one comes back to the letter."""
+"""Checks that buttons have the right targets, and that a press returns its exact data."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs, plainest, sent, shown_as
 from msgsvc_devkit.conformance.verdicts import done
 
-#: Data of buttons: 64 bytes of every kind, and what looks like something else.
+#: Data of buttons: 64 bytes of every kind, and values that resemble other formats.
 BUTTON_DATA = (
     "x" * 64,
     "я" * 32,
@@ -102,7 +102,7 @@ class Buttons(Stage):
 async def pressed_button(
     channel: Channel, messenger: Messenger, chat_id: str, inbox: Inbox, data: str
 ) -> tuple[str, ButtonPressed]:
-    """The `ref` of a message with a button that carries `data`, and the person's press of it."""
+    """The `ref` of a message with a button with `data`, and the user's press of it."""
     buttons = ((Button("Other", data="other"), Button("Press", data=data)),)
     ref = await sent(channel, chat_id, plainest("press", channel.capabilities, buttons=buttons))
     await messenger.press(ref, data)

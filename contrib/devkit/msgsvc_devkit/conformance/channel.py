@@ -1,4 +1,4 @@
-"""`ChannelContract`: every line of `msgsvc_core.channels.Channel`, as checks that a plugin inherits.
+"""`ChannelContract`: tests of the whole contract `msgsvc_core.channels.Channel`, for a plugin to inherit.
 
     from msgsvc_devkit import ChannelContract, Messenger
     from msgsvc_matrix import plugin
@@ -12,7 +12,7 @@
             async with FakeMatrix() as platform:
                 yield MatrixMessenger(platform)
 
-Run pytest with `asyncio_mode = "auto"`. What `Capabilities` and `receiving` exclude is skipped, with
+Run pytest with `asyncio_mode = "auto"`. Checks excluded by `Capabilities` and `receiving` are skipped, with
 that as the reason.
 """
 
@@ -31,10 +31,10 @@ from msgsvc_devkit.conformance.webhooks import Webhooks
 
 
 class ReceivingContract(Receiving, Files, Polling, Webhooks):
-    """The part on updates alone: for a second class of a channel that polls or is called."""
+    """Only the part on updates: for a second class of a channel that supports both polling and webhooks."""
 
 
 class ChannelContract(
     Sending, Buttons, Changing, Failures, Doubt, MiniApps, Commands, Life, ReceivingContract
 ):
-    """The whole contract. Set `plugin` and `kind`, and give the fixture `messenger`."""
+    """The whole contract. Set `plugin` and `kind`, and define the fixture `messenger`."""

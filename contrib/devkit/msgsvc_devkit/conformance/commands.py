@@ -1,11 +1,11 @@
-"""Checks of channels whose platform shows a menu of commands."""
+"""Checks of channels whose platform has a command menu."""
 
 from msgsvc_core.channels import BotCommand, Channel, Reason
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal
 
-#: As short and as long as a plugin's may be, with what a platform may not expect.
+#: Commands of minimum and maximum length, with characters that a platform may not expect.
 HELP = BotCommand("help", {"en": "What <b>this</b> bot & you can do", "ru": "Что умеет этот бот"})
 LONG = BotCommand("a_" + "9" * 30, {"en": "x" * 64, "ru": "ы" * 64})
 

@@ -22,26 +22,26 @@ from msgsvc_core.service import Service
 _CODE = re.compile(r"[a-z][a-z0-9_]{2,63}")
 _EVENT = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 
-#: What is looked through for texts: code, and the templates of pages.
+#: Files searched for texts: code, and the templates of pages.
 EXTRACTED = [("**.py", "python"), ("**.html", "jinja2")]
 
-#: The language that texts are written in; the others have catalogues.
+#: The language of texts in the code; the others have catalogues.
 WRITTEN = "en"
 
-#: Characters of what a command is for: they stand in one line of a menu.
+#: Maximum characters of a command's description, which is shown in one line of a menu.
 MAX_ABOUT = 64
 
 
 class Declarations:
-    """What needs no database. `loaded` is a service with the core and the plugin."""
+    """Checks that need no database. `loaded` is a service with the core and the plugin."""
 
     #: The plugin: its module `plugin`, or any object with its hooks.
     plugin: Any
 
-    #: Its name: that of its entry point, its settings and its tables.
+    #: Its name: that of its entry point, settings and tables.
     name: str
 
-    #: Beginnings of paths outside `/v1/` and `/<name>/` that are the plugin's, e.g. of public pages.
+    #: Prefixes of the plugin's paths outside `/v1/` and `/<name>/`, e.g. of public pages.
     own_paths: ClassVar[tuple[str, ...]] = ()
 
     def test_its_endpoints_are_documented(self, loaded: Service) -> None:
@@ -102,7 +102,7 @@ class Declarations:
             assert section.name == self.name, (
                 f"its section is [{section.name}]; name it [{self.name}]"
             )
-            section.model()  # a service starts without a word about the plugin in its configuration
+            section.model()  # a service starts without any settings of the plugin
             for field, details in section.model.model_fields.items():
                 assert details.description, f"[{section.name}] {field}: add description=..."
 
@@ -134,7 +134,7 @@ class Declarations:
                     f"/{rule.name}: {said!r} is no line of 1-{MAX_ABOUT} characters ({lang})"
                 )
 
-    # ---- what it declares -----------------------------------------------------------------------
+    # ---- declarations ---------------------------------------------------------------------------
 
     def _endpoints(self, loaded: Service) -> list[Endpoint]:
         found = loaded.plugins.hook.register_endpoints()
@@ -149,7 +149,7 @@ class Declarations:
         return register() if register else ()
 
     def _texts(self) -> set[str]:
-        """What code and templates say to people, by calls of `_`: the package's, or the object's own file."""
+        """Texts for users in code and templates, by calls of `_`: the package's, or the object's own file."""
         plugin = type(self).plugin
         if inspect.ismodule(plugin):
             assert plugin.__file__
@@ -158,7 +158,7 @@ class Declarations:
                 for _, _, text, _, _ in extract_from_dir(
                     Path(plugin.__file__).parent,
                     method_map=EXTRACTED,
-                    # A template that can't be read would seem to say nothing.
+                    # A template that can't be parsed would seem to have no texts.
                     options_map={"**.html": {"silent": "false"}},
                 )
             ]
@@ -166,7 +166,7 @@ class Declarations:
             file = inspect.getsourcefile(type(plugin))
             assert file
             found = [text for _, text, _, _ in extract_from_file("python", file)]
-        # Of a plural, both forms, as the catalogue has them.
+        # Both forms of a plural, as in the catalogue.
         return {str(text) for text in found if text}
 
 

@@ -1,4 +1,4 @@
-"""Where a fake platform calls us back, and where it fetches files: a small server on this machine."""
+"""A small local server: receives a fake platform's webhook calls, and serves files to it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
     "0000000d49444154789c6360f8cfc0f01f000502027fcf1a5c730000000049454e44ae426082"
 )
-#: One file of each type; no more than their beginnings say what they are.
+#: One file of each type, with only the beginning that determines its type.
 FILES = {
     "image": ("picture.png", "image/png", _PNG),
     "video": ("film.mp4", "video/mp4", b"\x00\x00\x00\x18ftypmp42" + b"\x00" * 64),
@@ -21,7 +21,7 @@ FILES = {
 
 
 class Door:
-    """Keeps the platform's calls by webhook, and hands out `FILES`."""
+    """Records the platform's webhook calls, and serves `FILES`."""
 
     def __init__(self) -> None:
         self.calls: asyncio.Queue[WebhookCall] = asyncio.Queue()
@@ -29,11 +29,11 @@ class Door:
 
     @property
     def webhook_url(self) -> str:
-        """For `set_webhook`."""
+        """The URL for `set_webhook`."""
         return f"{self._base_url}/hooks/messenger_a"
 
     def file_url(self, media_type: str) -> str:
-        """A file of that type."""
+        """The URL of a file of that type."""
         return f"{self._base_url}/files/{FILES[media_type][0]}"
 
     @asynccontextmanager

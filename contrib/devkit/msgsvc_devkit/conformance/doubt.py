@@ -1,7 +1,7 @@
-"""Checks: a message whose answer is lost is shown once, however that happens.
+"""Checks that a message whose response is lost is shown once, however it is lost.
 
-A channel that can repeat (`Capabilities.repeatable`) is asked for that alone: whether it makes the call again
-by itself or leaves that to the core is its own affair. Any other has to say that the message is in doubt.
+A repeatable channel (`Capabilities.repeatable`) only has to show it once: it may retry the call itself or
+leave that to the core. Any other has to raise with `in_doubt`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal, refused_or_done
 
-#: How an answer is lost, in the words of a failed check. `death` is the end of the platform's server.
+#: How a response is lost, as text for a failed check. `death` is a crash of the platform's server.
 LOST: dict[Fault | Literal["death"], str] = {
     "reset": "the connection broke after the request was sent",
     "504": "a gateway gave up waiting for the platform",
@@ -23,7 +23,7 @@ LOST: dict[Fault | Literal["death"], str] = {
     "death": "the platform's server died after it had read the request",
 }
 
-#: What is done about a message that a fake has not shown.
+#: Advice for a message that a fake has not shown.
 FAKE_IS_WRONG = (
     "what the bot asked for is done in spite of every fault but '5xx', and only the answer is lost: see"
     " msgsvc_devkit.Fault, and make the fake do the call first"
@@ -31,7 +31,7 @@ FAKE_IS_WRONG = (
 
 
 class Doubt(Stage):
-    """What becomes of a message when nobody knows whether it was shown."""
+    """Messages whose outcome is unknown."""
 
     @pytest.mark.parametrize("lost", LOST)
     async def test_a_message_that_may_have_arrived_is_in_doubt(
@@ -56,7 +56,7 @@ class Doubt(Stage):
         self, channel: Channel, messenger: Messenger, chat_id: str
     ) -> None:
         await messenger.kill()
-        # It comes first: a connection that was kept may be found broken by it, which is another matter.
+        # First, since a reused connection may be found broken by it, which is not what is tested.
         health = await done(channel.check(), "check of a server that is not there")
         message = keyed(plainest("not there", channel.capabilities))
         error = await refusal(channel.send(chat_id, message), "send to a server that is not there")
@@ -107,7 +107,7 @@ class Doubt(Stage):
         needs(channel.capabilities.repeatable, "repeats that are shown once (repeatable)")
         message = keyed(plainest("exactly once", channel.capabilities))
         await _send_and_lose(channel, messenger, chat_id, message, lost)
-        # As the core does it, where the process that made the call has died as well.
+        # As the core does if the process that made the call has crashed as well.
         ref = await sent(successor, chat_id, message)
 
         await _judge_shown_once(messenger, "exactly once", lost)
@@ -122,13 +122,13 @@ async def _send_and_lose(
     message: OutgoingMessage,
     lost: Fault | Literal["death"],
 ) -> DeliveryError | None:
-    """What `send` raises when its answer is lost so; None where it has repeated the call, as it may."""
+    """The error of `send` if its response is lost this way; None if it retried the call, as it may."""
     __tracebackhide__ = True
     doing = f"send, when {LOST[lost]},"
     if lost != "death":
         await messenger.break_next(lost)
         return await _judged(channel, channel.send(chat_id, message), doing)
-    # Before the call it dies too: where there is no server, the check is left here, with nothing under way.
+    # It also crashes before the call: without a server, the check is skipped here, with nothing in flight.
     await messenger.kill()
     await messenger.restart()
     await messenger.break_next("hang")
@@ -138,7 +138,7 @@ async def _send_and_lose(
             assert not sending.done(), (
                 f"`send` ended before the server had done it; {FAKE_IS_WRONG}"
             )
-            await asyncio.sleep(0.01)  # polled: what a fake shows can't be awaited
+            await asyncio.sleep(0.01)  # polled: the state of a fake can't be awaited
         await messenger.kill()
         if channel.capabilities.repeatable:
             await messenger.restart()
@@ -151,7 +151,7 @@ async def _send_and_lose(
 
 
 async def _judged(channel: Channel, call: Awaitable[object], doing: str) -> DeliveryError | None:
-    """The error of a call that has to fail, unless the channel may repeat it."""
+    """The error of a call that has to fail, unless the channel may retry it."""
     __tracebackhide__ = True
     if channel.capabilities.repeatable:
         return await refused_or_done(call, doing)
@@ -161,7 +161,7 @@ async def _judged(channel: Channel, call: Awaitable[object], doing: str) -> Deli
 async def _judge_shown_once(
     messenger: Messenger, text: str, lost: Fault | Literal["death"] | None, times: int = 1
 ) -> None:
-    """Fails unless the person sees that text as often as it is to be seen."""
+    """Fails unless the user sees that text the expected number of times."""
     __tracebackhide__ = True
     seen = [one.text for one in await messenger.shown()].count(text)
     why = f" when {LOST[lost]}" if lost else ""

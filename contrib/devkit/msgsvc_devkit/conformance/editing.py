@@ -1,4 +1,4 @@
-"""Checks: messages that were sent are edited and deleted, once or twice."""
+"""Checks that sent messages can be edited and deleted, also repeatedly."""
 
 from msgsvc_core.channels import Button, Channel, Reason
 from msgsvc_devkit.conformance.door import Door

@@ -1,4 +1,4 @@
-"""Checks: whatever goes wrong becomes one of the seven reasons, and the channel goes on."""
+"""Checks that every failure becomes one of the seven reasons, and that the channel keeps working."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,10 +12,10 @@ from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal, refused_or_done
 
-#: Seconds that a platform asks to wait: not what anybody takes by default.
+#: Seconds of `Retry-After`: a value that is nobody's default.
 WAIT_S = 17.0
 
-#: Faults that an answer or its absence shows at once.
+#: Faults that a response or a broken connection shows at once.
 QUICK: tuple[Fault, ...] = tuple(fault for fault in get_args(Fault) if fault != "hang")
 
 CALLS = (
@@ -30,7 +30,7 @@ CALLS = (
 
 
 class Failures(Stage):
-    """How calls of the platform fail."""
+    """Failures of calls to the platform."""
 
     @pytest.mark.parametrize("reason", list(Reason))
     async def test_a_refusal_has_the_reason_that_the_platform_gave(
@@ -94,7 +94,7 @@ class Failures(Stage):
         call = await _prepared(name, channel, messenger, chat_id, inbox)
         await messenger.break_next(fault)
         if channel.capabilities.repeatable if name == "send" else fault == "reset":
-            # A channel may repeat what does no harm to repeat, and then it succeeds.
+            # A channel may retry calls that are harmless to repeat; then they succeed.
             await refused_or_done(call(), f"{name} during a fault ({fault})")
             return
         error = await refusal(call(), f"{name} during a fault ({fault})")
@@ -133,7 +133,7 @@ class Failures(Stage):
         await messenger.break_next("hang")
         message = plainest("cancelled", channel.capabilities)
         call = asyncio.ensure_future(channel.send(chat_id, keyed(message)))
-        await asyncio.sleep(0.05)  # into the middle of the call: there is nothing to be seen there
+        await asyncio.sleep(0.05)  # into the middle of the call, which has no visible state
         assert not call.done(), f"`send` ended though the platform did not answer: {call}"
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -158,7 +158,7 @@ class Failures(Stage):
 async def _prepared(
     name: str, channel: Channel, messenger: Messenger, chat_id: str, inbox: Inbox
 ) -> Callable[[], Awaitable[object]]:
-    """The call, with all done that it needs."""
+    """The call, after its preparation."""
     takes, text = channel.capabilities, plainest("text", channel.capabilities)
     if name in {"set_webhook", "check_webhook"}:
         return await _prepared_webhook(name, channel, inbox)

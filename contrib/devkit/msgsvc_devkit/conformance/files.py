@@ -1,4 +1,4 @@
-"""Checks: files that people send, messages that they change, and which message they answer."""
+"""Checks of files that users send, messages that they edit, and replies."""
 
 import io
 
@@ -10,7 +10,7 @@ from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs, plainest, sent
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal
 
-#: One file of each type: some thousand bytes of every kind, after what such a file begins with.
+#: One file of each type: some thousand bytes of every value, after the magic bytes.
 CONTENTS: dict[MediaType, bytes] = {
     "image": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 16,
     "video": b"\0\0\0\x18ftypisom" + bytes(range(256)) * 16,
@@ -85,7 +85,7 @@ class Files(Stage):
         await messenger.break_next(fault)
         fetching = channel.fetch_file(file_ref, io.BytesIO(), len(content))
         if fault == "5xx":
-            # What was reset, HTTP clients may repeat by themselves.
+            # HTTP clients may retry after a connection reset.
             error = await refusal(fetching, "fetch_file while the platform is away")
             judge(error, Reason.PLATFORM_UNAVAILABLE, "`fetch_file` while the platform is away")
         else:
@@ -154,7 +154,7 @@ class Files(Stage):
 
 
 async def _sent_file(channel: Channel, messenger: Messenger, inbox: Inbox) -> tuple[bytes, str]:
-    """The content of a document that the person has sent, and its `file_ref`."""
+    """The content of a document that the user has sent, and its `file_ref`."""
     needs(channel.capabilities.receives_files, "files from people")
     content = CONTENTS["document"]
     await messenger.start()

@@ -1,4 +1,4 @@
-"""The bot's updates for the kit's checks, however they come."""
+"""The bot's updates, from polling or a webhook."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -11,10 +11,10 @@ from msgsvc_core.channels import Channel, Update, WebhookCall
 from msgsvc_devkit.conformance.door import Door
 from msgsvc_devkit.conformance.messenger import Messenger
 
-#: What the kit gives `set_webhook`: as long and of the same characters as the core's.
+#: The secret for `set_webhook`: with the length and characters of the core's.
 SECRET = "5ec2e7" * 10 + "abcd"
 
-#: Seconds within which a fake platform on this machine has done anything.
+#: Timeout in seconds for a local fake platform.
 PATIENCE_S = 30.0
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ U = TypeVar("U", bound=Update)
 
 
 class Inbox:
-    """Takes updates as the core does: acknowledges what it has by asking for more."""
+    """Reads updates as the core does: the next poll acknowledges the previous updates."""
 
     def __init__(self, channel: Channel, messenger: Messenger, door: Door) -> None:
         self._channel = channel
@@ -33,16 +33,16 @@ class Inbox:
 
     @property
     def webhook_url(self) -> str:
-        """Where the platform may call us."""
+        """The URL for the platform's calls."""
         return self._door.webhook_url
 
     async def open(self) -> None:
-        """Has the platform call us, where the channel receives so."""
+        """Sets the webhook, if the channel uses one."""
         if self._channel.receiving == "webhook":
             await self._channel.set_webhook(self._door.webhook_url, SECRET)
 
     async def expect(self, kind: type[U]) -> U:
-        """The next update of that type; others before it are passed over."""
+        """The next update of that type; others before it are skipped."""
         __tracebackhide__ = True
         passed: list[Update] = []
         deadline = asyncio.timeout(PATIENCE_S)
@@ -67,12 +67,12 @@ class Inbox:
         )
 
     async def webhook_call(self) -> WebhookCall:
-        """The platform's next call by webhook, with the secrets that the core would give along."""
+        """The platform's next webhook call, with the secrets that the core would pass."""
         call = await within(self._door.calls.get(), "the platform did not call the webhook")
         return replace(call, secrets=(SECRET,))
 
     async def _take(self) -> Sequence[Update]:
-        """One update, or none yet."""
+        """An update, or None if there is none yet."""
         if not self._waiting:
             self._waiting = list(await self._more())
         return [self._waiting.pop(0)] if self._waiting else []
@@ -90,7 +90,7 @@ class Inbox:
 
 
 async def within(call: Awaitable[T], otherwise: str) -> T:
-    """What `call` gives. Fails the check with `otherwise` if that takes longer than any fake needs."""
+    """Result of `call`. Fails the check with `otherwise` if it takes longer than any fake needs."""
     __tracebackhide__ = True
     deadline = asyncio.timeout(PATIENCE_S)
     try:
@@ -98,6 +98,6 @@ async def within(call: Awaitable[T], otherwise: str) -> T:
             return await call
     except TimeoutError:
         if not deadline.expired():
-            # The call's own: for the caller to judge.
+            # Raised by the call: left to the caller.
             raise
     pytest.fail(f"{otherwise} within {PATIENCE_S:.0f} s")

@@ -1,4 +1,4 @@
-"""Checks: what the channel declares, its health, its secrets, its end."""
+"""Checks of the channel's declaration, health check, secrets, and `close`."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import CHANNEL, Stage, keyed, plainest, sent
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal
 
-#: Names of settings that lead to other machines, or into files of this one.
+#: Names of settings that are URLs or file paths.
 _PLACES = re.compile(r"(url|proxy|host|port|address|socket|path|file|folder|directory)(_|$)")
 
 
@@ -140,7 +140,7 @@ async def _health(channel: Channel) -> ChannelHealth:
 
 
 async def _failure(channel: Channel, chat_id: str) -> str:
-    """The whole of what a failing call raises, as a log would have it."""
+    """The full traceback of a failing call, as in a log."""
     try:
         await channel.send(chat_id, keyed(plainest("refused", channel.capabilities)))
     except DeliveryError as error:
@@ -154,7 +154,7 @@ async def _failure(channel: Channel, chat_id: str) -> str:
 
 @contextmanager
 def _everything_said() -> Iterator[list[str]]:
-    """What is logged in the block, by structlog and by `logging`, at every level."""
+    """Everything logged in the block, by structlog and `logging`, at every level."""
     said: list[str] = []
     stream = StringIO()
     handler, root = logging.StreamHandler(stream), logging.getLogger()

@@ -6,7 +6,7 @@ from msgsvc_core.channels import Channel, InvalidMiniApp, MiniAppUser
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs
 
-#: What no platform signed.
+#: Data not signed by any platform.
 GARBAGE = (
     "",
     "&",

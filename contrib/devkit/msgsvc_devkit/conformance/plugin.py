@@ -1,4 +1,4 @@
-"""`PluginContract`: what every plugin has to show, whatever it adds.
+"""`PluginContract`: tests that every plugin has to pass, whatever it adds.
 
     from msgsvc_devkit import PluginContract
     from msgsvc_surveys import plugin
@@ -7,8 +7,8 @@
         plugin = plugin
         name = "surveys"
 
-Run pytest with `-p msgsvc_devkit.fixtures` and `asyncio_mode = "auto"`: what needs a database
-runs on SQLite, and on PostgreSQL where it answers.
+Run pytest with `-p msgsvc_devkit.fixtures` and `asyncio_mode = "auto"`: tests that need a database run on
+SQLite, and on PostgreSQL if available.
 """
 
 import re
@@ -38,7 +38,7 @@ Backend = SQLiteDatabases | PostgresDatabases
 class PluginContract(Declarations):
     """The whole contract. Set `plugin` and `name`."""
 
-    #: Tables that belong to nobody in particular, so that they have no `project_id`.
+    #: Tables that don't belong to a project, and have no `project_id`.
     tables_without_project: ClassVar[frozenset[str]] = frozenset()
 
     @pytest.fixture
@@ -47,7 +47,7 @@ class PluginContract(Declarations):
         return self.build()
 
     def build(self, **settings: Any) -> Service:
-        """A service with the core and this plugin alone."""
+        """A service with only the core and this plugin."""
         values: Mapping[str, Any] = {
             "secret_keys": (SECRET_KEY,),
             "database_url": "sqlite:///never-opened.db",
@@ -59,7 +59,7 @@ class PluginContract(Declarations):
             Settings.model_validate(values), extra_plugins=[(self.name, type(self).plugin)]
         )
 
-    # ---- loading and leaving --------------------------------------------------------------------
+    # ---- loading and removing -------------------------------------------------------------------
 
     def test_two_services_with_it_live_in_one_process(self) -> None:
         first, second = self.build(), self.build()

@@ -1,4 +1,4 @@
-"""Checks of channels that ask the platform for updates."""
+"""Checks of channels that poll the platform for updates."""
 
 import asyncio
 
@@ -70,7 +70,7 @@ class Polling(Stage):
         await messenger.start()
         first = await _poll(channel, None)
         waiting = asyncio.ensure_future(channel.poll_updates(first.cursor))
-        await asyncio.sleep(0.05)  # into the middle of the call: there is nothing to be seen there
+        await asyncio.sleep(0.05)  # into the middle of the call, which has no visible state
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         await messenger.write("after it")
@@ -88,7 +88,7 @@ class Polling(Stage):
             pytest.skip("this channel has no webhooks (set_webhook)")
         await done(channel.set_webhook(door.webhook_url, SECRET), "set_webhook")
         first = asyncio.ensure_future(_poll(channel, None))
-        # What comes before the one who polls has taken the webhook away goes there: it is done again.
+        # Updates before the poll removes the webhook go to the webhook, so the action is repeated.
         while not (await asyncio.wait([first], timeout=0.05))[0]:
             await messenger.start("polled")
         polled = await first
@@ -100,7 +100,7 @@ class Polling(Stage):
 
 
 async def _poll(channel: Channel, cursor: str | None) -> Polled:
-    """The first answer with updates."""
+    """The first response with updates."""
 
     async def ask() -> Polled:
         asked = cursor

@@ -1,4 +1,4 @@
-"""Checks: what a person does becomes an update of the right type, and nothing stops the bot."""
+"""Checks that each action of a user becomes an update of the right type, and that nothing stops the bot."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -17,7 +17,7 @@ from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import CHANNEL, Stage, needs
 
-#: Every length that is an edge, and every character: there are 64 of them.
+#: Payloads of all boundary lengths, and with each of the 64 allowed characters.
 PAYLOADS = (
     "a",
     "-",
@@ -31,7 +31,7 @@ PAYLOADS = (
 
 
 class Receiving(Stage):
-    """Links and updates, however they come."""
+    """Links and updates, from polling or a webhook."""
 
     @pytest.mark.parametrize("payload", PAYLOADS)
     async def test_a_link_brings_its_payload_to_the_bot(

@@ -1,4 +1,5 @@
-"""Checks: what is sent is shown, whole and exactly; what the platform can't take is told before."""
+"""Checks that messages are shown completely and exactly, and that `problem` rejects what the platform can't
+show."""
 
 import pytest
 
@@ -22,12 +23,12 @@ from msgsvc_devkit.conformance.verdicts import judge
 FORMATS: tuple[Format, ...] = ("plain", "markdown", "html")
 MEDIA_TYPES = ("image", "video", "document")
 
-#: A character that counts one, and one that counts two where a platform counts UTF-16.
+#: Characters of one and of two UTF-16 code units.
 UNITS = ("x", "😀")
 
 
 def visible(text: str, text_format: Format) -> str:
-    """What a person is to read. Platforms leave out space around a text."""
+    """The text that the user should read. Platforms strip surrounding whitespace."""
     return "".join(span.text for span in to_spans(text, text_format)).strip()
 
 
@@ -226,7 +227,7 @@ class Sending(Stage):
 
 
 def longest_text(channel: Channel, unit: str) -> str:
-    """As many of `unit` as fit, and ones after them."""
+    """As many of `unit` as fit, filled up with characters of length one."""
     takes = channel.capabilities
     each = len(unit.encode("utf-16-le")) // 2 if takes.text_unit == "utf16" else len(unit)
     count, left = divmod(takes.max_text_length, each)

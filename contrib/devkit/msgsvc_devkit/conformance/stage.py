@@ -1,4 +1,4 @@
-"""What the checks of `ChannelContract` play on: the channel, its platform, and a server of ours."""
+"""Fixtures of `ChannelContract`: the channel, its fake platform, and a local server."""
 
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -16,7 +16,7 @@ from msgsvc_devkit.conformance.inbox import Inbox
 from msgsvc_devkit.conformance.messenger import Messenger, Shown
 from msgsvc_devkit.conformance.verdicts import done
 
-#: What the channel is named.
+#: The channel's name.
 CHANNEL = "messenger_a"
 
 SECRET_KEY = "only-for-the-conformance-kit-only-for-the-kit"
@@ -28,7 +28,7 @@ class Stage:
     #: The plugin: its module `plugin`, or any object with its hooks.
     plugin: Any
 
-    #: Which of its kinds of messenger.
+    #: The plugin's channel kind to test.
     kind: str
 
     @pytest.fixture
@@ -38,7 +38,7 @@ class Stage:
 
     @pytest.fixture
     async def service(self, messenger: Messenger, tmp_path: Path) -> AsyncIterator[Service]:
-        """What the channel is made in: not started, so that only the check calls the channel."""
+        """The service that creates the channel; not started, so that only the check calls the channel."""
         service = new_service(self.plugin, self.kind, messenger.settings, tmp_path)
         yield service
         await service.channels.close()
@@ -47,21 +47,21 @@ class Stage:
 
     @pytest.fixture
     async def channel(self, service: Service) -> Channel:
-        """The channel as it is once the platform has told who the bot is."""
+        """The channel after the platform has returned the bot's identity."""
         channel = service.channels[CHANNEL]
         channel.profile = (await done(channel.check(), "check")).profile
         return channel
 
     @pytest.fixture
     async def successor(self, service: Service, channel: Channel) -> AsyncIterator[Channel]:
-        """The same channel as another process has it, which knows nothing of the first one's calls."""
+        """The same channel as in another process, without the state of the first one."""
         successor = second_channel(service, self.kind, channel)
         yield successor
         await successor.close()
 
     @pytest.fixture
     async def door(self) -> AsyncIterator[Door]:
-        """Our side of the platform's calls."""
+        """The local server for the platform's calls."""
         async with Door().open() as door:
             yield door
 
@@ -74,13 +74,13 @@ class Stage:
 
     @pytest.fixture
     async def chat_id(self, messenger: Messenger) -> str:
-        """A chat where the person has pressed Start."""
+        """A chat in which the user has pressed Start."""
         await messenger.start()
         return messenger.chat_id
 
     @pytest.fixture
     def declared(self, service: Service) -> ChannelKind:
-        """The kind of messenger."""
+        """The channel kind."""
         return kind_of(service, self.kind)
 
     @pytest.fixture
@@ -102,7 +102,7 @@ def new_service(plugin: Any, kind: str, settings: Any, folder: Path) -> Service:
 
 
 def secrets_of(service: Service, kind: str) -> list[str]:
-    """What `SecretStr` fields of the channel's settings hold."""
+    """The values of `SecretStr` fields in the channel's settings."""
     model = kind_of(service, kind).settings
     settings = model.model_validate(service.settings.channels[CHANNEL].options)
     values = [getattr(settings, name) for name in model.model_fields]
@@ -110,14 +110,14 @@ def secrets_of(service: Service, kind: str) -> list[str]:
 
 
 def kind_of(service: Service, name: str) -> ChannelKind:
-    """The kind of messenger as the plugin declares it."""
+    """The channel kind as the plugin declares it."""
     hook = service.plugins.hook
     kinds: list[ChannelKind] = [one for found in hook.register_channel_kinds() for one in found]
     return next(one for one in kinds if one.name == name)
 
 
 def second_channel(service: Service, kind: str, channel: Channel) -> Channel:
-    """The channel once more, made of the same settings."""
+    """A second instance of the channel with the same settings."""
     declared, options = kind_of(service, kind), service.settings.channels[CHANNEL].options
     settings = declared.settings.model_validate(options)
     second = declared.create(service.channels.kinds.context, channel.identity, settings)
@@ -126,35 +126,35 @@ def second_channel(service: Service, kind: str, channel: Channel) -> Channel:
 
 
 def needs(capable: bool, what: str) -> None:
-    """Skips the check of something that the channel's capabilities exclude."""
+    """Skips the check if the channel's capabilities exclude it."""
     if not capable:
         pytest.skip(f"Capabilities: this channel has no {what}")
 
 
 def plainest(text: str, takes: Capabilities, **more: Any) -> OutgoingMessage:
-    """A message in a format that the channel takes; `text` is without markup."""
+    """A message in a format that the channel supports; `text` is without markup."""
     text_format = "plain" if "plain" in takes.formats else min(takes.formats)
     return OutgoingMessage(text, format=text_format, **more)
 
 
 def picture(door: Door, media_type: Any) -> Media:
-    """A file of that type for a message."""
+    """An attachment of that type."""
     return Media(media_type, door.file_url(media_type))
 
 
 def keyed(message: OutgoingMessage) -> OutgoingMessage:
-    """The message under a key, as the core hands each to a channel; a new one where it has none."""
+    """The message with a key, as the core passes it to a channel; a new key if it has none."""
     return message if message.key else message.with_key(f"kit-{uuid.uuid4().hex}")
 
 
 async def sent(channel: Channel, chat_id: str, message: OutgoingMessage) -> str:
-    """The id of a message that the platform takes."""
+    """Sends a message, which must succeed; returns its id."""
     __tracebackhide__ = True
     return await done(channel.send(chat_id, keyed(message)), "send")
 
 
 async def shown_as(messenger: Messenger, ref: str) -> Shown:
-    """The message as the person sees it. Fails the check when they don't."""
+    """The message as the user sees it. Fails the check if they don't."""
     __tracebackhide__ = True
     found: Sequence[Shown] = await messenger.shown()
     for message in found:

@@ -1,4 +1,4 @@
-"""What a database holds, as the kit's checks look at it."""
+"""Inspects the tables of a database."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ _FIRST_OF_KEY = {
 
 
 async def tables_of(db: Database, owner: str) -> dict[str, list[str]]:
-    """The owner's tables with their columns, without the one that says which migrations are applied."""
+    """The owner's tables with their columns, except the version table."""
     async with db.read() as tx:
         names = [row["name"] for row in await tx.fetch_all(_TABLES[tx.dialect])]
         return {
@@ -33,20 +33,20 @@ async def tables_of(db: Database, owner: str) -> dict[str, list[str]]:
 
 
 async def all_tables(db: Database) -> set[str]:
-    """The names of all tables, whoever owns them."""
+    """The names of all tables."""
     async with db.read() as tx:
         return {row["name"] for row in await tx.fetch_all(_TABLES[tx.dialect])}
 
 
 async def first_of_key(db: Database, table: str) -> str | None:
-    """The first column of the primary key; None where there is none."""
+    """The first column of the primary key; None if there is none."""
     async with db.read() as tx:
         found: str | None = await tx.fetch_val(_FIRST_OF_KEY[tx.dialect], {"table": table})
         return found
 
 
 async def drop_tables(db: Database, names: Sequence[str]) -> None:
-    """Removes tables, in an order that their foreign keys allow."""
+    """Drops tables, in an order that their foreign keys allow."""
     async with db.transaction() as tx:
         if tx.dialect == "postgresql":
             await tx.execute(f"DROP TABLE {', '.join(names)} CASCADE")

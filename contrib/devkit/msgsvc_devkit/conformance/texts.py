@@ -1,8 +1,8 @@
-"""Texts that break markup, counting or reading direction somewhere. Each says something visible."""
+"""Texts with difficult markup, length or direction. Each has visible characters."""
 
-#: What a person's message may hold, in any of the three formats.
+#: Texts of messages, in any of the three formats.
 NASTY_TEXTS: tuple[str, ...] = (
-    # Markup left open, closed wrongly, or nested in itself.
+    # Markup that is unclosed, closed wrongly, or nested in itself.
     "*bold",
     "bold*",
     "**bold* text",
@@ -30,7 +30,7 @@ NASTY_TEXTS: tuple[str, ...] = (
     "****",
     "2 * 3 * 4 = 24",
     "(a) {b} [c] !d #e +f -g =h |i .j",
-    # HTML: unbalanced, unknown, dangerous, and what only looks like it.
+    # HTML: unbalanced, unknown, dangerous, and text that only looks like it.
     "<b>bold",
     "bold</b>",
     "<b><i>both</b></i>",
@@ -46,14 +46,14 @@ NASTY_TEXTS: tuple[str, ...] = (
     "text < ",
     "<b>" * 50 + "deep",
     "<pre><code>x = 1</code></pre>",
-    # Entities, real and not.
+    # Entities, valid and invalid.
     "Q&A",
     "&amp;&lt;&gt;&quot;",
     "&nbsp;text",
     "&#128512; &#x1F600;",
     "&unknown; &",
     "&lt;b&gt;not bold&lt;/b&gt;",
-    # Characters beyond the ordinary.
+    # Unusual characters.
     "😀 one, 👨‍👩‍👧‍👦 family, 🇩🇪 flag, 👍🏽 thumb",
     "*😀* **👨‍👩‍👧‍👦** _𝒳_ after",
     "<b>😀</b><i>𝒳</i> after",

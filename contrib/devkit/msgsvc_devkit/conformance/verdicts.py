@@ -1,4 +1,4 @@
-"""Calls of a channel as the kit judges them: each failure says what to do."""
+"""Assertions on a channel's calls; each failure says how to fix it."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -10,7 +10,7 @@ from msgsvc_devkit.conformance.inbox import within
 
 T = TypeVar("T")
 
-#: What to do about a call that failed for no reason that the check gave.
+#: Advice for a call that failed without an injected fault.
 SHOULD_SUCCEED = (
     "It has to succeed here: send what the platform takes, or leave out of `capabilities` what it does"
     " not"
@@ -18,7 +18,7 @@ SHOULD_SUCCEED = (
 
 
 async def done(call: Awaitable[T], doing: str, advice: str = "") -> T:
-    """What a call gives that has to succeed; `doing` names it, `advice` says what to do if it fails."""
+    """Result of a call that has to succeed; `doing` describes it, `advice` says how to fix a failure."""
     __tracebackhide__ = True
     try:
         return await within(call, f"{doing} did not end")
@@ -49,7 +49,7 @@ async def refusal(call: Awaitable[object], doing: str) -> DeliveryError:
 
 
 async def refused_or_done(call: Awaitable[object], doing: str) -> DeliveryError | None:
-    """The `DeliveryError` of a call that may fail or succeed; None where it succeeded."""
+    """The `DeliveryError` of a call that may fail or succeed; None if it succeeded."""
     __tracebackhide__ = True
     try:
         await within(call, f"{doing} did not end")
@@ -62,7 +62,7 @@ async def refused_or_done(call: Awaitable[object], doing: str) -> DeliveryError 
 
 
 def judge(error: DeliveryError, reason: Reason, what: str) -> None:
-    """Fails unless the error has that reason; `what` says what had happened."""
+    """Fails unless the error has that reason; `what` describes the situation."""
     __tracebackhide__ = True
     assert error.reason is reason, (
         f"{what} gave {error.reason.value!r} ({error.text!r}). Map what the platform answers then to"

@@ -1,4 +1,4 @@
-"""Checks of channels that are called by the platform."""
+"""Checks of channels that use a webhook."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from msgsvc_devkit.conformance.verdicts import done
 
 OTHER_SECRET = "0the2" * 12 + "beef"
 
-#: Bodies that are no update of any platform.
+#: Bodies that are not an update of any platform.
 GARBAGE = (
     b"",
     b"{",
@@ -117,7 +117,7 @@ class Webhooks(Stage):
 
 
 async def _call(channel: Channel, messenger: Messenger, inbox: Inbox) -> WebhookCall:
-    """A call of the platform that says that the person pressed Start."""
+    """The platform's webhook call after the user pressed Start."""
     needs(channel.receiving == "webhook", "webhooks (receiving)")
     await messenger.start("called")
     return await inbox.webhook_call()

@@ -1,8 +1,7 @@
-"""Fakes of the core's ports: objects in memory that behave as the real ones, without a database.
+"""Fakes of the core's ports: objects in memory that behave like the real ones, without a database.
 
-Each takes the place of the class that it is named after: `FakeOutbox` of `BotOutbox`. `plugin_context()`
-makes them all, so that they know each other. `tests/contracts/fakes` runs the same assertions against the
-fakes and the real parts.
+Each replaces the class that it is named after: `FakeOutbox` replaces `BotOutbox`. `plugin_context()` creates
+and connects them all. `tests/contracts/fakes` runs the same assertions against the fakes and the real parts.
 """
 
 from msgsvc_devkit.fakes.accounts import FakeAccounts

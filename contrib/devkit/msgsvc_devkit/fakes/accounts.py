@@ -1,4 +1,4 @@
-"""Whoever keeps accounts, as a test wants it."""
+"""A fake of the plugin that stores accounts."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -14,7 +14,7 @@ from msgsvc_devkit.fakes.projects import FakeProjects
 
 
 class FakeAccounts(AccountDirectory):
-    """`by_id` holds the accounts; `account` adds one. No plan limits the number of their projects."""
+    """`by_id` contains the accounts; `account` adds one. No plan limits the number of their projects."""
 
     def __init__(self, *, clock: Clock | None = None, projects: FakeProjects | None = None) -> None:
         self._clock = clock or FakeClock()
@@ -23,7 +23,7 @@ class FakeAccounts(AccountDirectory):
         super().__init__(source=lambda: None)
 
     def account(self, email: str, *, name: str = "", is_operator: bool = False) -> AccountSummary:
-        """A new account."""
+        """Adds an account."""
         made = AccountSummary(
             account_id=new_id("acc"),
             email=email,

@@ -1,4 +1,4 @@
-"""Whoever bills, as a test wants it."""
+"""A fake of the plugin that bills."""
 
 from msgsvc_core.billing import BillingGate, Charge, Plan
 from msgsvc_core.db import Tx
@@ -7,9 +7,8 @@ from msgsvc_devkit.fakes.database import FakeDatabase
 
 
 class FakeBilling(BillingGate):
-    """`charges` holds the paid operations. `prices` are credits by operation, `plans` those of
-    projects, or of accounts;
-    what is in `refused`, a project or an operation, raises `BillingBlocked`."""
+    """`charges` contains the charged operations. `prices` are credits by operation, `plans` those of projects
+    or accounts; a project or an operation in `refused` raises `BillingBlocked`."""
 
     def __init__(self) -> None:
         self.charges: list[Charge] = []

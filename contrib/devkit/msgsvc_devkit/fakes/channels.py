@@ -1,4 +1,4 @@
-"""Channels without platforms, whose messengers remember what they are told."""
+"""Channels without platforms, which record their calls."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -35,11 +35,11 @@ def fake_settings(**fields: object) -> Settings:
 
 
 class FakeChannels(Channels):
-    """Those of the configuration, `messenger_a` and `messenger_b` by default, of the kind `recording` and
-    of `kinds`; `put` makes a project's own. What they are told is in `recording("messenger_a").sent`.
+    """The configured channels, by default `messenger_a` and `messenger_b`, of the kind `recording` and of
+    `kinds`; `put` adds a project's own. Sent messages are in `recording("messenger_a").sent`.
 
-    `received` holds the updates that were handed on, `checked` what `check` found of channels, and `starts`
-    the payloads that have a short code, with when they expire.
+    `received` contains the updates passed on, `checked` the results of `check`, and `starts` the payloads
+    with a short code and their expiry.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FakeChannels(Channels):
         )
 
     def recording(self, key: str) -> RecordingChannel:
-        """The channel of that key, one of those that remember what they are told."""
+        """The recording channel of that key."""
         channel = self[key]
         assert isinstance(channel, RecordingChannel)
         return channel
@@ -104,7 +104,7 @@ class FakeChannels(Channels):
             channel.profile = health.profile
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
     async def _find_no_others(self) -> None:
         """No other process adds channels."""

@@ -1,4 +1,4 @@
-"""A whole `PluginContext` of fakes that know each other."""
+"""A `PluginContext` of connected fakes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ from msgsvc_devkit.fakes.tickets import FakeTicketDesk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakePeers(Peers):
-    """No other plugin: what would be asked of it is noted."""
+    """No other plugins: calls to them are recorded."""
 
     tickets: FakeTicketDesk
     accounts: FakeAccounts
@@ -40,7 +40,7 @@ class FakePeers(Peers):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeContext(PluginContext):
-    """A `PluginContext` whose parts are fakes, by their own types: `core.outbox.texts` is what bots said."""
+    """A `PluginContext` of fakes, with their own types: `core.outbox.texts` are the texts that bots sent."""
 
     clock: FakeClock
     db: FakeDatabase
@@ -70,7 +70,7 @@ def plugin_context(
     kinds: Iterable[ChannelKind] = (),
     **overrides: Any,
 ) -> FakeContext:
-    """A context for building a plugin's objects by hand.
+    """A context to build a plugin's objects in a test.
 
         from msgsvc_otp import plugin
 
@@ -78,9 +78,9 @@ def plugin_context(
         core.subscribers.person("sub_1", lang="ru")
 
     `plugin` is the module of the entry point: it declares events and texts (hooks `register_events`,
-    `register_locale`) beside the core's. `settings` are sections of the configuration, `kinds` those of
-    channels beside `recording`. `overrides` replace fields of the context, by name; the fakes use a `clock`
-    and a `config` that are given, while other overrides are not passed on to them.
+    `register_locale`) in addition to the core's. `settings` are sections of the configuration, `kinds`
+    channel kinds besides `recording`. `overrides` replace fields of the context, by name; the fakes use a
+    given `clock` and `config`, while other overrides are not passed to them.
     """
     clock = overrides.pop("clock", None) or FakeClock()
     config = overrides.pop("config", None) or fake_settings()
@@ -152,7 +152,7 @@ def plugin_context(
 
 
 def channel_context(**overrides: Any) -> ChannelContext:
-    """A context for building a channel by hand; `overrides` replace its fields, by name."""
+    """A context to build a channel in a test; `overrides` replace its fields, by name."""
     clock = overrides.get("clock") or FakeClock()
     files = FakeFiles(clock=clock)
     media = FakeMedia(clock=clock, files=files)

@@ -1,4 +1,4 @@
-"""A database without tables: transactions that commit and roll back, and rows that were inserted."""
+"""A database without tables: transactions that commit and roll back, and recorded inserts."""
 
 from collections import defaultdict
 from collections.abc import (
@@ -25,31 +25,31 @@ T = TypeVar("T")
 #: Rows by table, as they were inserted.
 Rows = defaultdict[str, list[dict[str, Any]]]
 
-#: What the database answers to a statement: the rows of a query, or how many rows it changed.
+#: The result of a statement: the rows of a query, or the number of changed rows.
 Answer = int | Sequence[Mapping[str, Any]]
 
-#: The same, where it depends on the parameters of the statement.
+#: A result that depends on the statement's parameters.
 Reply = Answer | Callable[[Mapping[str, Any]], Answer]
 
 
 class FakeRow(dict[str, Any]):
-    """A row of an answer: gone through, it gives its values, as a database's does."""
+    """A row of a result: iterating it yields its values, as with a database's row."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.values())
 
 
 class NoTables(AssertionError):
-    """A statement that only a database can answer. Give the part a fake of the object that runs it, have
-    `FakeTx(answers=...)` answer it, or run the test on a database (fixture `make_service`)."""
+    """A statement that needs a database. Replace the object that runs it by a fake, supply the result with
+    `FakeTx(answers=...)`, or run the test on a database (fixture `make_service`)."""
 
 
 class FakeTx(Tx):
-    """A transaction of no database. The fakes of ports accept and ignore it.
+    """A transaction without a database. The fakes of ports accept and ignore it.
 
-    Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters. It is
-    answered by the first of `replies` whose words are in it, as often as it comes; else it takes the next of
-    `answers`, and without one it raises `NoTables`.
+    Inserted rows are in `rows`. Any other statement is recorded in `statements`, with its parameters. Its
+    result is that of the first of `replies` whose words it contains, each time; else the next of `answers`,
+    and without one it raises `NoTables`.
 
         FakeTx(replies={"SELECT COUNT": [{"count": 3}], "UPDATE helpdesk_tickets": 1})
     """
@@ -98,7 +98,7 @@ class FakeTx(Tx):
             raise
 
     def commit(self) -> None:
-        """Calls what waits for the commit, once."""
+        """Runs the commit callbacks, once."""
         waiting, self._after_commit = self._after_commit, []
         call_all(waiting)
 
@@ -118,8 +118,8 @@ class FakeTx(Tx):
 
 
 class FakeDatabase(Database):
-    """Its transactions are `FakeTx`; `rows` holds what was inserted and committed, by table. Statements of
-    all transactions get `replies`, or take `answers` in their order: see `FakeTx`."""
+    """Its transactions are `FakeTx`; `rows` contains the inserted and committed rows, by table. Statements of
+    all transactions use `replies`, or `answers` in order: see `FakeTx`."""
 
     def __init__(
         self, *, answers: Iterable[Answer] = (), replies: Mapping[str, Reply] | None = None
@@ -132,7 +132,7 @@ class FakeDatabase(Database):
         self.write_failure = None
         self.rows: Rows = defaultdict(list)
         self.statements: list[tuple[str, dict[str, Any]]] = []
-        #: Transactions and batches that were committed.
+        #: Number of committed transactions and batches.
         self.commits = 0
         self.answers = list(answers)
         self.replies: dict[str, Reply] = dict(replies or {})
@@ -171,7 +171,7 @@ class FakeDatabase(Database):
         return self.write_wait_s
 
     async def check_writes(self, within_s: float) -> None:
-        """It can always write."""
+        """Writes never fail."""
 
     def params_of(self, words: str) -> list[dict[str, Any]]:
         """The parameters of the statements that hold these words, in order."""
@@ -182,13 +182,13 @@ class FakeDatabase(Database):
 
     def _begin(self) -> FakeTx:
         tx = FakeTx(notices=self._notices)
-        # One list for all, so that a part may use several transactions.
+        # Shared by all transactions, so that a part may use several.
         tx._answers, tx.replies, tx.statements = self.answers, self.replies, self.statements
         return tx
 
 
 def insert(unit: WriteBatch, rows: Rows) -> None:
-    """Adds the rows of a batch, the required one among them."""
+    """Adds the rows of a batch, including the required one."""
     required = [] if unit.required is None else [(unit.required.shape, unit.required.values)]
     for (table, columns), values in [*unit.rows, *required]:
         rows[table].append(dict(zip(columns, values, strict=True)))

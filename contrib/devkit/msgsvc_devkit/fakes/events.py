@@ -1,4 +1,4 @@
-"""Events that are kept in a list."""
+"""Events recorded in a list."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ from msgsvc_devkit.clock import FakeClock
 
 
 class FakeEvents(Events):
-    """`emitted` holds the events in order, the core's and those that `specs` declare; listeners are called
+    """`emitted` contains the events in order, the core's and those that `specs` declare; listeners are called
     at once."""
 
     def __init__(self, specs: Iterable[EventSpec] = (), *, clock: Clock | None = None) -> None:
@@ -79,11 +79,11 @@ class FakeEvents(Events):
         """Listeners are called at once."""
 
     async def stop(self) -> None:
-        """Nothing waits."""
+        """Nothing is pending."""
 
     @property
     def names(self) -> list[str]:
-        """The names of the events emitted, in order."""
+        """The names of the emitted events, in order."""
         return [event.name for event in self.emitted]
 
 

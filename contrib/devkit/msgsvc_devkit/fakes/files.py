@@ -22,8 +22,8 @@ from msgsvc_devkit.fakes.secrets import fake_secrets
 
 
 class FakeFiles(Files):
-    """`stored` holds the files by id, `contents` what is in them, and `kept` the ids of those that something
-    refers to. Files of people stay `pending`: nobody fetches them."""
+    """`stored` contains the files by id, `contents` their contents, and `kept` the ids of retained ones.
+    Files that users sent stay `pending`: they are not fetched."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         clock = clock or FakeClock()
@@ -118,6 +118,6 @@ class FakeFiles(Files):
         return await self.signed(file_id, "") if self.is_own_address(url) else None
 
     async def signed(self, file_id: str, signature: str) -> StoredFile | None:
-        """Signatures are not looked at."""
+        """Signatures are not checked."""
         file = self.stored.get(file_id)
         return file if file is not None and file.is_ready else None

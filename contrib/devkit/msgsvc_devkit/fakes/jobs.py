@@ -1,4 +1,4 @@
-"""Jobs that are recorded instead of run, and what bots would send."""
+"""Jobs that are recorded instead of run, and the outbox of bots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +19,13 @@ from msgsvc_devkit.fakes.secrets import fake_secrets
 
 
 class FakeJobQueue(JobQueue):
-    """`enqueued` holds the jobs that are open, in order: take one out, and it was run. None is at work or
+    """`enqueued` contains the pending jobs, in order; remove one to mark it as run. None is running or
     dead."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         super().__init__(clock or FakeClock())
         self.enqueued: list[NewJob] = []
-        #: The jobs as a runner would claim them, beside what they were enqueued as.
+        #: The jobs as a runner would claim them, with the enqueued form.
         self._rows: list[tuple[NewJob, Job]] = []
 
     async def enqueue(self, tx: Tx, *jobs: NewJob) -> None:
@@ -101,7 +101,7 @@ class FakeJobQueue(JobQueue):
         unit.on_commit(partial(self.wake, job.lane, run_at_ms))
 
     def named(self, name: str) -> list[NewJob]:
-        """The open jobs of that name."""
+        """The pending jobs of that name."""
         return [job for job in self.enqueued if job.name == name]
 
     def _insert(self, new: NewJob, place: int | None = None) -> None:
@@ -131,7 +131,7 @@ class FakeJobQueue(JobQueue):
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """What a bot was told to send; `message_ref` is that of the message which it replaces."""
+    """A message to be sent by a bot; `message_ref` is that of the message it replaces."""
 
     channel: str
     chat_id: str
@@ -143,13 +143,13 @@ class QueuedMessage:
 
 
 class FakeOutbox(BotOutbox):
-    """`sent`, `edited` and `answered` hold what bots were told to do, in order."""
+    """`sent`, `edited` and `answered` contain the queued calls of bots, in order."""
 
     def __init__(self, secrets: SecretBox | None = None) -> None:
         super().__init__(jobs=FakeJobQueue(), secrets=secrets or fake_secrets())
         self.sent: list[QueuedMessage] = []
         self.edited: list[QueuedMessage] = []
-        #: Channel, the button's reference, the notice.
+        #: Channel, the press's reference, the notice.
         self.answered: list[tuple[str, str, str | None]] = []
 
     async def send(

@@ -1,4 +1,4 @@
-"""Mailings in memory: started, paused and cancelled, and sent to nobody."""
+"""Mailings in memory, which can be started, paused and cancelled, but are not sent."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,8 +33,8 @@ from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 
 class FakeMailings(Mailings):
-    """`by_id` holds the mailings that were started, `ledger` the recipients of each as far as a test says
-    what became of them, and `ended` those that have ended. Nobody sends them: `finish` ends one."""
+    """`by_id` contains the started mailings, `ledger` the recipients of each whose outcome a test has set,
+    and `ended` the ended ones. They are not sent: `finish` ends one."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class FakeMailings(Mailings):
 
 
 class FakeMailingValidation(MailingValidation):
-    """Counts an audience among the people of a `FakeSubscribers`."""
+    """Counts an audience among the subscribers of a `FakeSubscribers`."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class FakeMailingValidation(MailingValidation):
 
 
 def _is_meant(person: Subscriber, asked: Audience) -> bool:
-    """Whether an audience means them, if they are subscribed."""
+    """Whether an audience includes the subscriber, if active."""
     tags = set(person.tags)
     return (
         (not asked.tags_any or bool(tags & set(asked.tags_any)))

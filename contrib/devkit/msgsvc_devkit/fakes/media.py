@@ -1,4 +1,4 @@
-"""Files of messages, from memory."""
+"""Attachments, from memory."""
 
 import io
 from collections.abc import AsyncIterator
@@ -15,8 +15,8 @@ from msgsvc_devkit.fakes.files import FakeFiles
 
 
 class FakeMedia(MediaFiles):
-    """`contents` are the files there are, by URL, beside those of `files`; any other host can't be
-    reached."""
+    """`contents` are the available files, by URL, in addition to those of `files`; other hosts are
+    unreachable."""
 
     def __init__(self, *, clock: Clock | None = None, files: FakeFiles | None = None) -> None:
         clock = clock or FakeClock()

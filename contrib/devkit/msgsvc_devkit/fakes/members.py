@@ -1,4 +1,4 @@
-"""Members in memory, as many as there shall be."""
+"""Members in memory, unlimited in number."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +24,8 @@ from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 
 class FakeMembers(Members):
-    """`by_id` holds the members, `changes` what became of them, before and after. `accounts` says which
-    account each member signs in by. `list_by_person` looks among `subscribers`, roles among `projects`."""
+    """`by_id` contains the members, `changes` each change with the states before and after. `accounts` maps
+    members to their accounts. `list_by_person` uses `subscribers`, roles use `projects`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class FakeMembers(Members):
     ) -> None:
         self.by_id: dict[str, Member] = {}
         self.changes: list[tuple[Member, Member | None]] = []
-        #: The account's id by that of the member.
+        #: Account ids by member id.
         self.accounts: dict[str, str] = {}
         self._people = subscribers or FakeSubscribers(clock=clock)
         self._projects = projects or FakeProjects(clock=clock)
@@ -214,7 +214,7 @@ async def _nobody(_tx: Tx, _id: str) -> str | None:
 
 
 async def _no_plan(_tx: Tx, _account_id: str | None) -> Plan | None:
-    """There is always room for one more."""
+    """There is no limit."""
     return None
 
 

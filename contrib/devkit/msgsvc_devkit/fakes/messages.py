@@ -52,7 +52,7 @@ LIMITS = MessageLimits.of(LimitSettings())
 
 
 class FakeTemplates(Templates):
-    """`by_key` holds the templates, by project and key."""
+    """`by_key` contains the templates, by project and key."""
 
     def __init__(self, *, clock: Clock | None = None, channels: Channels | None = None) -> None:
         self.by_key: dict[Key, StoredTemplate] = {}
@@ -118,8 +118,8 @@ class FakeTemplates(Templates):
 
 
 class FakeMessages(Messages):
-    """`by_id` holds the messages that were queued, in order. They stay `queued` unless a test puts something
-    else there; the jobs that would deliver them are in `jobs.enqueued`, if it is a `FakeJobQueue`."""
+    """`by_id` contains the queued messages, in order. They stay `queued` unless a test replaces them; their
+    delivery jobs are in `jobs.enqueued`, if it is a `FakeJobQueue`."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class FakeMessages(Messages):
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery
     ) -> tuple[list[Moment], str | None]:
-        """All of it is on the first page."""
+        """Everything is on the first page."""
         messages = await self.page(tx, project_id, MessageQuery(subscriber_id=subscriber_id))
         events: list[Event] = await self._events.history(tx, project_id, subscriber_id, None, 100)
         found = [Moment(each.created_at_ms, message=each) for each in messages]
@@ -246,7 +246,7 @@ class FakeMessages(Messages):
 
 
 class FakeMessageChanges(MessageChanges):
-    """Changes of the messages in `by_id`; what was sent is edited or deleted at once."""
+    """Edits of the messages in `by_id`; sent ones are edited or deleted at once."""
 
     def __init__(
         self,

@@ -18,15 +18,15 @@ PROJECT = "prj_1"
 
 
 class FakeProjects(Projects):
-    """Begins with the project `prj_1`, named Shop."""
+    """Contains the project `prj_1`, named Shop, from the start."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(FakeDatabase(), clock or FakeClock())
         self.by_id: dict[str, Project] = {}
-        #: The account that owns a project; a project that is not here belongs to nobody.
+        #: The account that owns a project; other projects have no owner.
         self.owners: dict[str, str] = {}
         self._texts: dict[str, ProjectTexts] = {}
-        #: A key as it is listed, by its secret.
+        #: Listed keys by their secret.
         self._listed: dict[str, ListedKey] = {}
         self._put(Project(PROJECT, "Shop", "active", self._clock.now_ms()))
 

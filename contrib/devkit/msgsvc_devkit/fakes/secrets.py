@@ -1,4 +1,4 @@
-"""Secrets and texts: the core's own, which need nothing but a key and its catalogues."""
+"""Secrets and texts: the core's own, which need only a key and the catalogues."""
 
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
 @cache
 def fake_secrets() -> SecretBox:
-    """Encrypts and signs by the key of tests."""
+    """Encrypts and signs with the key of tests."""
     return SecretBox([SECRET_KEY])
 
 

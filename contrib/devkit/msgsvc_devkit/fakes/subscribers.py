@@ -55,8 +55,7 @@ Key = tuple[str, str]
 
 
 class FakeTags(Tags):
-    """`carried` holds the tags of each subscriber, `added` those that a person got: what the hook
-    `on_tags_added` would have been called with."""
+    """`carried` contains the tags of each subscriber, `added` the arguments of the hook `on_tags_added`."""
 
     def __init__(self, *, clock: Clock | None = None, max_tags: int = 100) -> None:
         clock = clock or FakeClock()
@@ -66,7 +65,7 @@ class FakeTags(Tags):
         #: Project, subscriber, the tags.
         self.added: list[tuple[str, str, list[str]]] = []
         self.carried: dict[Key, list[str]] = {}
-        #: When a tag was made, by project and permanent id, and what it is called now.
+        #: Creation time and current name of a tag, by project and permanent id.
         self._made: dict[Key, tuple[str, int]] = {}
 
     async def page(self, tx: Tx, project_id: str, query: PageQuery) -> list[Tag]:
@@ -171,8 +170,8 @@ class FakeTags(Tags):
 
 
 class FakePermissions(Permissions):
-    """`granted` holds what each subscriber granted. All of them count as active, unless `is_active` says
-    otherwise; `FakeSubscribers` sets it."""
+    """`granted` contains the permissions of each subscriber. All subscribers count as active, unless
+    `is_active` returns false; `FakeSubscribers` sets it."""
 
     def __init__(
         self,
@@ -313,8 +312,8 @@ class FakePermissions(Permissions):
 
 
 class FakeSubscribers(Subscribers):
-    """`person` makes a subscriber in one call; `by_id` holds them, without their tags and permissions,
-    which are in `tags` and `permissions`. `erased` are those whom `erase` removed."""
+    """`person` creates a subscriber in one call; `by_id` contains them, without their tags and permissions,
+    which are in `tags` and `permissions`. `erased` are those removed by `erase`."""
 
     def __init__(
         self,
@@ -337,7 +336,7 @@ class FakeSubscribers(Subscribers):
         self.permissions.is_active = self._is_active
         self.by_id: dict[Key, Subscriber] = {}
         self.erased: list[Subscriber] = []
-        #: The language that was chosen in a chat, by bot and chat.
+        #: The language chosen in a chat, by bot and chat.
         self._chosen: dict[tuple[str, str], str] = {}
         super().__init__(
             db=FakeDatabase(),
@@ -365,7 +364,7 @@ class FakeSubscribers(Subscribers):
     def person(
         self, subscriber_id: str = "sub_1", *, project_id: str = PROJECT, **fields: Any
     ) -> Subscriber:
-        """A subscriber of `messenger_a` who is there from now on, as `fields` say."""
+        """Adds a subscriber of `messenger_a` with these `fields`."""
         now_ms = self._clock.now_ms()
         values: dict[str, Any] = {
             "channel": "messenger_a",
@@ -390,7 +389,7 @@ class FakeSubscribers(Subscribers):
 
     @property
     def everybody(self) -> list[Subscriber]:
-        """All of them with their tags and permissions, whatever their status."""
+        """All subscribers with their tags and permissions, whatever their status."""
         return [self._filled(key) for key in self.by_id]
 
     async def subscribe(
@@ -555,7 +554,7 @@ class FakeSubscribers(Subscribers):
         ][:limit]
 
     async def lock(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
-        """Nobody else changes them."""
+        """Nothing to lock."""
 
     async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
         for key in self._of_person(channel, user_id, "active"):

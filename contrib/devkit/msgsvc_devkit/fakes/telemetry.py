@@ -1,4 +1,4 @@
-"""Metrics of a test: the core's own, whose database is a fake."""
+"""Metrics for tests: the core's own, on a fake database."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from msgsvc_devkit.fakes.database import FakeDatabase
 
 
 def fake_metrics() -> Metrics:
-    """A registry of its own; what was counted is in `metrics.registry`, as of a real service."""
+    """Metrics with a separate registry, `metrics.registry`, as in a real service."""
 
     async def no_redis() -> str | None:
         return None

@@ -1,16 +1,16 @@
-"""Whoever keeps tickets, as a test wants it."""
+"""A fake of the plugin that stores tickets."""
 
 from msgsvc_core.db import Tx
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 
 
 class FakeTicketDesk(TicketDesk):
-    """`opened` holds what tickets were opened for, and `forgotten` the sources that were taken out of them.
-    With `keeps_tickets=False` it is as without a plugin that keeps tickets."""
+    """`opened` contains the requests for tickets, and `forgotten` the sources removed from them. With
+    `keeps_tickets=False` it behaves as if no plugin stored tickets."""
 
     def __init__(self, *, keeps_tickets: bool = True) -> None:
         self.opened: list[TicketRequest] = []
-        #: Project, kind of source, its id.
+        #: Project, kind of source, id of the source.
         self.forgotten: list[tuple[str, str, str]] = []
         self.keeps_tickets = keeps_tickets
         super().__init__(

@@ -1,4 +1,4 @@
-"""What handlers work with: the context of a job, and that of an update."""
+"""Contexts of handlers: of a job, and of an update."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,8 +18,8 @@ from msgsvc_devkit.fakes.secrets import fake_texts
 
 
 class FakeJobContext(JobContext):
-    """The jobs are this runner's until the end. `completed` holds those that were removed, `rescheduled`
-    those that were put back, each with its seconds or with when it is due."""
+    """The jobs stay claimed by this runner. `completed` contains the finished ones, `rescheduled` those
+    rescheduled, each with the delay in seconds or the due time."""
 
     def __init__(self, db: Database | None = None) -> None:
         self.db = db or FakeDatabase()
@@ -41,7 +41,7 @@ class FakeJobContext(JobContext):
         return self.db.transaction()
 
     async def progressed(self, tx: Tx, *jobs: Job) -> None:
-        """Nobody counts what died."""
+        """Crashes are not counted."""
 
     @asynccontextmanager
     async def completing(
@@ -78,7 +78,7 @@ class FakeJobContext(JobContext):
 
 
 def claimed(new: NewJob, *, attempts: int = 1, now_ms: int = 0) -> Job:
-    """A job as a handler gets it."""
+    """A claimed job."""
     return Job(
         job_id=new_id("job"),
         name=new.name,
@@ -94,7 +94,7 @@ def claimed(new: NewJob, *, attempts: int = 1, now_ms: int = 0) -> Job:
 
 
 class FakeInboundContext(InboundContext):
-    """An update in a chat. What is replied is in the outbox that it has; `chat` is changed at once."""
+    """An update in a chat. Replies are in its outbox; `chat` is changed at once."""
 
     async def enter_project(self, project_id: str) -> None:
         if not self.serves(project_id):
@@ -112,7 +112,7 @@ def inbound_context(
     lang: str = "en",
     texts: Texts | None = None,
 ) -> FakeInboundContext:
-    """The context of an update that comes by the bot `channel`, in a chat of `project_id`."""
+    """The context of an update from the bot `channel`, in a chat of `project_id`."""
     bot = channels[channel]
     return FakeInboundContext(
         tx=FakeTx(),

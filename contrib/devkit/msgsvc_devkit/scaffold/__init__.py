@@ -1,1 +1,1 @@
-"""Writes new plugins: packages that install, pass their conformance kit, and show where to go on."""
+"""Creates new plugins: packages that install, pass the conformance kit, and show where to continue."""

@@ -1,4 +1,4 @@
-"""`msgsvc plugin new`: the beginning of a plugin of one's own."""
+"""`msgsvc plugin new`: creates a plugin's package."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Turns the templates in this folder into a plugin's package."""
+"""Renders the templates in this folder into a plugin's package."""
 
 import keyword
 import re
@@ -13,52 +13,52 @@ Kind = Literal["channel", "area"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-#: What ends the name of a template, and is left out of the name of what is written.
+#: The suffix of templates, removed from the names of rendered files.
 SUFFIX = ".jinja"
 
-#: A folder, or a part of a file's name, that stands for the plugin's own.
+#: Placeholders for the plugin's name in names of folders and files.
 PACKAGE_FOLDER, NAME_IN_PATH = "package", "NAME"
 
-#: Also the name of a Python module, of a section of the settings and the beginning of tables.
+#: Also the name of a Python module and of a settings section, and the prefix of tables.
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
-#: Characters of a name: tables with it in front must stay within PostgreSQL's 63.
+#: Maximum characters of a name: tables with it as prefix must stay within PostgreSQL's 63.
 MAX_NAME_LENGTH = 24
 
 
 class NotWritable(Exception):
-    """The package can't be written. The text says why, and what to do."""
+    """The package can't be written. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewPlugin:
-    """What is to be written. `name` is the entry point's."""
+    """The plugin to create. `name` is the entry point's."""
 
     kind: Kind
     name: str
     author: str = ""
     description: str = ""
-    #: Of a channel: its platform has neither buttons nor links that carry a payload.
+    #: For a channel: its platform has neither buttons nor links with a payload.
     plain: bool = False
 
     @property
     def package(self) -> str:
-        """What Python imports."""
+        """The name of the Python package."""
         return f"msgsvc_{self.name}"
 
     @property
     def distribution(self) -> str:
-        """What pip installs."""
+        """The name of the distribution."""
         return f"msgsvc-{self.name.replace('_', '-')}"
 
     @property
     def title(self) -> str:
-        """How its classes begin."""
+        """The prefix of its class names."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
 def check_name(name: str) -> None:
-    """Raises `NotWritable` for a name that no plugin can have."""
+    """Raises `NotWritable` for an invalid name."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME_LENGTH:
         raise NotWritable(
             f"{name!r} can't name a plugin: at most {MAX_NAME_LENGTH} of a-z, 0-9 and single"
@@ -71,7 +71,7 @@ def check_name(name: str) -> None:
 
 
 def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
-    """Writes the package into a new folder; returns its files, relative to that. Raises `NotWritable`."""
+    """Writes the package into a new folder; returns the files' relative paths. Raises `NotWritable`."""
     check_name(plugin.name)
     for text in (plugin.author, plugin.description):
         if any(character in text for character in '"\\') or not text.isprintable():
@@ -90,13 +90,13 @@ def write_package(plugin: NewPlugin, folder: Path) -> list[Path]:
 
 
 def _rendered(plugin: NewPlugin) -> dict[Path, str]:
-    # Every command would load it, and a server hold it in memory.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only to write a plugin
+    # Otherwise every command would import it, and a server keep it in memory.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only needed to create a plugin
 
     root = TEMPLATES / plugin.kind
     environment = Environment(
         loader=FileSystemLoader(root),
-        # Braces belong to Python here, and nothing of it is HTML.
+        # Python code contains braces, and the output is not HTML.
         variable_start_string="<<",
         variable_end_string=">>",
         block_start_string="<%",

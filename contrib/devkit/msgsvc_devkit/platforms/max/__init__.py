@@ -1,8 +1,8 @@
-"""A fake of the MAX platform for tests, and for trying the plugin by hand.
+"""A fake of the MAX platform for tests, and for manual trials of the plugin.
 
-It behaves by the platform's schema (https://github.com/max-messenger-bot/max-bot-api-schemas,
-`schema_2026_07_01.yaml`) and documentation (https://dev.max.ru/docs-api), and is stricter than the
-platform may be: whatever the schema does not know is refused.
+It follows the platform's schema (https://github.com/max-messenger-bot/max-bot-api-schemas,
+`schema_2026_07_01.yaml`) and documentation (https://dev.max.ru/docs-api), and may be stricter than the
+platform: everything that the schema does not contain is rejected.
 """
 
 from msgsvc_devkit.platforms.max.calls import Call

@@ -1,4 +1,4 @@
-"""The fake, to try the plugin by hand: `python -m msgsvc_devkit.platforms.max`."""
+"""Runs the fake for manual trials: `python -m msgsvc_devkit.platforms.max`."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ You are Ann, who has not started the bot. What you can do, and what the bot says
 
 
 def main() -> None:
-    """Serves the fake until `quit`, the end of the input, or Ctrl-C."""
+    """Serves the fake until `quit`, end of input, or Ctrl-C."""
     parser = argparse.ArgumentParser(description="A fake of the MAX platform, on this machine.")
     parser.add_argument("--port", type=int, default=8090)
     parser.add_argument("--token", default="fake-token")

@@ -1,4 +1,4 @@
-"""The fake's HTTP side: the calls of the schema that bots make, checked to the letter."""
+"""The fake's HTTP API: the schema's calls that bots make, strictly validated."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from msgsvc_devkit.platforms.max.updates import Subscription
 if TYPE_CHECKING:
     from msgsvc_devkit.platforms.max.platform import FakeMax
 
-#: Bytes of a file that the fake takes; the platform takes up to 4 GB.
+#: Maximum bytes of a file that the fake accepts; the platform accepts up to 4 GB.
 MOST_BYTES = 300 * 1024 * 1024
 
 #: The JSON of a request.
@@ -26,7 +26,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def application(platform: "FakeMax") -> web.Application:
-    """The server of one bot."""
+    """The API of one bot."""
     api = _Api(platform)
     app = web.Application(middlewares=[api.around], client_max_size=MOST_BYTES)
     app.add_routes(
@@ -57,7 +57,7 @@ class _Api:
 
     @property
     def around(self) -> Any:
-        """Logs each call, lets it fail if it shall, and answers refusals."""
+        """Logs each call, applies injected faults, and returns errors."""
 
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -214,7 +214,7 @@ class _Api:
         file = self._platform.files.by_token.get(request.match_info["token"])
         if file is None or file.content is None:
             return web.Response(status=404)
-        # The smaller one of a video has a quarter of its bytes.
+        # The smaller version of a video has a quarter of its bytes.
         share = 4 if request.query.get("lines") == "360" else 1
         return web.Response(body=file.content[: len(file.content) // share])
 
@@ -260,7 +260,7 @@ def _refusal(refused: Refused) -> web.Response:
 
 
 def _broken(request: web.Request) -> web.Response:
-    """Ends the connection without an answer."""
+    """Closes the connection without a response."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=200, headers={"Connection": "close"})

@@ -1,4 +1,4 @@
-"""The fake's log: every call of the bot, with its time and its end."""
+"""The fake's log of the bot's calls, with their times and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Call:
-    """One request. `at` is in seconds of the loop's clock; `status` 0 is a connection that broke."""
+    """One request. `at` is in seconds of the event loop's clock; `status` 0 is a closed connection."""
 
     at: float
     method: str

@@ -1,4 +1,4 @@
-"""Checks what is sent against the schema, to the letter."""
+"""Strictly validates requests against the schema."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_devkit.platforms.max.refusals import malformed
 
-#: Of the schema's Update, its mapping of types.
+#: The mapping of types of the schema's Update.
 UPDATE_TYPES = frozenset(
     {
         "bot_added",
@@ -29,10 +29,10 @@ UPDATE_TYPES = frozenset(
 
 FILE_TYPES = frozenset({"image", "video", "audio", "file"})
 
-#: Attachments of one message beside its keyboard (dev.max.ru, NewMessageBody).
+#: Maximum attachments of one message besides its keyboard (dev.max.ru, NewMessageBody).
 MOST_FILES = 12
 
-#: Commands of a bot, and the length of their names and descriptions (dev.max.ru, PATCH /me/commands).
+#: Maximum commands of a bot, and length of their names and descriptions (dev.max.ru, PATCH /me/commands).
 MOST_COMMANDS, LONGEST_COMMAND, LONGEST_ABOUT = 32, 64, 128
 
 _SECRET = re.compile(r"[a-zA-Z0-9_-]{5,256}")
@@ -48,7 +48,7 @@ def query_of(given: Mapping[str, str], known: Collection[str]) -> Mapping[str, s
 
 
 def number_in(query: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    """A parameter that is a number."""
+    """A numeric parameter."""
     value = query.get(name, str(default))
     if not re.fullmatch(r"-?\d{1,19}", value) or not least <= int(value) <= most:
         raise malformed(f"{name}: must be a number of {least}-{most}")
@@ -56,7 +56,7 @@ def number_in(query: Mapping[str, str], name: str, default: int, least: int, mos
 
 
 def object_of(value: Any, where: str, known: Collection[str]) -> dict[str, Any]:
-    """A JSON object that has no other fields."""
+    """A JSON object without other fields."""
     if not isinstance(value, dict):
         raise malformed(f"{where}: must be an object")
     for name in value:
@@ -68,7 +68,7 @@ def object_of(value: Any, where: str, known: Collection[str]) -> dict[str, Any]:
 def text_in(
     holder: Mapping[str, Any], name: str, *, least: int = 0, most: int, required: bool = True
 ) -> str | None:
-    """A text of so many UTF-16 code units."""
+    """A string with that many UTF-16 code units."""
     value = holder.get(name)
     if value is None and not required:
         return None
@@ -80,7 +80,7 @@ def text_in(
 
 
 def message_body(value: Any) -> dict[str, Any]:
-    """A NewMessageBody; what its attachments name is looked up by others. Raises `Refused`."""
+    """A NewMessageBody; references of its attachments are resolved elsewhere. Raises `Refused`."""
     body = object_of(value, "body", {"text", "attachments", "link", "notify", "format"})
     text_in(body, "text", most=4000, required=False)
     if body.get("format") not in {None, "html", "markdown"}:
@@ -103,7 +103,7 @@ def answer_body(value: Any) -> dict[str, Any]:
 
 
 def commands_body(value: Any) -> dict[str, str]:
-    """Of PATCH /me/commands: descriptions by name."""
+    """The body of PATCH /me/commands: descriptions by name."""
     given = object_of(value, "body", {"commands"}).get("commands")
     if not isinstance(given, list) or len(given) > MOST_COMMANDS:
         raise malformed(f"commands: must be an array of at most {MOST_COMMANDS}")
@@ -120,7 +120,7 @@ def commands_body(value: Any) -> dict[str, str]:
 
 
 def subscription_body(value: Any) -> dict[str, Any]:
-    """A SubscriptionRequestBody. Beside https the fake calls this machine."""
+    """A SubscriptionRequestBody. Besides https the fake allows http on this machine."""
     body = object_of(value, "body", {"url", "update_types", "secret"})
     if not isinstance(body.get("url"), str) or not _WEBHOOK.fullmatch(body["url"]):
         raise malformed("url: must be https, without a port")

@@ -1,10 +1,10 @@
-"""What the fake keeps: people, their dialogs with the bot, and the messages in them."""
+"""The fake's state: users, their dialogs with the bot, and messages."""
 
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
-#: A dialog's id is made of the person's, so that one can't be taken for the other.
+#: A dialog's id is derived from the user's, but differs from it, so that they can't be confused.
 DIALOG_OFFSET = 7_000_000
 
 
@@ -14,7 +14,7 @@ def now_ms() -> int:
 
 @dataclass(slots=True)
 class Profile:
-    """A person, or the bot, as the schema's User describes them."""
+    """A user or the bot, as in the schema's User."""
 
     user_id: int
     first_name: str
@@ -30,20 +30,20 @@ class Profile:
             "last_activity_time": now_ms(),
             "name": self.first_name,
         }
-        # Of people without one the platform sends none, rather than null.
+        # For users without one the platform omits the field instead of sending null.
         return wire if self.username is None else {**wire, "username": self.username}
 
 
 @dataclass(slots=True)
 class Dialog:
-    """A person's chat with the bot. Until they start it, the bot does not know of it."""
+    """A user's chat with the bot. The bot doesn't know it until the user starts it."""
 
     person: Profile
     locale: str
     started: bool = False
     suspended: bool = False
     messages: list["Message"] = field(default_factory=list)
-    #: What pressed buttons were answered with, in order; an empty text where there was none.
+    #: The notices that button presses got, in order; an empty text if there was none.
     notices: list[str] = field(default_factory=list)
 
     @property
@@ -75,7 +75,7 @@ class Message:
         return []
 
     def to_wire(self) -> dict[str, Any]:
-        """The schema's Message. The user in `recipient` is who wrote or whom the bot wrote to."""
+        """The schema's Message. The user in `recipient` is the dialog's user, in either direction."""
         return {
             "recipient": {
                 "chat_id": self.dialog.chat_id,

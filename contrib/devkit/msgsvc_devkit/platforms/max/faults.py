@@ -1,4 +1,4 @@
-"""What goes wrong by order: limits, refusals, and answers that never come."""
+"""Injected faults: rate limits, errors, and lost responses."""
 
 import random
 from collections import deque
@@ -7,23 +7,23 @@ from typing import Literal
 
 from msgsvc_devkit.platforms.max.refusals import Refused, too_many, unavailable
 
-#: What becomes of a call: `reset` breaks the connection before it is done. With all others it is done, and
-#: then `lost` breaks the connection, `gateway` answers that it took too long, `garbage` is an answer that is
-#: no JSON, `hang` none at all.
+#: How a call fails: `reset` closes the connection before the call has an effect. With all others it has its
+#: effect; then `lost` closes the connection, `gateway` responds with a timeout, `garbage` responds with
+#: invalid JSON, `hang` doesn't respond.
 Break = Literal["reset", "lost", "gateway", "garbage", "hang"]
 
-#: Requests a second for a bot, and messages a second for a chat (dev.max.ru).
+#: Requests per second and bot, and messages per second and chat (dev.max.ru).
 PER_BOT_S, PER_CHAT_S = 30, 2
 
 
 @dataclass(slots=True)
 class Faults:
-    """Switches. Rates are shares of all calls, from 0 to 1; `seed` makes them the same every time."""
+    """Settings of faults. Rates are shares of all calls, from 0 to 1; `seed` makes them reproducible."""
 
-    #: None: as many as one likes.
+    #: None: no limit.
     per_bot_s: int | None = PER_BOT_S
     per_chat_s: int | None = PER_CHAT_S
-    #: What a 429 says in `Retry-After`; the schema does not promise that it says anything.
+    #: `Retry-After` of a 429; the schema does not guarantee the header.
     retry_after_s: float | None = None
     rate_429: float = 0.0
     rate_5xx: float = 0.0
@@ -34,18 +34,18 @@ class Faults:
     _random: random.Random | None = None
 
     def fail_next(self, refused: Refused, times: int = 1) -> None:
-        """Refuses the next calls so."""
+        """Rejects the next calls with this error."""
         self._ordered.extend([refused] * times)
 
     def break_next(self, how: Break) -> None:
-        """Breaks the next call."""
+        """Injects this fault into the next call."""
         self._ordered.append(how)
 
     def no_limits(self) -> None:
         self.per_bot_s = self.per_chat_s = None
 
     def of_call(self, now: float) -> Break | None:
-        """How the call breaks, None if it does not. Raises `Refused`."""
+        """The fault of the call, or None. Raises `Refused`."""
         if self._ordered:
             return self._by_order(self._ordered.popleft())
         self._by_chance()
@@ -53,11 +53,11 @@ class Faults:
         return "reset" if self._chance(self.rate_reset) else None
 
     def of_chat(self, chat_id: int, now: float) -> None:
-        """Counts a message in a chat. Raises `Refused`."""
+        """Counts a message in a chat. Raises `Refused` beyond the limit."""
         self.count(f"chat {chat_id}", self.per_chat_s, now)
 
     def count(self, whose: str, most: int | None, now: float) -> None:
-        """Counts what happens within a second. Raises `Refused` beyond `most`."""
+        """Counts calls per second. Raises `Refused` beyond `most`."""
         window = self._windows.setdefault(whose, deque())
         while window and window[0] <= now - 1:
             window.popleft()

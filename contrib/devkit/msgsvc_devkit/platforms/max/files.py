@@ -1,4 +1,4 @@
-"""Files: uploaded to the fake, or fetched by it, and named by tokens."""
+"""Files uploaded to the fake, or fetched by it, identified by tokens."""
 
 import secrets
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from msgsvc_devkit.platforms.max.refusals import malformed, not_ready
 
 @dataclass(slots=True)
 class StoredFile:
-    """`not_ready` is how many messages will still be told to wait. Before the upload, `content` is None."""
+    """`not_ready` is the number of messages still rejected as not ready. Before the upload, `content` is
+    None."""
 
     kind: str
     token: str
@@ -25,19 +26,19 @@ class Files:
 
     def __init__(self) -> None:
         self.by_token: dict[str, StoredFile] = {}
-        #: For how many messages each file that is uploaded from now on is not ready.
+        #: Number of messages for which each file uploaded from now on is not ready.
         self.not_ready = 0
-        #: Whether connections break while a file is uploaded.
+        #: Whether connections are closed during an upload.
         self.breaks = False
 
     def place(self, kind: str) -> StoredFile:
-        """A place for a file that will be uploaded."""
+        """An upload URL's file, before the upload."""
         file = StoredFile(kind, secrets.token_urlsafe(24))
         self.by_token[file.token] = file
         return file
 
     def fill(self, token: str, content: bytes, filename: str) -> StoredFile:
-        """The upload itself. Raises `Refused`; a place takes one file."""
+        """Stores an upload. Raises `Refused`; an upload URL accepts one file."""
         file = self.by_token.get(token)
         if file is None or file.content is not None or not content:
             raise malformed("upload: no such place, or no file")
@@ -45,11 +46,11 @@ class Files:
         return file
 
     def sent(self, kind: str, content: bytes, filename: str, host: str) -> dict[str, Any]:
-        """The attachment of a message in which a person sends a file (schema: Attachment)."""
+        """The attachment of a user's message with a file (schema: Attachment)."""
         file = self.place(kind)
         file.content, file.filename = content, filename
         url = f"{host}/download/{file.token}"
-        # A video's is that of a page to look at it.
+        # A video's URL is that of a page that plays it.
         url = f"{host}/player/{file.token}" if kind == "video" else url
         attachment: dict[str, Any] = {"type": kind, "payload": {"token": file.token, "url": url}}
         if kind == "image":
@@ -82,7 +83,7 @@ class Files:
         return {"type": file.kind, "payload": payload}
 
     async def _fetch(self, url: str) -> StoredFile:
-        """A picture from elsewhere. Not guarded: it is the platform that fetches, not the service."""
+        """Fetches a picture by URL. Without the outbound guard: the platform fetches it, not the service."""
         try:
             async with (
                 ClientSession(timeout=ClientTimeout(total=5)) as session,

@@ -1,7 +1,7 @@
-"""Reads a text as the platform does, and refuses markup that it might read otherwise.
+"""Parses a text as the platform does, and rejects ambiguous markup.
 
-The platform leaves out tags that it doesn't know. The fake refuses them, and every `<` or `&` that is no
-markup: an integrator's text that gets this far was not escaped.
+The platform ignores unknown tags. The fake rejects them, and every `<` or `&` that is not markup: such a text
+was not escaped.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 from msgsvc_devkit.platforms.max.refusals import malformed
 
-#: Names of tags, and what they are in the schema's MarkupElement.
+#: Names of tags, and their types in the schema's MarkupElement.
 MARKS = {
     "b": "strong",
     "strong": "strong",
@@ -37,7 +37,7 @@ _PIECE = re.compile(
 
 
 def read_text(text: str, text_format: str | None) -> tuple[str, list[dict[str, Any]]]:
-    """What a person reads, and its markup (schema: MarkupElement). Raises `Refused`."""
+    """The visible text, and its markup (schema: MarkupElement). Raises `Refused`."""
     if text_format is None:
         return text, []
     if text_format != "html":

@@ -1,4 +1,4 @@
-"""People who use the bot: what they do, and what they see."""
+"""Users of the bot: their actions, and what they see."""
 
 import asyncio
 import re
@@ -17,20 +17,20 @@ Kind = Literal["image", "video", "audio", "file"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message of the bot as the person sees it: `text` is without markup, `buttons` are the schema's."""
+    """A message of the bot as the user sees it: `text` is without markup, `buttons` are the schema's."""
 
     mid: str
     text: str
     markup: tuple[dict[str, Any], ...]
     buttons: tuple[tuple[dict[str, Any], ...], ...]
-    #: `image`, `video`, `file`; None without one.
+    #: `image`, `video` or `file`; None without a file.
     media: str | None
     silent: bool
     edited: bool
 
 
 class Person:
-    """Somebody on MAX. What they do has happened when the call returns."""
+    """A user of MAX. Actions have taken effect when the call returns."""
 
     def __init__(self, platform: "FakeMax", dialog: Dialog) -> None:
         self._platform = platform
@@ -51,23 +51,23 @@ class Person:
 
     @property
     def messages(self) -> list[Shown]:
-        """What the bot said and has not deleted, oldest first."""
+        """The bot's messages except deleted ones, oldest first."""
         return [_shown(message) for message in self._dialog.messages if message.sender.is_bot]
 
     @property
     def notices(self) -> list[str]:
-        """What pressed buttons were answered with, in order; an empty text where there was none."""
+        """The notices that button presses got, in order; an empty text if there was none."""
         return list(self._dialog.notices)
 
     async def open(self, link: str) -> None:
-        """Opens a link of the bot, and presses Start. Raises ValueError for one that leads elsewhere."""
+        """Opens a link of the bot, and presses Start. Raises ValueError for any other link."""
         found = re.fullmatch(r"https://max\.ru/([^/?]+)(?:\?start=([^&]*))?", link)
         if found is None or found[1] != self._platform.bot.username:
             raise ValueError(f"{link!r} does not lead to {self._platform.bot.username}")
         await self.start(found[2] or None)
 
     async def start(self, payload: str | None = None) -> None:
-        """Presses Start; after the bot was stopped, it goes on."""
+        """Presses Start; a stopped bot is started again."""
         self._dialog.started, self._dialog.suspended = True, False
         fields = {} if payload is None else {"payload": payload}
         self._platform.tell("bot_started", self._dialog, **fields)
@@ -77,31 +77,31 @@ class Person:
         self._platform.receive(self._dialog, text, [])
 
     async def send_picture(self) -> None:
-        """Sends a picture without a word."""
+        """Sends a picture without a text."""
         picture = {"type": "image", "payload": {"photo_id": 1, "token": "p", "url": "https://i"}}
         self._platform.receive(self._dialog, "", [picture])
 
     async def send_file(
         self, kind: Kind, content: bytes, filename: str = "", text: str = ""
     ) -> None:
-        """Sends a file, with a text beside it or without."""
+        """Sends a file, with or without a text."""
         platform = self._platform
         sent = platform.files.sent(kind, content, filename, platform.url)
         platform.receive(self._dialog, text, [sent])
 
     async def reply(self, mid: str, text: str) -> None:
-        """Answers a message of the bot, which is shown above the answer."""
+        """Replies to a message of the bot."""
         self._platform.receive(self._dialog, text, [], self._platform.message(mid))
 
     async def edit(self, text: str) -> None:
-        """Changes the text of their last message."""
+        """Edits the text of their last message."""
         mine = [one for one in self._dialog.messages if not one.sender.is_bot]
         self._platform.change(mine[-1], text)
 
     async def press(self, label: str, mid: str | None = None) -> str:
-        """Presses the newest button with that label, or that payload; returns the press's id.
+        """Presses the latest button with that label or payload; returns the press's id.
 
-        Raises LookupError if there is none, or it is a link.
+        Raises LookupError if there is none, or if it is a link.
         """
         for message in reversed(self._dialog.messages):
             for button in (one for row in message.rows for one in row):
@@ -116,19 +116,19 @@ class Person:
         self._platform.tell("bot_stopped", self._dialog)
 
     async def remove_dialog(self) -> None:
-        """Deletes the dialog, by which the bot is stopped too."""
+        """Deletes the dialog, which stops the bot too."""
         await self.block()
         self._platform.tell("dialog_removed", self._dialog)
 
     async def clear_dialog(self) -> None:
-        """Deletes the messages, for themselves alone."""
+        """Deletes the messages on the user's side only."""
         self._dialog.messages.clear()
         self._platform.tell("dialog_cleared", self._dialog)
 
     async def wait_for(
         self, text: str | None = None, *, button: str | None = None, timeout_s: float = 60.0
     ) -> Shown:
-        """The newest message that holds `text`, and a button of that label. Raises TimeoutError."""
+        """The latest message that contains `text` and has a button with that label. Raises TimeoutError."""
         try:
             async with asyncio.timeout(timeout_s):
                 while (found := self._newest(text, button)) is None:

@@ -1,4 +1,4 @@
-"""The fake platform: one bot, its people, and what happens between them."""
+"""The fake platform: one bot, its users, and their dialogs."""
 
 import asyncio
 import hashlib
@@ -28,7 +28,7 @@ from msgsvc_devkit.platforms.max.refusals import (
 )
 from msgsvc_devkit.platforms.max.updates import Updates
 
-#: The bot's token, unless a test gives another.
+#: The bot's default token.
 TOKEN = "f9LHodD0cOI-fake-token"
 
 
@@ -41,9 +41,9 @@ class FakeMax:
         self.faults = Faults()
         self.files = Files()
         self.updates = Updates()
-        #: What the bot's menu shows: descriptions by name.
+        #: The bot's menu: descriptions by name.
         self.menu: dict[str, str] = {}
-        #: Every request of the bot, in the order of arrival.
+        #: All requests of the bot, in the order of arrival.
         self.calls: list[Call] = []
         self.revoked = False
         self._dialogs: dict[int, Dialog] = {}
@@ -67,7 +67,7 @@ class FakeMax:
         await self.stop()
 
     async def start(self, port: int = 0) -> None:
-        """Listens on 127.0.0.1; 0 takes a free port."""
+        """Listens on 127.0.0.1; 0 selects a free port."""
         self._runner = web.AppRunner(application(self), access_log=None, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
@@ -76,12 +76,12 @@ class FakeMax:
         self._port = site.port
 
     async def kill(self) -> None:
-        """The server dies with its calls in flight; what was done is known after `restart`."""
+        """Crashes the server, with calls in flight; its state is kept for `restart`."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def restart(self) -> None:
-        """Listens again where it did."""
+        """Listens on the same port again."""
         await self.start(self._port)
 
     async def stop(self) -> None:
@@ -96,15 +96,15 @@ class FakeMax:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `[channels.<name>]` needs to use it."""
+        """The settings in `[channels.<name>]` to use it."""
         return {"plugin": "max", "token": self.token, "base_url": self.url}
 
-    # ---- people ---------------------------------------------------------------------------------
+    # ---- users ----------------------------------------------------------------------------------
 
     def person(
         self, name: str = "Ann", *, username: str | None = None, locale: str = "en"
     ) -> Person:
-        """Somebody new, who has not started the bot."""
+        """A new user, who has not started the bot."""
         dialog = Dialog(Profile(1000 + next(self._numbers), name, username), locale)
         self._dialogs[dialog.chat_id] = dialog
         return Person(self, dialog)
@@ -128,7 +128,7 @@ class FakeMax:
         attachments: list[dict[str, Any]],
         answered: Message | None = None,
     ) -> None:
-        """A person's message to the bot."""
+        """A user's message to the bot."""
         message = Message(self._mid(), dialog, dialog.person, text, attachments=attachments)
         dialog.messages.append(message)
         link = {}
@@ -145,7 +145,7 @@ class FakeMax:
         )
 
     def change(self, message: Message, text: str) -> None:
-        """A person's message has another text; the schema's update of that names no language."""
+        """Edits the text of a user's message; the schema's update for it has no language."""
         message.shown, message.edited = text, True
         self.updates.tell(
             {
@@ -182,11 +182,11 @@ class FakeMax:
         return callback_id
 
     def forget_presses(self) -> None:
-        """Nobody waits for answers to pressed buttons any more."""
+        """Answers to earlier button presses are no longer accepted."""
         self._callbacks.clear()
 
     def init_data(self, person: Person, payload: str = "", *, token: str | None = None) -> str:
-        """What the page of the bot's mini app gets, when the person opens it."""
+        """The data that the page of the bot's mini app gets when the user opens it."""
         user = {"id": person.user_id, "first_name": person.profile.first_name, "last_name": ""}
         user |= {"username": person.profile.username, "language_code": "en", "photo_url": None}
         fields = {
@@ -219,7 +219,7 @@ class FakeMax:
         return message
 
     async def edit(self, mid: str, body: dict[str, Any]) -> None:
-        """Replaces what is given. Raises `Refused`."""
+        """Replaces the given parts of a message. Raises `Refused`."""
         message = self.message(mid)
         if message is None or not message.sender.is_bot:
             raise Refused(404, "message.not.found", f"Message {mid} not found")
@@ -241,7 +241,7 @@ class FakeMax:
         self._changed()
 
     def answer(self, callback_id: str, notification: str | None) -> None:
-        """The answer to a pressed button. Raises `Refused`."""
+        """Answers a button press. Raises `Refused`."""
         dialog = self._callbacks.pop(callback_id, None)
         if dialog is None:
             raise Refused(404, "callback.not.found", "Callback not found or expired")
@@ -249,7 +249,7 @@ class FakeMax:
         self._changed()
 
     def message(self, mid: str) -> Message | None:
-        """The message of that id, if it was not deleted."""
+        """The message with that id, if it was not deleted."""
         every = (one for dialog in self._dialogs.values() for one in dialog.messages)
         return next((one for one in every if one.mid == mid), None)
 
@@ -272,7 +272,7 @@ class FakeMax:
         return [call for call in self.calls if call.name == name]
 
     async def changed(self) -> None:
-        """Returns when the bot has done something that people see."""
+        """Returns after the next visible action of the bot."""
         await self._change.wait()
 
     async def _attached(self, attachments: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -286,7 +286,7 @@ class FakeMax:
         self._change = asyncio.Event()
 
     def _time_ms(self) -> int:
-        """A time of its own for each update: nobody does two things in one millisecond."""
+        """A unique time for each update, in milliseconds."""
         self._last_ms = max(now_ms(), self._last_ms + 1)
         return self._last_ms
 

@@ -1,8 +1,8 @@
-"""How the fake says no: a status, and the schema's Error with `code` and `message`."""
+"""Errors of the fake: a status, and the schema's Error with `code` and `message`."""
 
 
 class Refused(Exception):
-    """A call that the platform does not do."""
+    """A call that the platform rejects."""
 
     def __init__(
         self, status: int, code: str, message: str, retry_after_s: float | None = None
@@ -15,7 +15,7 @@ class Refused(Exception):
 
 
 def malformed(message: str) -> Refused:
-    """What was sent is not what the schema says."""
+    """The request does not match the schema."""
     return Refused(400, "proto.payload", message)
 
 
@@ -24,7 +24,7 @@ def token_refused() -> Refused:
 
 
 def suspended() -> Refused:
-    """The person stopped the bot."""
+    """The user stopped the bot."""
     return Refused(403, "chat.denied", "error.dialog.suspended")
 
 
@@ -33,7 +33,7 @@ def chat_not_found(chat_id: int) -> Refused:
 
 
 def dialog_not_found() -> Refused:
-    """Never started, so there is nothing to write into."""
+    """The dialog was never started."""
     return Refused(404, "dialog.not.found", "error.dialog.notfound")
 
 

@@ -1,4 +1,4 @@
-"""The bot's updates: a queue with a marker, or calls of its webhook."""
+"""The bot's updates: a queue with a marker, or webhook calls."""
 
 import asyncio
 from collections.abc import Collection
@@ -9,13 +9,13 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from msgsvc_devkit.platforms.max.refusals import Refused
 
-#: Seconds before each further try of a call. The platform's are 60 and 2.5 times as many each time.
+#: Seconds before each retry of a webhook call. The platform waits 60, and 2.5 times as long each time.
 RETRY_WAITS_S = tuple(0.05 * 1.5**number for number in range(10))
 
 
 @dataclass(slots=True)
 class Subscription:
-    """Where updates go, and which."""
+    """The URL for updates, and their types."""
 
     url: str
     secret: str | None
@@ -27,11 +27,11 @@ class Updates:
 
     def __init__(self) -> None:
         self.subscriptions: dict[str, Subscription] = {}
-        #: Every update that there ever was, as it was sent.
+        #: All updates, as they were sent.
         self.all: list[dict[str, Any]] = []
-        #: How often the platform sends each, as if the answers had been lost.
+        #: How often the platform sends each update, as if responses had been lost.
         self.repeats = 1
-        #: Statuses of the webhook's answers, in order; 0 is none.
+        #: Statuses of the webhook's responses, in order; 0 is no response.
         self.webhook_answers: list[int] = []
         self._queue: list[tuple[int, dict[str, Any]]] = []
         self._next = 25_493_970
@@ -41,11 +41,11 @@ class Updates:
 
     @property
     def next_marker(self) -> int:
-        """The marker by which the bot says that it has everything."""
+        """The marker that acknowledges all updates."""
         return self._next
 
     def tell(self, update: dict[str, Any]) -> None:
-        """Has the update delivered."""
+        """Queues the update for delivery."""
         self.all.append(update)
         if not self.subscriptions:
             for _ in range(self.repeats):
@@ -54,7 +54,7 @@ class Updates:
             self._news.set()
             self._news = asyncio.Event()
             return
-        # One after the other, so that they come in order.
+        # One after the other, to keep the order.
         self._turn = asyncio.create_task(self._deliver(update, self._turn))
         self._calls.add(self._turn)
         self._turn.add_done_callback(self._calls.discard)
@@ -62,7 +62,7 @@ class Updates:
     async def poll(
         self, marker: int | None, timeout_s: int, limit: int, types: Collection[str]
     ) -> dict[str, Any]:
-        """The schema's UpdateList. Raises `Refused` while there is a webhook."""
+        """The schema's UpdateList. Raises `Refused` while a webhook is set."""
         if self.subscriptions:
             raise Refused(405, "method.not.allowed", "There is a webhook subscription")
         if marker is not None:

@@ -1,4 +1,4 @@
-"""People in the sandbox messenger, in this process or over HTTP."""
+"""Users of the sandbox messenger, in this process or over HTTP."""
 
 from msgsvc_devkit.platforms.sandbox.people import Sandbox, SandboxPerson
 

@@ -1,4 +1,4 @@
-"""The messenger over HTTP, for tests and programs outside the service's process."""
+"""The sandbox messenger over HTTP, for tests and programs outside the service's process."""
 
 from collections.abc import Mapping
 from typing import IO, Any, TypeVar
@@ -23,7 +23,7 @@ from msgsvc_sandbox.models import (
     SentText,
 )
 
-#: Seconds beyond the asked-for wait before an answer is given up.
+#: Seconds after the requested wait before a call times out.
 GRACE_S = 10
 
 _BY_CODE = {error.code: error for error in CORE_ERRORS}

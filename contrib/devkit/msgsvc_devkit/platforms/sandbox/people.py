@@ -1,4 +1,4 @@
-"""People in the sandbox messenger, for tests.
+"""Users of the sandbox messenger, for tests.
 
 async with Sandbox.in_process(service) as sandbox:   # or Sandbox.over_http("http://127.0.0.1:8000")
     anna = await sandbox.person("Anna", lang="en")
@@ -29,7 +29,7 @@ from msgsvc_sandbox.models import (
 )
 from msgsvc_sandbox.service import Messenger
 
-#: Seconds that `press` and `wait_for` wait for a message unless told otherwise.
+#: Default timeout in seconds of `press` and `wait_for`.
 TIMEOUT_S = 60.0
 
 
@@ -37,13 +37,13 @@ T = TypeVar("T")
 
 
 class Provider(Protocol):
-    """A service: it has the objects of its plugins."""
+    """A service, which provides the objects of its plugins."""
 
     def get(self, kind: type[T]) -> T: ...
 
 
 class MessengerCalls(Protocol):
-    """What both ways to the messenger can do: in this process, and over HTTP."""
+    """The calls available both in this process and over HTTP."""
 
     async def add_person(self, new: NewPerson) -> Person: ...
     async def state(self, person_id: str, since: int = 0, wait_s: float = 0) -> PersonState: ...
@@ -66,7 +66,7 @@ class MessengerCalls(Protocol):
 
 
 class Sandbox:
-    """The messenger: makes people, and makes channels misbehave."""
+    """The sandbox messenger: creates users, and injects faults into channels."""
 
     def __init__(self, calls: MessengerCalls) -> None:
         self._calls = calls
@@ -78,33 +78,33 @@ class Sandbox:
 
     @classmethod
     def over_http(cls, base_url: str) -> "Sandbox":
-        """The messenger of a service that listens somewhere. Close it, or use `async with`."""
+        """The messenger of a service at a URL. Close it, or use `async with`."""
         return cls(HttpMessenger(base_url))
 
     async def person(
         self, name: str, *, username: str = "", lang: Language = "en"
     ) -> "SandboxPerson":
-        """A new person, who has started no bot yet."""
+        """A new user, who has not started a bot yet."""
         new = NewPerson(name=name, username=username, lang=lang)
         return SandboxPerson(self._calls, await self._calls.add_person(new))
 
     async def fail(
         self, channel: str, reason: Reason, *, retry_after_s: int = 5, times: int | None = None
     ) -> None:
-        """Every call of the bot fails so, or only the next `times`."""
+        """All calls of the bot fail this way, or only the next `times`."""
         fault = Fault(reason=reason, retry_after_s=retry_after_s, remaining=times)
         await self._calls.set_fault(channel, fault)
 
     async def slow(self, channel: str, delay_s: float, *, times: int | None = None) -> None:
-        """Every call of the bot takes `delay_s` seconds longer, or only the next `times`."""
+        """All calls of the bot take `delay_s` seconds longer, or only the next `times`."""
         await self._calls.set_fault(channel, Fault(delay_s=delay_s, remaining=times))
 
     async def heal(self, channel: str) -> None:
-        """The channel works again."""
+        """Removes all faults of the channel."""
         await self._calls.set_fault(channel, Fault())
 
     async def close(self) -> None:
-        """Frees the connections to a messenger over HTTP."""
+        """Closes the connections to a messenger over HTTP."""
         if isinstance(self._calls, HttpMessenger):
             await self._calls.close()
 
@@ -121,7 +121,7 @@ class Sandbox:
 
 
 class SandboxPerson:
-    """Somebody with the messenger. Where a channel may be left out, the last opened one is meant."""
+    """A user of the messenger. An optional channel defaults to the last opened one."""
 
     def __init__(self, calls: MessengerCalls, profile: Person) -> None:
         self._calls = calls
@@ -130,51 +130,51 @@ class SandboxPerson:
 
     @property
     def person_id(self) -> str:
-        """Also the id of their chats, and of the user as bots see them."""
+        """The user's id, which is also the id of their chats."""
         return self.profile.person_id
 
     async def open(self, link: str) -> str:
-        """Opens a start link and presses Start; returns the channel that it led to."""
+        """Opens a start link and presses Start; returns its channel."""
         return await self._open(OpenLink(link=link))
 
     async def start(self, channel: str, payload: str = "") -> str:
-        """The same without a link: presses Start in the chat with a bot."""
+        """Presses Start in the chat with a bot, without a link."""
         return await self._open(OpenLink(channel=channel, payload=payload))
 
     async def open_mini_app(self, channel: str, payload: str = "") -> str:
-        """Opens a bot's mini app; returns the `init_data` that its page is given."""
+        """Opens a bot's mini app; returns the `init_data` that its page gets."""
         opened = await self._calls.open_mini_app(self.person_id, channel, payload)
         return opened.init_data
 
     async def say(
         self, text: str, *, channel: str | None = None, reply_to: str | None = None
     ) -> Message:
-        """Writes to a bot, as an answer to its message `reply_to` or not."""
+        """Writes to a bot, optionally as a reply to its message `reply_to`."""
         chosen = self._chosen(channel)
         return await self._calls.send_text(self.person_id, chosen, text, reply_to)
 
     async def send_file(
         self, filename: str, content: bytes, text: str = "", *, channel: str | None = None
     ) -> Message:
-        """Sends a bot a file, with a text beside it or without."""
+        """Sends a bot a file, with or without a text."""
         chosen, file = self._chosen(channel), io.BytesIO(content)
         return await self._calls.send_file(self.person_id, chosen, filename, file, text)
 
     async def edit(self, message: Message, text: str) -> Message:
-        """Changes what they wrote: a message that `say` or `send_file` returned."""
+        """Edits a message returned by `say` or `send_file`."""
         return await self._calls.edit_text(self.person_id, message.channel, message.ref, text)
 
     async def press(
         self, button: str, *, channel: str | None = None, timeout_s: float = TIMEOUT_S
     ) -> Message:
-        """Presses a button by its label, in the newest message that has it; waits for one."""
+        """Presses a button by its label, in the latest message that has it; waits for one."""
         message = await self.wait_for(button=button, channel=channel, timeout_s=timeout_s)
         row, column = _place(message, button) or (0, 0)
         await self._calls.press(self.person_id, message.channel, message.ref, row, column)
         return message
 
     async def messages(self, channel: str | None = None) -> list[Message]:
-        """What bots said, the oldest first; the last 50 of each chat."""
+        """Messages of bots, oldest first; the last 50 of each chat."""
         state = await self._calls.state(self.person_id)
         return _from_bots(state.messages, channel)
 
@@ -186,9 +186,9 @@ class SandboxPerson:
         channel: str | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Message:
-        """The newest message of a bot that holds `text` and has `button`, now or later.
+        """Waits for a bot's message that contains `text` and has `button`; returns the latest.
 
-        Raises `TimeoutError`, and says what there was instead.
+        Raises `TimeoutError` with the messages found instead.
         """
         until = time.monotonic() + timeout_s
         known: dict[str, Message] = {}
@@ -208,15 +208,15 @@ class SandboxPerson:
             if left <= 0:
                 seen = [message.text for message in _from_bots(known.values(), channel)]
                 raise TimeoutError(f"no message with {text!r}, button {button!r}; there is {seen}")
-            # Over HTTP less than a second of waiting is none, which would make this a busy loop.
+            # Over HTTP waits below a second are zero, which would make this a busy loop.
             await asyncio.sleep(0.01)
 
     async def block(self, channel: str | None = None) -> None:
-        """Blocks a bot: it is told, and can't write any more."""
+        """Blocks a bot: it gets an update, and can't write any more."""
         await self._calls.set_blocked(self.person_id, self._chosen(channel), True)
 
     async def unblock(self, channel: str | None = None) -> None:
-        """Lets a blocked bot write again."""
+        """Unblocks a bot."""
         await self._calls.set_blocked(self.person_id, self._chosen(channel), False)
 
     async def _open(self, link: OpenLink) -> str:
@@ -240,7 +240,7 @@ def _from_bots(messages: Iterable[Message], channel: str | None) -> list[Message
 
 
 def _place(message: Message, label: str) -> tuple[int, int] | None:
-    """Row and column of a button by its label."""
+    """Row and column of the button with that label."""
     for row, buttons in enumerate(message.buttons):
         for column, button in enumerate(buttons):
             if button.text == label:

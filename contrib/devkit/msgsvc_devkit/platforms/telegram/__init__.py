@@ -1,4 +1,4 @@
-"""A Bot API to test against: a server that behaves as Telegram's, strict about what it is sent."""
+"""A fake Bot API for tests: a server that behaves like Telegram's, and validates requests strictly."""
 
 from msgsvc_devkit.platforms.telegram.bots import FakeBot
 from msgsvc_devkit.platforms.telegram.calls import STRICT, Call, Refusal

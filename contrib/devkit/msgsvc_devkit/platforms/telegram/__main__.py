@@ -1,4 +1,5 @@
-"""`python -m msgsvc_devkit.platforms.telegram`: a Bot API on this machine, and a person at the keyboard."""
+"""`python -m msgsvc_devkit.platforms.telegram`: a local Bot API, with a user controlled from standard
+input."""
 
 import argparse
 import asyncio
@@ -68,7 +69,7 @@ async def _do(person: Person, line: str) -> None:
 
 
 async def _show(person: Person) -> None:
-    """Prints what the bot writes and edits, as it comes."""
+    """Prints the bot's messages and edits as they arrive."""
     shown: dict[int, int] = {}
     while True:
         for message in person.messages:

@@ -27,9 +27,9 @@ class FakeBot:
     presses: dict[str, Press]
     updates: UpdateQueue
     numbers: "count[int]"
-    #: What people sent to it, by `file_id`.
+    #: Files that users sent to it, by `file_id`.
     files: dict[str, SentFile] = field(default_factory=dict)
-    #: What its menu shows: names and descriptions by the language that the list is for, None for the rest.
+    #: Its menu: names and descriptions by language, None for all other languages.
     commands: dict[str | None, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -52,7 +52,7 @@ class FakeBot:
     def person(
         self, name: str = "Anna", *, username: str | None = None, lang: str | None = "en"
     ) -> Person:
-        """Somebody new, who has not started the bot yet."""
+        """A new user, who has not started the bot yet."""
         return Person(self, name, username=username, lang=lang)
 
     def group(self, title: str = "Family") -> Group:
@@ -63,24 +63,24 @@ class FakeBot:
         return group
 
     def menu(self, lang: str) -> dict[str, str]:
-        """What somebody sees whose app has that language."""
+        """The menu shown to a user with that language."""
         return self.commands.get(lang) or self.commands.get(None, {})
 
     def chat(self, chat_id: int) -> Chat:
-        """Raises `Refusal` for a chat that this bot has never seen."""
+        """The chat with that id. Raises `Refusal` for one that this bot has never seen."""
         found = self.chats.get(chat_id)
         if found is None or (isinstance(found, PrivateChat) and not _seen(found)):
             raise bad_request("chat not found")
         return found
 
     def writable(self, chat_id: int) -> Chat:
-        """The same, and raises `Refusal` if the bot may not write there."""
+        """The chat with that id. Raises `Refusal` also if the bot may not write there."""
         chat = self.chat(chat_id)
         chat.check_writable()
         return chat
 
     def message_object(self, chat: Chat, message: ShownMessage) -> dict[str, Any]:
-        """Telegram's Message object of one that the bot sent."""
+        """Telegram's Message object of a message that the bot sent."""
         shown: dict[str, Any] = {
             "message_id": message.message_id,
             "from": self.user,
@@ -102,5 +102,5 @@ _group_ids = count(4_000_001)
 
 
 def _seen(chat: PrivateChat) -> bool:
-    """A person who wrote or was met in a group; others' ids mean nothing to a bot."""
+    """A user who wrote to the bot or shares a group with it; a bot can't use other users' ids."""
     return chat.started or chat.blocked or chat.deactivated

@@ -1,19 +1,19 @@
-"""Calls as the fake sees them: what came, what was answered, and refusals in Telegram's words."""
+"""Calls of the fake, with parameters, results, and Telegram's error texts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What a strict fake refuses though Telegram would let it pass; so no code of ours mistakes it for an
-#: answer that it should handle.
+#: Error code for requests that the strict fake rejects although Telegram would accept them; different from
+#: Telegram's codes, so that our code doesn't handle it.
 STRICT = "Bad Request: the strict fake says: "
 
 
 @dataclass(slots=True)
 class Call:
-    """One call. Times are seconds of `time.monotonic()`; `ended_at` is 0 while it is under way.
+    """One call. Times are seconds of `time.monotonic()`; `ended_at` is 0 while it is in progress.
 
-    `status` is that of the answer; None where the connection was broken instead.
+    `status` is that of the response; None if the connection was closed instead.
     """
 
     at: float
@@ -32,7 +32,7 @@ class Call:
 
 
 class Refusal(Exception):
-    """An answer with `"ok": false`."""
+    """A response with `"ok": false`."""
 
     def __init__(
         self, status: int, description: str, parameters: Mapping[str, Any] | None = None
@@ -44,7 +44,7 @@ class Refusal(Exception):
 
 
 class Break(Exception):
-    """No answer: the connection is broken."""
+    """No response: the connection is closed."""
 
 
 def bad_request(description: str) -> Refusal:
@@ -52,7 +52,7 @@ def bad_request(description: str) -> Refusal:
 
 
 def complaint(what: str) -> Refusal:
-    """For what Telegram might tolerate, and a client should never send."""
+    """The error for requests that Telegram might tolerate, and a client should never send."""
     return Refusal(400, STRICT + what)
 
 
@@ -64,7 +64,7 @@ def too_many_requests(retry_after: int) -> Refusal:
 
 @dataclass(slots=True)
 class Upload:
-    """A file that came with a call."""
+    """A file uploaded with a call."""
 
     filename: str
     content_type: str

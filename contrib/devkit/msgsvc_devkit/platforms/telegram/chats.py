@@ -10,7 +10,7 @@ from msgsvc_devkit.platforms.telegram.calls import Refusal, bad_request
 
 @dataclass(slots=True)
 class ShownFile:
-    """A file in a chat. `url` is where Telegram fetched it, None if it was uploaded."""
+    """A file in a chat. `url` is the one from which Telegram fetched it, None for an upload."""
 
     kind: Literal["photo", "video", "document"]
     filename: str
@@ -20,7 +20,7 @@ class ShownFile:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that a person sent. `path` is where bots download it."""
+    """A file that a user sent. `path` is for downloads by bots."""
 
     path: str
     content: bytes = field(repr=False)
@@ -28,7 +28,7 @@ class SentFile:
 
 @dataclass(slots=True)
 class ShownMessage:
-    """What a person sees of a message. `text` is the caption where there is a file."""
+    """A message as the user sees it. `text` is the caption if there is a file."""
 
     message_id: int
     text: str
@@ -38,7 +38,7 @@ class ShownMessage:
     file: ShownFile | None = None
     silent: bool = False
     edits: int = 0
-    #: Telegram lets bots delete nothing older than 48 hours.
+    #: Telegram doesn't let bots delete messages older than 48 hours.
     old: bool = False
 
     @property
@@ -50,7 +50,7 @@ class ShownMessage:
 
 
 class Chat:
-    """A chat of a bot. Messages are numbered across all chats of the bot, as Telegram does."""
+    """A chat of a bot. Messages are numbered across all chats of the bot, as in Telegram."""
 
     def __init__(self, chat_id: int, info: dict[str, Any], numbers: "count[int]") -> None:
         self.chat_id = chat_id
@@ -70,7 +70,7 @@ class Chat:
         return message
 
     def changed(self) -> None:
-        """Wakes those who wait for something in the chat."""
+        """Wakes tasks that wait for a change in the chat."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -80,7 +80,7 @@ class Chat:
 
 
 class PrivateChat(Chat):
-    """With one person, who has to begin."""
+    """A chat with one user, who has to start it."""
 
     started = False
     blocked = False
@@ -96,7 +96,7 @@ class PrivateChat(Chat):
 
 
 class Group(Chat):
-    """With many people; the bot is a member until it is kicked out."""
+    """A chat with many users; the bot is a member until it is removed."""
 
     kicked = False
     migrated_to: int | None = None

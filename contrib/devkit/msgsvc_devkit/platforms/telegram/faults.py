@@ -1,4 +1,4 @@
-"""Ways in which the fake can be told to fail."""
+"""Faults that tests inject into the fake."""
 
 import asyncio
 from collections import defaultdict
@@ -8,31 +8,31 @@ from typing import Literal
 
 from msgsvc_devkit.platforms.telegram.calls import Break, Refusal, too_many_requests
 
-#: In place of a method's name.
+#: Stands for any method.
 ANY = "*"
 
-#: Seconds without an answer, longer than any client waits.
+#: Seconds without a response, longer than any client's timeout.
 HANG_S = 600.0
 
 
 @dataclass(slots=True)
 class Faults:
-    """Shares of calls that fail, from 0 to 1, of those methods whose names begin with `methods`.
+    """Shares of calls that fail, from 0 to 1, for methods whose names begin with `methods`.
 
-    `resets` breaks connections before anything happened, `lost_answers` after it did.
+    `resets` closes connections before the call has an effect, `lost_answers` afterwards.
     """
 
     too_many: float = 0.0
     server_errors: float = 0.0
     resets: float = 0.0
     lost_answers: float = 0.0
-    #: What a 429 asks for, in whole seconds.
+    #: `retry_after` of a 429, in whole seconds.
     retry_after: int = 1
     methods: tuple[str, ...] = ("send", "edit")
     random: Random = field(default_factory=lambda: Random(4))  # noqa: S311 - no secret
 
     def before(self, method: str) -> None:
-        """Raises what happens to a call instead of its effect."""
+        """Raises the fault of a call before it has an effect."""
         if not method.startswith(self.methods):
             return
         point = self.random.random()
@@ -44,16 +44,16 @@ class Faults:
             raise Break
 
     def after(self, method: str) -> None:
-        """Raises `Break` where the effect happened and the answer is lost."""
+        """Raises `Break` if the call had its effect and the response is lost."""
         if method.startswith(self.methods) and self.random.random() < self.lost_answers:
             raise Break
 
 
 @dataclass(slots=True)
 class Script:
-    """What the next calls are answered with, whatever they ask; `fault` is instead of an answer.
+    """The response to the next calls, whatever their parameters, or a `fault` instead.
 
-    `done`: what they ask for is done before.
+    `done`: the calls have their effect first.
     """
 
     times: int
@@ -64,7 +64,7 @@ class Script:
     done: bool = False
 
     async def play(self) -> tuple[int, bytes, str]:
-        """Status, body and its type. Raises `Break`."""
+        """The status, body and content type. Raises `Break`."""
         if self.fault == "hang":
             await asyncio.sleep(HANG_S)
         if self.fault is not None:
@@ -73,7 +73,7 @@ class Script:
 
 
 class Scripts:
-    """Those that are waiting, by the method that they are for."""
+    """The pending scripts, by method."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, list[Script]] = defaultdict(list)
@@ -82,7 +82,7 @@ class Scripts:
         self._waiting[method].append(script)
 
     def next(self, method: str) -> Script | None:
-        """The one for this call, if there is one."""
+        """The script for this call, or None."""
         waiting = self._waiting[method] or self._waiting[ANY]
         if not waiting:
             return None

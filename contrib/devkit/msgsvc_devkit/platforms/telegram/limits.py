@@ -1,4 +1,4 @@
-"""How often a bot may write (Bot API, "Bots FAQ: My bot is hitting limits")."""
+"""Rate limits of bots (Bot API, "Bots FAQ: My bot is hitting limits")."""
 
 import math
 from collections import defaultdict, deque
@@ -9,9 +9,9 @@ from msgsvc_devkit.platforms.telegram.calls import too_many_requests
 
 @dataclass(slots=True)
 class Limits:
-    """Messages that may be sent in any second or minute; None is no limit.
+    """Maximum messages per second or minute; None is no limit.
 
-    A message that is refused does not count.
+    A rejected message does not count.
     """
 
     per_bot_s: int | None = 30
@@ -26,7 +26,7 @@ class Limits:
         return cls(per_bot_s=None, per_chat_s=None, per_group_min=None)
 
     def take(self, bot_id: int, chat_id: int, now: float) -> None:
-        """Counts a message at `now`, in seconds. Raises `Refusal` with 429 if it is too early."""
+        """Counts a message at `now`, in seconds. Raises `Refusal` with 429 beyond a limit."""
         windows = [(("bot", bot_id), self.per_bot_s, 1.0)]
         if chat_id < 0:
             windows.append((("chat", chat_id), self.per_group_min, 60.0))

@@ -1,4 +1,4 @@
-"""What a message may look like: lengths, entities and keyboards, by the Bot API's documentation."""
+"""Validates lengths, entities and keyboards of messages, by the Bot API's documentation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from msgsvc_devkit.platforms.telegram.calls import bad_request, complaint
 
 MAX_TEXT, MAX_CAPTION, MAX_ENTITIES, MAX_BUTTONS, MAX_CALLBACK_BYTES = 4096, 1024, 100, 100, 64
 
-#: Those that a bot may send; Telegram finds mentions, addresses and the like by itself.
+#: Entities that a bot may send; Telegram detects mentions, URLs and the like itself.
 ENTITY_FIELDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("bold", "italic", "underline", "strikethrough", "spoiler", "code", "blockquote"),
@@ -18,12 +18,12 @@ ENTITY_FIELDS: dict[str, frozenset[str]] = {
     "text_link": frozenset({"type", "offset", "length", "url"}),
 }
 
-#: These neither hold others nor stand in them.
+#: Entities that can't be nested.
 ALONE = frozenset({"code", "pre"})
 
 
 def units(text: str) -> int:
-    """UTF-16 code units, which Telegram counts."""
+    """The length in UTF-16 code units, as Telegram counts."""
     return sum(2 if ord(character) > 0xFFFF else 1 for character in text)
 
 
@@ -40,7 +40,7 @@ def check_caption(text: str) -> None:
 
 
 def check_entities(text: str, entities: Sequence[Any]) -> None:
-    """Raises `Refusal` unless all of `entities` are whole, in the text, and apart or nested."""
+    """Raises `Refusal` unless all of `entities` are complete, within the text, and disjoint or nested."""
     if len(entities) > MAX_ENTITIES:
         raise complaint(f"{len(entities)} entities; Telegram drops all beyond {MAX_ENTITIES}")
     ends = _boundaries(text)
@@ -115,7 +115,7 @@ def _check_button(button: Any) -> None:
 
 
 def _is_dotless(url: str) -> bool:
-    """As http://localhost, which the Bot API takes for no address of a button."""
+    """Whether the host has no dot, as in http://localhost, which the Bot API rejects as a button's URL."""
     parts = urlsplit(url)
     return parts.scheme != "tg" and "." not in (parts.hostname or "")
 

@@ -1,4 +1,4 @@
-"""What each method of the Bot API does."""
+"""The methods of the Bot API."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -15,13 +15,13 @@ from msgsvc_devkit.platforms.telegram.update_queue import Webhook
 #: Fetches a file for the bot: its URL and kind to its content. Raises `Refusal`.
 Fetch = Callable[[str, str], Awaitable[bytes]]
 
-#: Commands of a bot's menu, and characters of what one is for (Bot API, setMyCommands, BotCommand).
+#: Maximum commands of a bot's menu, and characters of a description (Bot API, setMyCommands, BotCommand).
 MAX_COMMANDS, MAX_ABOUT = 100, 256
 
-#: Bytes of what a bot may upload (Bot API, "Sending files").
+#: Maximum bytes of a bot's upload (Bot API, "Sending files").
 MAX_PHOTO_BYTES, MAX_FILE_BYTES = 10 * 1024 * 1024, 50 * 1024 * 1024
 
-#: Bytes of a file that a bot may download (Bot API, getFile).
+#: Maximum bytes of a file that a bot may download (Bot API, getFile).
 MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
 
 NOT_MODIFIED = (
@@ -33,14 +33,14 @@ _SECRET_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 
 class Methods:
-    """The methods, for all bots of one fake. Parameters have been checked for their types."""
+    """The methods, for all bots of one fake. The types of parameters have been checked."""
 
     def __init__(self, fetch: Fetch, *, https_only: bool) -> None:
         self._fetch = fetch
         self._https_only = https_only
 
     async def run(self, bot: FakeBot, method: str, params: dict[str, Any]) -> Any:
-        """The result. Raises `Refusal`."""
+        """The method's result. Raises `Refusal`."""
         if method.startswith("send"):
             return await self._send(bot, method.removeprefix("send").lower(), params)
         if method.startswith("edit"):

@@ -1,7 +1,7 @@
-"""Parameters of the methods that the fake knows, and their types.
+"""Parameters of the methods that the fake supports, and their types.
 
 From the published schema of Bot API 10.1 (PaulSonOfLars/telegram-bot-api-spec, `api.json`). Methods and
-parameters that this plugin has no use for are left out, so that sending one of them is noticed.
+parameters that the plugin doesn't use are omitted, so that their use by mistake is noticed.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from msgsvc_devkit.platforms.telegram.calls import Upload, bad_request, complaint
 from msgsvc_devkit.platforms.telegram.looks import check_entities, check_keyboard
 
-#: `!` marks what is required. `File` is an upload, a URL or a file_id.
+#: `!` marks required parameters. `File` is an upload, a URL or a file_id.
 _MESSAGE = {
     "chat_id": "Integer!",
     "disable_notification": "Boolean",
@@ -68,10 +68,10 @@ _PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def check_parameters(method: str, given: Mapping[str, Any], *, as_text: bool) -> dict[str, Any]:
-    """The parameters, with their types.
+    """The parameters, converted to their types.
 
-    `as_text` is for forms and query strings, where numbers and objects come as text. Raises `Refusal`
-    for unknown names, wrong types, and what is missing.
+    `as_text` is for forms and query strings, where numbers and objects are strings. Raises `Refusal` for
+    unknown names, wrong types, and missing parameters.
     """
     known = METHODS[method]
     read: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""People who use a bot: what they do, and what they see."""
+"""Users of a bot: their actions, and what they see."""
 
 import asyncio
 import hashlib
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds for which people wait for a bot.
+#: Default timeout in seconds for a bot's reaction.
 PATIENCE_S = 60.0
 
-#: The field of Telegram's Message object that holds a file.
+#: The field of Telegram's Message object that contains a file.
 FileKind = Literal["photo", "video", "animation", "video_note", "voice", "audio", "document"]
 
 _user_ids = count(1001)
@@ -30,7 +30,7 @@ _query_ids = count(5_000_001)
 
 
 def sign_init_data(fields: dict[str, str], token: str) -> str:
-    """As Telegram signs it (Mini Apps, "Validating data received via the Mini App")."""
+    """Signs as Telegram does (Mini Apps, "Validating data received via the Mini App")."""
     key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
     text = "\n".join(sorted(f"{name}={value}" for name, value in fields.items()))
     signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
@@ -38,14 +38,14 @@ def sign_init_data(fields: dict[str, str], token: str) -> str:
 
 
 class Press:
-    """A pressed button, which shows that it works until the bot answers."""
+    """A button press, which shows a progress indicator until the bot answers."""
 
     def __init__(self, query_id: str, update_id: int | None) -> None:
         self.query_id = query_id
         self.update_id = update_id
-        #: What the bot answered: a notice, or an empty text.
+        #: The bot's answer: a notice, or an empty text.
         self.notice: str | None = None
-        #: Telegram waits for an answer for a while only.
+        #: Telegram accepts an answer only for a while.
         self.too_old = False
         self._answered = asyncio.Event()
 
@@ -56,7 +56,7 @@ class Press:
         return self.notice or ""
 
     def answer(self, text: str) -> None:
-        """Raises `Refusal` for a second answer, and one that comes too late."""
+        """Answers the press. Raises `Refusal` for a second answer, and for a late one."""
         if self.too_old or self.notice is not None:
             raise bad_request(
                 "query is too old and response timeout expired or query ID is invalid"
@@ -66,13 +66,13 @@ class Press:
 
 
 class Person:
-    """One person and their chat with one bot. What they do returns the id of its update."""
+    """One user and their chat with one bot. Actions return the id of their update."""
 
     def __init__(
         self, bot: "FakeBot", name: str, *, username: str | None, lang: str | None
     ) -> None:
         self.bot = bot
-        #: What they wrote, by its id, as Telegram's Message objects.
+        #: Their messages by id, as Telegram's Message objects.
         self._written: dict[int, dict[str, Any]] = {}
         self.user_id = next(_user_ids)
         names = {"first_name": name, "username": username}
@@ -84,7 +84,7 @@ class Person:
         self.chat = PrivateChat(self.user_id, info, bot.numbers)
         bot.chats[self.user_id] = self.chat
 
-    # ---- what they do ---------------------------------------------------------------------------
+    # ---- actions --------------------------------------------------------------------------------
 
     async def start(self, payload: str = "") -> int | None:
         """Presses Start, after a link with `payload`."""
@@ -93,7 +93,7 @@ class Person:
         return await self.write(f"/start {payload}".strip())
 
     async def open(self, link: str) -> int | None:
-        """Opens a link to the bot, and presses Start. Raises `ValueError` for another's."""
+        """Opens a link to the bot, and presses Start. Raises `ValueError` for any other link."""
         parts = urlsplit(link)
         if parts.hostname != "t.me" or parts.path != f"/{self.bot.username}":
             raise ValueError(f"{link} does not lead to @{self.bot.username}")
@@ -110,7 +110,7 @@ class Person:
         return self.bot.updates.add("message", message)
 
     async def reply(self, answered: ShownMessage, text: str) -> int | None:
-        """Answers a message of the bot, which is shown above the answer."""
+        """Replies to a message of the bot."""
         above = self.bot.message_object(self.chat, answered)
         return await self.write(text, reply_to_message=above)
 
@@ -123,7 +123,7 @@ class Person:
         mime_type: str | None = None,
         caption: str | None = None,
     ) -> int | None:
-        """Sends a file, with a text beside it or without."""
+        """Sends a file, with or without a caption."""
         told = {"file_name": name, "mime_type": mime_type, "file_size": len(content)}
         found = self._put(kind, content, {key: it for key, it in told.items() if it is not None})
         fields: dict[str, Any] = {kind: found}
@@ -139,7 +139,7 @@ class Person:
         return await self.write(None, **fields)
 
     async def edit(self, text: str, message_id: int | None = None) -> int | None:
-        """Changes the text of their last message, or of another one, or what stands beside its file."""
+        """Edits the text or caption of their last message, or of another one."""
         message = self._written[message_id or max(self._written)]
         field = "text" if "text" in message else "caption"
         message |= {field: text, "edit_date": 1_780_000_100}
@@ -149,15 +149,15 @@ class Person:
 
     @property
     def last_message_id(self) -> int:
-        """Of what they wrote themselves."""
+        """The id of their own last message."""
         return max(self._written)
 
     async def press(
         self, label: str, message: ShownMessage | None = None, *, inaccessible: bool = False
     ) -> Press:
-        """Presses a button of `message`, or of the first that comes with one of that label.
+        """Presses a button of `message`, or of the first message with such a button.
 
-        `inaccessible`: the message is too old for Telegram to tell the bot more than its id.
+        `inaccessible`: the message is so old that Telegram sends the bot only its id.
         """
         if message is None:
             message = await self.wait_for(button=label)
@@ -190,7 +190,7 @@ class Person:
         return self._membership("kicked", "member")
 
     def open_mini_app(self, payload: str = "") -> str:
-        """Opens the bot's mini app; returns what Telegram gives its page as `initData`."""
+        """Opens the bot's mini app; returns the `initData` that its page gets."""
         fields = {
             "query_id": str(next(_query_ids)),
             "user": json.dumps(self.user),
@@ -203,7 +203,7 @@ class Person:
 
     @property
     def messages(self) -> list[ShownMessage]:
-        """What the bot wrote and still stands in the chat, oldest first."""
+        """The bot's messages except deleted ones, oldest first."""
         return [message for message in self.chat.messages.values() if message.from_bot]
 
     async def wait_for(
@@ -213,9 +213,9 @@ class Person:
         button: str | None = None,
         timeout_s: float = PATIENCE_S,
     ) -> ShownMessage:
-        """The newest message with `text` in it and a button labelled `button`.
+        """Waits for a message that contains `text` and has a button labelled `button`; returns the latest.
 
-        Raises `TimeoutError` with what there was instead.
+        Raises `TimeoutError` with the messages found instead.
         """
 
         def find() -> ShownMessage | None:
@@ -229,7 +229,7 @@ class Person:
         return await self.wait_until(find, timeout_s=timeout_s)
 
     async def wait_until(self, find: Callable[[], T | None], *, timeout_s: float = PATIENCE_S) -> T:
-        """What `find` answers once that is true; it is asked at every change of the chat."""
+        """The result of `find` once it is true; it is called at every change of the chat."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not (found := find()):

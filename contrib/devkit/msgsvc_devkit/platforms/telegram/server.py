@@ -19,10 +19,10 @@ from msgsvc_devkit.platforms.telegram.methods import MAX_FILE_BYTES, Methods
 from msgsvc_devkit.platforms.telegram.parameters import METHODS, check_parameters
 from msgsvc_devkit.platforms.telegram.people import Person
 
-#: Bytes that Telegram fetches by URL (Bot API, "Sending files").
+#: Maximum bytes that Telegram fetches by URL (Bot API, "Sending files").
 MAX_FETCHED = {"photo": 5 * 1024 * 1024, "video": 20 * 1024 * 1024, "document": 20 * 1024 * 1024}
 
-#: Types of what it fetches for a kind; of documents, it takes three only.
+#: Content types that it accepts by kind; for documents only three.
 FETCHED_TYPES = {
     "photo": ("image/jpeg", "image/png", "image/gif", "image/webp"),
     "video": ("video/mp4",),
@@ -31,10 +31,10 @@ FETCHED_TYPES = {
 
 
 class FakeTelegram:
-    """A Bot API with people: `async with FakeTelegram() as telegram`.
+    """A Bot API with users: `async with FakeTelegram() as telegram`.
 
-    `limits` are off unless given. `retry_s` is the wait before a webhook is called again. Webhooks may
-    be plain HTTP, as with a Bot API server of one's own, unless `https_only`.
+    `limits` are off by default. `retry_s` is the wait before a webhook call is retried. Webhooks may use
+    plain HTTP, as with a self-hosted Bot API server, unless `https_only`.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class FakeTelegram:
         self.limits = limits or Limits.off()
         self.faults = Faults()
         self.calls: list[Call] = []
-        #: Every POST to a webhook: the update's id, and the status that came back (0: no answer).
+        #: All POSTs to a webhook: the update's id, and the response's status (0: no response).
         self.webhook_calls: list[tuple[Any, int]] = []
-        #: Whether Telegram reaches the hosts of files.
+        #: Whether Telegram can reach file hosts.
         self.reaches_files = True
         self._retry_s = retry_s
         self._port = port
@@ -67,7 +67,7 @@ class FakeTelegram:
 
     @property
     def complaints(self) -> list[str]:
-        """What was sent that should not have been."""
+        """Requests that a client should not send."""
         return [call.description for call in self.calls if call.description.startswith(STRICT)]
 
     def add_bot(self, username: str, name: str = "Second Bot") -> FakeBot:
@@ -76,7 +76,7 @@ class FakeTelegram:
     def person(
         self, name: str = "Anna", *, username: str | None = None, lang: str | None = "en"
     ) -> Person:
-        """Somebody new, who has not started `bot` yet."""
+        """A new user, who has not started `bot` yet."""
         return self.bot.person(name, username=username, lang=lang)
 
     def group(self, title: str = "Family") -> Group:
@@ -94,7 +94,7 @@ class FakeTelegram:
         times: int = 1,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """Refuses the next calls of `method`, or of any (`*`)."""
+        """Rejects the next calls of `method`, or of any (`*`)."""
         body = _refused(Refusal(status, description, parameters))
         self._scripts.add(method, Script(times, status, json.dumps(body).encode()))
 
@@ -108,24 +108,25 @@ class FakeTelegram:
         content_type: str = "text/html",
         done: bool = False,
     ) -> None:
-        """Answers the next calls of `method`, or of any (`*`), with these bytes, `done` or not."""
+        """Responds to the next calls of `method`, or of any (`*`), with these bytes; with `done` they have
+        their effect."""
         self._scripts.add(method, Script(times, status, body, content_type, done=done))
 
     def break_next(
         self, method: str, fault: Literal["reset", "hang"], *, times: int = 1, done: bool = False
     ) -> None:
-        """Breaks the connection of the next calls of `method`, or of any (`*`), or never answers them.
+        """Closes the connection of the next calls of `method`, or of any (`*`), or never responds to them.
 
-        With `done` they have had their effect by then.
+        With `done` they have their effect first.
         """
         self._scripts.add(method, Script(times, fault=fault, done=done))
 
     def host_file(self, name: str, content: bytes, content_type: str) -> str:
-        """Puts a file on this server; returns its URL."""
+        """Hosts a file on this server; returns its URL."""
         self._files[name] = (content, content_type)
         return f"{self.url}/files/{name}"
 
-    # ---- its life -------------------------------------------------------------------------------
+    # ---- start and stop -------------------------------------------------------------------------
 
     async def __aenter__(self) -> "FakeTelegram":
         await self.restart()
@@ -134,11 +135,11 @@ class FakeTelegram:
         return self
 
     async def kill(self) -> None:
-        """The server dies with its calls in flight; what was done is known after `restart`."""
+        """Crashes the server, with calls in flight; its state is kept for `restart`."""
         await self._runner.cleanup()
 
     async def restart(self) -> None:
-        """Listens where it did."""
+        """Listens on the same port again."""
         app = web.Application(client_max_size=MAX_FILE_BYTES + 1024 * 1024)
         app.router.add_get("/files/{name}", self._serve_file)
         app.router.add_get("/file/bot{token}/{path:.+}", self._hand_out)
@@ -221,7 +222,7 @@ class FakeTelegram:
         return web.Response(body=found[0], content_type=found[1])
 
     async def _hand_out(self, request: web.Request) -> web.Response:
-        """A file that a person sent, to the bot that it was sent to."""
+        """Serves a file that a user sent to the bot."""
         bot = self._bots.get(request.match_info["token"])
         if bot is None or bot.revoked:
             body = _refused(Refusal(401, "Unauthorized"))
@@ -232,7 +233,7 @@ class FakeTelegram:
         return web.json_response(_refused(Refusal(404, "Not Found")), status=404)
 
     async def _fetch(self, url: str, kind: str) -> bytes:
-        """A file, as Telegram fetches it for a bot."""
+        """Fetches a file for a bot, as Telegram does."""
         failed = bad_request("failed to get HTTP URL content")
         if not self.reaches_files or not urlsplit(url).hostname:
             raise failed
@@ -250,7 +251,7 @@ class FakeTelegram:
     # ---- webhooks -------------------------------------------------------------------------------
 
     async def _call_webhook(self, bot: FakeBot) -> None:
-        """POSTs update after update to the bot's webhook, each until it is taken."""
+        """POSTs updates to the bot's webhook in order, each until it is accepted."""
         while True:
             update = await bot.updates.next()
             status = await self._post(bot, update)
@@ -276,7 +277,7 @@ class FakeTelegram:
 
 
 async def _given(request: web.Request) -> tuple[dict[str, Any], bool]:
-    """The parameters, and whether they came as text."""
+    """The parameters, and whether they are strings."""
     given: dict[str, Any] = dict(request.query)
     if request.content_type == "application/json":
         try:

@@ -1,4 +1,4 @@
-"""A bot's updates: kept until they are taken, by getUpdates or by the bot's webhook."""
+"""A bot's updates, kept until they are confirmed by getUpdates or accepted by the webhook."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Any
 
 from msgsvc_devkit.platforms.telegram.calls import Refusal
 
-#: Kinds that Telegram sends only to those who name them (Bot API, getUpdates.allowed_updates).
+#: Kinds that Telegram sends only if requested explicitly (Bot API, getUpdates.allowed_updates).
 NAMED_ONLY = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
 
 WEBHOOK_IS_ACTIVE = (
@@ -23,22 +23,22 @@ OTHER_GET_UPDATES = (
 
 @dataclass(slots=True)
 class Webhook:
-    """Where updates are POSTed, if `url` is not empty."""
+    """The webhook that gets updates, if `url` is not empty."""
 
     url: str = ""
     secret: str = ""
     last_error: str = ""
-    #: When, in Unix seconds.
+    #: Time in Unix seconds.
     last_error_at: int = 0
 
 
 class UpdateQueue:
-    """Updates in their order. Confirmed ones are gone: those below getUpdates' offset, or taken by POST."""
+    """Updates in order. Confirmed ones are removed: those below getUpdates' offset, or accepted by POST."""
 
     def __init__(self, first_id: int) -> None:
         self._ids = count(first_id)
         self._waiting: list[dict[str, Any]] = []
-        #: Copies that come again although they were confirmed.
+        #: Updates that are sent again although they were confirmed.
         self._again: list[dict[str, Any]] = []
         self._sent: dict[int, dict[str, Any]] = {}
         self._allowed: frozenset[str] | None = None
@@ -50,11 +50,11 @@ class UpdateQueue:
         return len(self._waiting) + len(self._again)
 
     def allow(self, kinds: Iterable[str]) -> None:
-        """Only these kinds are kept from now on; none is all but the rare ones."""
+        """Keeps only these kinds from now on; an empty list means all but `NAMED_ONLY`."""
         self._allowed = frozenset(kinds) or None
 
     def add(self, kind: str, content: dict[str, Any]) -> int | None:
-        """Keeps an update and returns its id; None if the bot doesn't want this kind."""
+        """Adds an update and returns its id; None if this kind is not allowed."""
         wanted = kind not in NAMED_ONLY if self._allowed is None else kind in self._allowed
         if not wanted:
             return None
@@ -63,7 +63,7 @@ class UpdateQueue:
         return update_id
 
     def put(self, update: dict[str, Any]) -> None:
-        """Keeps an update as it is, also a broken one."""
+        """Adds an update unchecked, also a malformed one."""
         update_id = _id_of(update)
         if update_id is not None:
             self._sent[update_id] = update
@@ -71,13 +71,13 @@ class UpdateQueue:
         self._arrived.set()
 
     def puzzle(self, content: dict[str, Any]) -> int:
-        """Keeps an update with anything inside; returns its id."""
+        """Adds an update with arbitrary content; returns its id."""
         update_id = next(self._ids)
         self.put({"update_id": update_id, **content})
         return update_id
 
     def repeat(self, update_id: int, times: int = 1) -> None:
-        """Has an update come again, as after an answer that got lost."""
+        """Sends an update again, as after a lost response."""
         self._again += [self._sent[update_id]] * times
         self._arrived.set()
 
@@ -86,7 +86,7 @@ class UpdateQueue:
         self._again.clear()
 
     async def poll(self, offset: int, limit: int, timeout_s: float) -> list[dict[str, Any]]:
-        """getUpdates. A later call ends an earlier one with 409."""
+        """getUpdates. A later call terminates an earlier one with 409."""
         if self.webhook.url:
             raise Refusal(409, WEBHOOK_IS_ACTIVE)
         if self._polling is not None and not self._polling.done():
@@ -102,12 +102,12 @@ class UpdateQueue:
             again, self._again = self._again, []
             return again
         found = self._waiting[:limit]
-        # What has no id could never be confirmed.
+        # An update without an id could never be confirmed.
         self._waiting = [update for update in self._waiting if _id_of(update) is not None]
         return found
 
     async def next(self) -> dict[str, Any]:
-        """The first update that is kept, for a webhook; it stays until it is `taken`."""
+        """The first pending update, for a webhook; it stays until it is `taken`."""
         while not len(self) or not self.webhook.url:
             self._arrived.clear()
             await self._arrived.wait()
@@ -121,7 +121,7 @@ class UpdateQueue:
                 return
 
     def wake(self) -> None:
-        """For those who wait, after the webhook was changed."""
+        """Wakes waiting tasks, after the webhook was changed."""
         self._arrived.set()
 
     def end_polling(self, why: str) -> None:
@@ -137,7 +137,7 @@ class UpdateQueue:
             ]
 
     async def _wait(self, ended: asyncio.Future[None], timeout_s: float) -> None:
-        """Until something arrives, the time is over, or another call ends this one."""
+        """Waits until an update arrives, the timeout expires, or another call terminates this one."""
         self._arrived.clear()
         arrived = asyncio.ensure_future(self._arrived.wait())
         either: set[asyncio.Future[Any]] = {arrived, ended}
