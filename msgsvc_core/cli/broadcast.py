@@ -1,4 +1,7 @@
-"""`msgsvc broadcast`: progress and control of mass sends, for the operator."""
+"""`msgsvc broadcast`: progress and control of broadcasts, for the operator.
+
+This includes scheduled and recurring messages to an audience, and form routes to a tag.
+"""
 
 import asyncio
 import json
@@ -24,7 +27,7 @@ LIST_LIMIT = 50
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="List, watch, pause, resume and cancel broadcasts and other mass sends.",
+    help="List, watch, pause, resume and cancel broadcasts, including scheduled ones.",
 )
 
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="For example job_02Yz...")]
@@ -39,13 +42,13 @@ def list_(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """List unfinished mass sends of all projects, newest first."""
+    """List unfinished broadcasts of all projects, newest first."""
     found = asyncio.run(_list(config, ended=ended, limit=limit))
     if as_json:
         data = [_plain(mailing) for mailing in found]
         typer.echo(json.dumps({"data": data}, ensure_ascii=False))
     elif not found:
-        typer.echo("there are no mass sends" if ended else "no mass send waits or is under way")
+        typer.echo("there are no broadcasts" if ended else "no broadcast is pending or in progress")
     else:
         rows = [
             [
@@ -62,19 +65,19 @@ def list_(
 
 @app.command()
 def pause(job_id: JobId, config: ConfigOption = None) -> None:
-    """Pause a mass send. Deliveries already in progress are completed."""
+    """Pause a broadcast. Deliveries already in progress are completed."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "pause"))))
 
 
 @app.command()
 def resume(job_id: JobId, config: ConfigOption = None) -> None:
-    """Resume a paused mass send."""
+    """Resume a paused broadcast."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "resume"))))
 
 
 @app.command()
 def cancel(job_id: JobId, config: ConfigOption = None) -> None:
-    """Cancel a mass send. Remaining recipients are skipped."""
+    """Cancel a broadcast. Remaining recipients are skipped."""
     typer.echo(_line(asyncio.run(_change(config, job_id, "cancel"))))
 
 

@@ -71,7 +71,7 @@ def give(
 
 @app.command()
 def disable(project_id: ProjectId, config: ConfigOption = None) -> None:
-    """Reject a project's requests and dashboard changes, and pause its mass sends.
+    """Reject a project's requests and dashboard changes, and pause its broadcasts.
 
     Messages accepted before are still sent; no data is deleted.
     """

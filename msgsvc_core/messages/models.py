@@ -355,7 +355,7 @@ class MessageQuery(PageQuery):
 
 class DeliverySuccess(ResponseModel):
     """Fields of `delivery.success`. `batch_id` is that of `POST /v1/send/batch`, `job_id` that of a
-    mass send."""
+    broadcast or another mailing."""
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"batch_id", "job_id"})
 

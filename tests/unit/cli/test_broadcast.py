@@ -1,4 +1,4 @@
-"""`msgsvc broadcast watch`: how far a mass send is."""
+"""`msgsvc broadcast`: list, watch and control."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def test_list_shows_what_is_not_over_and_all_on_demand(config: Path, run: Any) -
     shown = run("broadcast", "list").stdout
     listed = json.loads(run("broadcast", "list", "--all", "--json").stdout)["data"]
 
-    assert before == "no mass send waits or is under way\n"
+    assert before == "no broadcast is pending or in progress\n"
     assert waiting in shown
     assert over not in shown
     assert [(each["job_id"], each["status"]) for each in listed] == [

@@ -60,7 +60,8 @@ class Charges:
         return self._billing.settings.price(operation)
 
     async def delivered(self, tx: Tx, events: Sequence[Event]) -> None:
-        """Charges messages that messengers took, where they have a price. Mass sends have their own."""
+        """Charges messages that messengers accepted, if they have a price. Broadcasts are charged
+        separately."""
         price = self._billing.settings.price(MESSAGE)
         if not price:
             return

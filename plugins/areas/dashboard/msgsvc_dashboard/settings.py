@@ -6,7 +6,7 @@ from msgsvc_core.config.settings import Section
 
 
 class AccountSettings(Section):
-    """Who signs in to the dashboard."""
+    """Sign-in to the dashboard."""
 
     session_days: int = Field(
         14, ge=1, le=365, description="Days for which a browser stays signed in."
@@ -26,14 +26,14 @@ class AccountSettings(Section):
     tries_per_browser: int = Field(
         10,
         ge=1,
-        description="Passwords, and apart from them codes, that a browser in which the account was"
-        " signed in before may try in any 900 seconds.",
+        description="Password attempts, and separately code attempts, per browser in which the account"
+        " was signed in before, in any 900 seconds.",
     )
     tries_of_codes: int = Field(
         5,
         ge=1,
-        description="Codes of the second factor that may be tried for an account in any 900 seconds"
-        " by other browsers.",
+        description="Attempts at the second factor's code per account in any 900 seconds, over all other"
+        " browsers.",
     )
     password_memory_kib: int = Field(
         19_456, ge=8, description="KiB of memory for verifying one password (argon2id)."
@@ -47,5 +47,5 @@ class AccountSettings(Section):
         365, ge=1, description="Days for which the dashboard's audit log is kept."
     )
     messenger_sign_in: bool = Field(
-        True, description="Whether people sign in by a messenger that they linked to their account."
+        True, description="Whether accounts can sign in with a linked messenger."
     )

@@ -25,7 +25,7 @@ FieldType = Literal[
     "consent",
 ]
 
-#: Characters of an answer that is a text, unless the field says less.
+#: Maximum characters of a text answer, unless the field sets a lower limit.
 MOST_TEXT = 4000
 
 #: Default and maximum of the highest rating.
@@ -58,32 +58,34 @@ Label = Annotated[Localized, visible(300)]
 
 
 class Option(RequestModel):
-    """What can be chosen: `value` is in the answer, `label` is what people read."""
+    """An option: `value` is stored in the answer, `label` is shown to users."""
 
     value: OptionValue
     label: Annotated[Localized, visible(100)]
 
 
 class FormField(RequestModel):
-    """A question."""
+    """A question of a form."""
 
     key: FieldKey
     type: FieldType
     label: Label
     required: bool = False
     options: list[OptionValue | Option] | None = Field(
-        None, description="Of `choice` and `multichoice`: 2-50 texts, or values with their labels."
+        None, description="For `choice` and `multichoice`: 2-50 strings, or values with labels."
     )
     min: int | float | str | None = Field(
-        None, description="Minimum number, date (YYYY-MM-DD), length, or number of choices."
+        None, description="Minimum number, date (YYYY-MM-DD), text length, or number of choices."
     )
     max: int | float | str | None = Field(
-        None, description="Maximum of the same; the highest rating, or the number of files."
+        None, description="Maximum of the same; also the highest rating, or the number of files."
     )
     pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
-        None, description="Of a text: RE2 regular expression that the whole text must match."
+        None, description="For `text`: RE2 regular expression that the whole answer must match."
     )
-    multiline: bool = Field(False, description="Of a text: several lines.")
+    multiline: bool = Field(
+        False, description="For `text`: whether the answer may have several lines."
+    )
 
     @model_validator(mode="after")
     def _fitting(self) -> "FormField":
@@ -94,7 +96,7 @@ class FormField(RequestModel):
 
     @property
     def choices(self) -> list[Option]:
-        """What can be chosen, each with a label."""
+        """The options, each with a label."""
         return [
             one if isinstance(one, Option) else Option(value=one, label=one)
             for one in self.options or ()
@@ -102,7 +104,7 @@ class FormField(RequestModel):
 
     @property
     def best(self) -> int:
-        """The best that a rating can be."""
+        """The highest score of a rating."""
         return USUAL_RATING if self.max is None else int(self.max)
 
     @property
@@ -111,7 +113,7 @@ class FormField(RequestModel):
 
 
 def _problems(field: FormField) -> list[tuple[str, InvalidValue | None]]:
-    """Names of fields of the field, and what is wrong with each."""
+    """Attributes of the field, with the problem of each."""
     return [
         ("options", _options_problem(field)),
         ("pattern", _pattern_problem(field)),

@@ -233,7 +233,7 @@ class GivenAnswer(ResponseModel):
 
 
 class LeadAnswer(ResponseModel):
-    """What became of a route: `id` is of the message, the mass send or the ticket that was made."""
+    """The result of a route: `id` is that of the created message, broadcast or ticket."""
 
     route: int = Field(description="Its number among the form's routes, from 0.")
     kind: str

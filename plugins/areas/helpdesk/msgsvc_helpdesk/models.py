@@ -22,7 +22,7 @@ Author = Literal["customer", "agent"]
 #: The channel of customers without a messenger.
 VIRTUAL = "virtual"
 
-#: Characters of a subject, and of the beginning of a text that stands for one.
+#: Maximum characters of a subject, also of one taken from the beginning of the text.
 SUBJECT_LENGTH = 200
 
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]+(\.[^@\s.]+)+")
@@ -55,13 +55,13 @@ class Actor:
     member_id: str | None = None
 
 
-#: The API itself, the customer, and time.
+#: The API without a member, the customer, and timers.
 API, CUSTOMER, SYSTEM = Actor("agent"), Actor("customer"), Actor("system")
 
 
 @value_object
 class Ticket:
-    """A row, with its tags. `closed_at_ms` is of the last closing, None while it is not closed."""
+    """A ticket with its tags. `closed_at_ms` is the time of the last closing, None while it is not closed."""
 
     project_id: str
     ticket_id: str
@@ -125,7 +125,7 @@ class Entry:
     created_at_ms: int
     edited_at_ms: int | None = None
     files_digest: str | None = None
-    #: What it copies, e.g. a form's submission.
+    #: The id of its source, e.g. of a form's submission.
     source_id: str | None = None
     file_ids: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
@@ -152,7 +152,7 @@ class AgentReply:
     format: Format = "plain"
     media: MediaBody | None = None
     file_id: str | None = None
-    #: What the ticket is afterwards, where it is no note.
+    #: The ticket's status afterwards, unless this is a note.
     status: Literal["open", "pending", "closed"] = "pending"
 
 
@@ -183,21 +183,23 @@ class Blocked:
 
 
 class OpenTicketBody(RequestModel):
-    """A new ticket: of a subscriber, or with `channel: "virtual"` of somebody without messenger."""
+    """A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger."""
 
     subscriber_id: str | None = None
     external_id: str | None = None
     channel: str | None = Field(
-        None, description="`virtual`; or with external_id, which of the subscribers."
+        None, description="`virtual`, or, with `external_id`, the channel of the subscriber."
     )
-    name: Name | None = Field(None, description="Of a virtual customer.")
-    email: Email | None = Field(None, description="Of a virtual customer.")
+    name: Name | None = Field(None, description="Name of a virtual customer.")
+    email: Email | None = Field(None, description="Email of a virtual customer.")
     text: MessageText = Field(description="The customer's message.")
-    subject: Subject = Field("", description="Without one, the beginning of the text.")
+    subject: Subject = Field("", description="By default the beginning of the text.")
     priority: Priority = "normal"
     tags: list[TicketTag] = Field(default_factory=list)
-    assignee_id: str | None = Field(None, description="A member who may answer.")
-    file_ids: list[str] = Field(default_factory=list, max_length=10, description="Files they sent.")
+    assignee_id: str | None = Field(None, description="The member to assign; not a viewer.")
+    file_ids: list[str] = Field(
+        default_factory=list, max_length=10, description="Files of the customer."
+    )
 
     @model_validator(mode="after")
     def _one_customer(self) -> "OpenTicketBody":
@@ -212,20 +214,20 @@ class OpenTicketBody(RequestModel):
 
 
 class ReplyBody(RequestModel):
-    """An answer to the customer, or with `internal` a note that they never see."""
+    """A reply to the customer, or with `internal` a note that they never see."""
 
     text: MessageText | None = None
     canned: CannedKey | None = Field(
-        None, description="Key of a canned answer, in place of text and format."
+        None, description="Key of a canned answer, instead of `text` and `format`."
     )
-    variables: Variables | None = Field(None, description="For the canned answer.")
+    variables: Variables | None = Field(None, description="Variables of the canned answer.")
     format: Format = "plain"
     media: MediaBody | None = None
-    file_id: str | None = Field(None, description="A file of the service, in place of media.")
+    file_id: str | None = Field(None, description="An uploaded file, instead of `media`.")
     internal: bool = False
     member_id: str | None = Field(None, description="The member who replies.")
     status: Literal["open", "pending", "closed"] = Field(
-        "pending", description="Status of the ticket afterwards; a note changes nothing."
+        "pending", description="The ticket's status afterwards; a note doesn't change it."
     )
 
     @model_validator(mode="after")
@@ -250,14 +252,14 @@ class ReplyBody(RequestModel):
 
 
 class CustomerReplyBody(RequestModel):
-    """What a virtual customer said."""
+    """A message of a virtual customer."""
 
     text: MessageText
     file_ids: list[str] = Field(default_factory=list, max_length=10)
 
 
 class AssignBody(RequestModel):
-    """Who is to answer; null for nobody."""
+    """The assignee; null to unassign the ticket."""
 
     assignee_id: str | None
     only_if_unassigned: bool = Field(
@@ -266,19 +268,19 @@ class AssignBody(RequestModel):
 
 
 class StatusBody(RequestModel):
-    """What a ticket is to be. `POST .../snooze` has a time with it, and a route of its own."""
+    """The new status of a ticket. To snooze it, use `POST .../snooze`."""
 
     status: Literal["open", "pending", "closed"]
 
 
 class PriorityBody(RequestModel):
-    """How soon it wants an answer."""
+    """The new priority of a ticket."""
 
     priority: Priority
 
 
 class TicketTagsBody(RequestModel):
-    """All tags that it shall carry."""
+    """All tags of the ticket; others are removed."""
 
     tags: list[TicketTag]
 
@@ -290,13 +292,13 @@ class SnoozeBody(RequestModel):
 
 
 class MergeBody(RequestModel):
-    """The ticket that goes on, by id or number."""
+    """The ticket that remains, by id or number."""
 
     into: str = Field(min_length=1, max_length=64)
 
 
 class TicketQuery(PageQuery):
-    """Filters, all of which a ticket must meet, and paging."""
+    """Filters, which are combined with AND, and pagination."""
 
     status: Status | None = None
     assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
@@ -308,7 +310,7 @@ class TicketQuery(PageQuery):
 
 
 class InboxQuery(PageQuery):
-    """Filters of the inbox, all of which a ticket must meet, and paging by what was said last."""
+    """Filters of the inbox, combined with AND, and pagination by the time of the last message."""
 
     status: Status | None = None
     assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
@@ -317,12 +319,14 @@ class InboxQuery(PageQuery):
 
 
 class StatsQuery(Query):
-    """From when on."""
+    """The start of the statistics."""
 
-    since: MomentMs | None = Field(None, description="Tickets opened since; by default 30 days.")
+    since: MomentMs | None = Field(
+        None, description="Only tickets opened since; by default 30 days ago."
+    )
 
 
 class BlockBody(RequestModel):
-    """Why, for those who look later."""
+    """The reason for the block, shown in the blocklist."""
 
     reason: str = Field("", max_length=500)

@@ -13,14 +13,16 @@ class WebhookDisabled(ResponseModel):
     """Fields of `webhook.disabled`."""
 
     webhook_id: str
-    description: str | None = Field(description="Your own note on the webhook.")
+    description: str | None = Field(description="The webhook's description.")
     reason: DisabledReason = Field(
-        description="`failing`: no attempt succeeded for days; `gone`: the receiver answered 410."
+        description="`failing`: no attempt succeeded for days; `gone`: the receiver responded 410."
     )
     failing_since: str | None = Field(
-        description="RFC 3339 in UTC; null if it did not fail before."
+        description="Time of the first failure, RFC 3339 in UTC; null if it did not fail before."
     )
-    status_code: int | None = Field(description="Of the last answer; null if there was none.")
+    status_code: int | None = Field(
+        description="Status of the last response; null if there was none."
+    )
     error: str | None = Field(description="The error of the last attempt.")
 
 
@@ -33,7 +35,7 @@ class WebhookTest(ResponseModel):
 WEBHOOK_EVENTS = (
     EventSpec(
         "webhook.disabled",
-        "A webhook was disabled: it failed for days, or its receiver answered 410.",
+        "A webhook was disabled: it failed for days, or its receiver responded 410.",
         WebhookDisabled,
         of_subscriber=False,
     ),

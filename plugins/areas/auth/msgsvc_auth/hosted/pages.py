@@ -55,7 +55,7 @@ class HostedPages:
         ]
 
     async def page(self, request: Request) -> Response:
-        """The sign-in page of a static link, and every refusal of it as a page."""
+        """The sign-in page of a static link. Errors are shown as a page."""
         try:
             site = await self._hosted.site(request.path_params["slug"])
             if request.method == "HEAD" or is_prefetch(request):

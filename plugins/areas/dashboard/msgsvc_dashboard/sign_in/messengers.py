@@ -47,8 +47,8 @@ class MessengerPages:
         self._entering = tools.entering
 
     async def page(self, request: Request) -> Response:
-        """POST begins; GET shows the links and the number until somebody has picked it, and then signs
-        in."""
+        """Sign-in through a messenger. POST starts it; GET shows the links and the number to match, and signs
+        in once the user has picked that number in the messenger."""
         if not self._messenger_sign_in.is_on:
             raise NotFound("there is no such page")
         if request.method == "POST":
