@@ -12,7 +12,7 @@ from msgsvc_devkit.conformance.messenger import Fault, Messenger
 from msgsvc_devkit.conformance.stage import Stage, keyed, needs, plainest, sent, shown_as
 from msgsvc_devkit.conformance.verdicts import done, judge, refusal, refused_or_done
 
-#: Seconds of `Retry-After`: a value that is nobody's default.
+#: Seconds of `Retry-After`: a value that differs from usual defaults.
 WAIT_S = 17.0
 
 #: Faults that a response or a broken connection shows at once.
