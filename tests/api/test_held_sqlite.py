@@ -21,10 +21,11 @@ from tests.api.subscribing import Subscribe
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 #: Seconds that who writes waits for others in these tests.
-WAIT_S = 1.0
+WAIT_S = 4.0
 
-#: Seconds until the last answer: the wait, and what a busy machine takes.
-SOON_S = 2.5
+#: Seconds until the last answer: the wait, and what a busy machine takes. Three that waited one after the
+#: other would take longer.
+SOON_S = 10.0
 
 HOLDER = """
 import sqlite3, sys

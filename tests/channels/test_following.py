@@ -13,6 +13,7 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import settled, until
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.work import PATIENCE_S
 from tests.channels.conftest import AddBot, knows_bot
 from tests.channels.messenger import FakeChannel, Platform, payload_of, started
 from tests.channels.test_own_bots import link_of, subscribers_of
@@ -162,7 +163,7 @@ async def test_a_service_stops_in_the_moment_of_a_change(
         "own_bot", "chn_0123456789012345678901", "prj_0123456789012345678901"
     )
     service.channels.register_broken(identity, "as a change of it would be")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await service.stop()
 
 

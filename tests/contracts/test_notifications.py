@@ -9,6 +9,7 @@ from msgsvc_core.db import Database, postgres_notices
 from msgsvc_core.db.notifications import MAX_BYTES
 from msgsvc_devkit import until
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
+from msgsvc_devkit.work import PATIENCE_S
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -61,7 +62,7 @@ async def tell(db: Database, *texts: str, topic: str = "things") -> None:
 
 async def is_listening(db: Database) -> None:
     assert isinstance(db._listener, postgres_notices.PostgresListener)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await db._listener.open.wait()
 
 

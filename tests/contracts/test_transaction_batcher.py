@@ -118,7 +118,7 @@ async def test_a_row_that_is_held_holds_up_who_wants_it_alone(db: Database, thin
         await tx.execute("UPDATE things SET taken = taken WHERE name = 'n1'")
         wants_it = asyncio.create_task(things.together.submit("n1"))
         other = asyncio.create_task(things.together.submit("n2"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await other == "N2"
             assert await things.together.submit("n3") == "N3"
         assert not wants_it.done()

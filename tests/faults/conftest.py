@@ -13,6 +13,10 @@ A fault test does something terrible `rounds` times and counts what is left:
 short form a promise that holds for several pairs of a database and a runner is shown on one of them,
 with all its other cases; `--all-databases` shows each on all.
 
+Other tests run beside the short form. What it bounds in seconds of the wall is what a machine ten times
+slower still keeps and a broken promise does not: who waits for what never comes is as well seen after
+a minute. The seconds that are promised are for the long form, alone on its machine.
+
 The figures stand in one table at the end of either, also without `-s`, and with `--figures FILE` as
 JSON in a file. `figure` comes before the asserts, so that a broken promise shows its figure too.
 """
@@ -22,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 from zlib import crc32
 
 import pytest
@@ -33,10 +37,13 @@ from msgsvc_devkit.both_databases import case_without, function_of
 _FIGURE = "figure"
 
 
-class Rounds(Protocol):
-    """How often a test does its fault."""
+T = TypeVar("T")
 
-    def __call__(self, *, short: int, long: int) -> int:
+
+class Rounds(Protocol):
+    """How often a test does its fault, and other figures of its two forms."""
+
+    def __call__(self, *, short: T, long: T) -> T:
         """`long` under `--long`, otherwise `short`."""
         ...
 
@@ -107,7 +114,7 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
     # Not known where this file is found only while tests are collected, as by `make test`.
     is_long = request.config.getoption("long", default=False)
 
-    def choose(*, short: int, long: int) -> int:
+    def choose(*, short: T, long: T) -> T:
         return long if is_long else short
 
     return choose

@@ -21,7 +21,7 @@ Mode = Literal["refused", "silent", "unresolved"]
 MODES: tuple[Mode, ...] = ("refused", "silent", "unresolved")
 
 #: Seconds after which an unanswered request counts as hung.
-HUNG_S = 15.0
+HUNG_S = 60.0
 
 #: Seconds between two messages to a chat, or two tries of one.
 TURN_S = 0.03

@@ -14,6 +14,7 @@ from msgsvc_core.kernel.clock import SystemClock
 from msgsvc_core.service import Service
 from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.work import PATIENCE_S
 from tests.contracts.proxy import Proxy
 from tests.faults.conftest import Figure, Rounds
 from tests.faults.names import Names
@@ -130,7 +131,8 @@ async def test_nothing_is_lost_or_shown_twice_while_the_database_is_away(
                         await asyncio.sleep(LEASE_S / 4)
                     shown.append((await service.metrics.scrape())[0].decode())
                 back_at_s = time.monotonic()
-                await until(lambda: is_ready(client), timeout_s=BACK_S)
+                patience_s = rounds(short=PATIENCE_S, long=BACK_S)
+                await until(lambda: is_ready(client), timeout_s=patience_s)
                 await until(partial(has_called, recorder, len(recorder.calls) + 20))
                 slowest_back_s = max(slowest_back_s, time.monotonic() - back_at_s)
     await until(lambda: are_final(witness, senders), timeout_s=60)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.jobs.batch import LEAST_CRASHES
 from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import backends_found
 from msgsvc_devkit.runners import TestRunner
@@ -24,8 +25,9 @@ pytestmark = [
     pytest.mark.parametrize("runner", ["redis"], indirect=True),
 ]
 
-#: Seconds within which a dead worker's work must go on (issue of the engine: 15).
-RESUMED_S = 15.0
+#: Seconds within which a dead worker's work must go on (issue of the engine: 15): when its lease of 10 s is
+#: over. In the short form whoever takes over is slowed down by other tests.
+RESUMED_S, SHORT_RESUMED_S = 15.0, 60.0
 
 #: Seconds within which a worker must end (the same: 30).
 ENDED_S = 30.0
@@ -66,7 +68,7 @@ async def test_a_killed_workers_jobs_go_on_soon_and_none_is_lost_or_done_twice(
                 killed_at_ms = shop.service.clock.now_ms()
                 victim.kill()
                 shop.forget(victim)
-                worst_s = max(worst_s, await shop.until_done(killed_at_ms, 60))
+                worst_s = max(worst_s, await shop.until_done(killed_at_ms, SHORT_RESUMED_S))
                 await asyncio.to_thread(shop.start_worker)
         await shop.until_done(shop.service.clock.now_ms(), 60)
         found = await shop.findings()
@@ -80,7 +82,7 @@ async def test_a_killed_workers_jobs_go_on_soon_and_none_is_lost_or_done_twice(
         twice=found.jobs_twice + found.shown_twice,
         unknown=found.messages["unknown"],
     )
-    assert worst_s <= RESUMED_S
+    assert worst_s <= rounds(short=SHORT_RESUMED_S, long=RESUMED_S)
     assert (found.jobs_lost, found.jobs_twice) == (0, 0)
     assert (found.shown_twice, found.sent_not_shown) == (0, 0)
     assert set(found.messages) <= {"sent", "unknown"}
@@ -126,16 +128,16 @@ async def test_ended_workers_lose_and_double_nothing(
     ("poison", "lease_s"), [(effects.RAISE, 10.0), (effects.KILL, 8.0)], ids=["raises", "kills"]
 )
 async def test_a_poison_job_is_dead_soon_and_delays_no_other_lane(
-    open_workshop: Open, figure: Figure, poison: str, lease_s: float
+    open_workshop: Open, rounds: Rounds, figure: Figure, poison: str, lease_s: float
 ) -> None:
     """Beside it, in its own lane, stands work that was claimed with it.
 
-    The lease is shorter than usual where the poison kills, for that many leases pass. Of three
-    processes one lives on even if the next one is killed before the last is replaced, as on a busy
-    machine.
+    The lease is shorter than usual where the poison kills, for that many leases pass. Before it is given
+    up it kills as many processes as it may: one more lives on, however long a busy machine takes to
+    replace them.
     """
     async with open_workshop(lease_s=lease_s) as shop:
-        with shop.deployment.working("--processes", "3"):
+        with shop.deployment.working("--processes", str(LEAST_CRASHES + 1)):
 
             async def load_until(found: Callable[[], Any]) -> list[float]:
                 """Milliseconds from commit to effect of jobs meanwhile, in a lane of their own."""
@@ -156,6 +158,11 @@ async def test_a_poison_job_is_dead_soon_and_delays_no_other_lane(
             async def dead() -> bool:
                 return bool(await shop.query("SELECT name FROM core_jobs WHERE state = 'dead'"))
 
+            async def all_run() -> bool:
+                runners = await shop.count("SELECT COUNT(*) AS count FROM core_runners")
+                return runners == LEAST_CRASHES + 1
+
+            await until(all_run)
             await load_until(yes)  # until all is warm
             before = await load_until(yes)
             async with shop.service.db.transaction() as tx:
@@ -180,5 +187,6 @@ async def test_a_poison_job_is_dead_soon_and_delays_no_other_lane(
     )
     assert [row["name"] for row in letters] == [poison]
     assert (found.jobs_lost, found.jobs_twice) == (0, 0)
-    # As much as one machine with tests on it differs from itself.
-    assert poisoned <= 2 * calm + 100
+    # As much as one machine differs from itself. Where other tests run on it, half a lease: what is held up
+    # by a job that died with its process waits for the whole one.
+    assert poisoned <= 2 * calm + rounds(short=lease_s * 1000 / 2, long=100)

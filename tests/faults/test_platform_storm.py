@@ -37,6 +37,9 @@ PER_BOT_S = 30
 
 TOO_MANY, BROKEN = 0.5, 0.2
 
+#: Calls that a storm refuses at least.
+LEAST_REFUSED = 6
+
 #: Seconds that a call and an answer take through the loopback at most, while the loop is not held up; and
 #: the turns of the loop in which both are sent and read.
 ON_THEIR_WAY_S = 0.05
@@ -190,6 +193,8 @@ async def test_a_storm_of_a_platform_breaches_nothing_and_loses_nothing(
             stage.storm(on=True)
             await queue(service, project.project_id, people, count)
             await until(lambda: passed(began_s + seconds), timeout_s=seconds + PATIENCE_S)
+            # On a busy machine few calls are made in that time.
+            await until(lambda: has_refused(stage, before, LEAST_REFUSED))
             stage.storm(on=False)
             await until(lambda: over(service), timeout_s=AFTERMATH_S, interval_s=0.1)
 
@@ -221,7 +226,7 @@ async def test_a_storm_of_a_platform_breaches_nothing_and_loses_nothing(
         most_in_a_second=most,
         twice=sum(times - 1 for times in shown.values()),
     )
-    assert refused + broke > 5
+    assert refused + broke >= LEAST_REFUSED
     assert early == 0
     assert most <= PER_BOT_S
     assert most_of_chat <= stage.per_chat_s
@@ -278,6 +283,10 @@ async def watching_the_loop() -> AsyncIterator[HeldUp]:
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+
+
+async def has_refused(stage: Stage, before: int, count: int) -> bool:
+    return sum(call.refusal is not None for call in stage.log()[before:]) >= count
 
 
 async def passed(until_s: float) -> bool:

@@ -39,7 +39,8 @@ PLAN_S = (1.0, 3.0, 7.0, *LADDER_S)
 #: Attempts that fail before the receiver is back: the burst, and the ladder as far as ten minutes.
 FAILED = 7
 
-ATTEMPT_S = 0.3
+#: Seconds of an attempt: enough for one that arrives, on a busy machine.
+ATTEMPT_S = 2.0
 
 
 @pytest.fixture

@@ -24,11 +24,9 @@ pytestmark = [
 #: Seconds of each bound, whose own values would make this test take minutes.
 BOUND_S = 0.5
 
-#: Seconds in which each request is answered: it waits for a connection, a statement, and its undoing.
-ANSWERED_S = 5.0
-
-#: Seconds in which the service is back.
-BACK_S = 5.0
+#: Seconds in which each request is answered: it waits for a connection, a statement, and its undoing. One of
+#: them without its bound would wait for as long as the server is silent, or a minute.
+ANSWERED_S = 20.0
 
 REQUESTS: tuple[tuple[str, str, object], ...] = (
     ("GET", "/readyz", None),
@@ -101,7 +99,7 @@ async def test_a_silent_postgres_is_503_in_time_and_heals_by_itself(
     during = [one for _ in range(3) for one in await ask_all()]
     proxy.go_on()
     back_at_s = time.monotonic()
-    await until(is_back, timeout_s=BACK_S)
+    await until(is_back)
     back_s = time.monotonic() - back_at_s
 
     slowest_s = max(took_s for _, took_s in during)
@@ -123,7 +121,7 @@ async def test_readiness_answers_in_its_own_time_whatever_a_statement_may_take(
 ) -> None:
     before = await client.get("/readyz")
     proxy.fall_silent()
-    async with asyncio.timeout(operations.CHECK_TIMEOUT_S):
+    async with asyncio.timeout(ANSWERED_S):
         during = await client.get("/readyz")
 
     assert [before.status_code, during.status_code] == [200, 503]

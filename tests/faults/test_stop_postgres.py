@@ -20,8 +20,8 @@ pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=missing() or ""),
 ]
 
-#: Seconds within which the service answers once the database does.
-BACK_S = 5.0
+#: Seconds within which the service answers once the database does; one that had to be restarted never would.
+BACK_S, SHORT_BACK_S = 5.0, 30.0
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_nothing_accepted_is_lost_when_postgres_stops_at_once(
         **ledger.numbers,
     )
     ledger.check()
-    assert slowest_back_s <= BACK_S
+    assert slowest_back_s <= rounds(short=SHORT_BACK_S, long=BACK_S)
     assert refused > 0
     # A send whose answer was lost has been repeated under its key, and is one message.
     texts = Counter(str(row[0]) for row in shop.query(TEXTS))

@@ -151,7 +151,8 @@ async def test_slow_answer_that_nobody_waits_for_is_no_answer(
     webhook_receiver.be_slow(30)
 
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
+        # As long as a busy machine may take to send it.
+        async with asyncio.timeout(2):
             await post(delivery_id="whd_1")
 
     async def noticed() -> bool:

@@ -60,7 +60,7 @@ class Desk:
                     return ticket
             return None
 
-        found = await until(heard, timeout_s=10)
+        found = await until(heard)
         assert found is not None
         return found
 

@@ -160,11 +160,12 @@ async def test_receiver_that_never_answers_is_given_up_at_the_time_limit(send: S
 
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        attempt = await send(f"http://127.0.0.1:{port}/", attempt_timeout_s=0.2)
+        # As long as a busy machine may take to connect.
+        attempt = await send(f"http://127.0.0.1:{port}/", attempt_timeout_s=2)
         await asyncio.wait_for(hung_up.wait(), PATIENCE_S)
 
     assert attempt.status_code is None
-    assert attempt.error == "no complete answer within 0.2 s"
+    assert attempt.error == "no complete answer within 2 s"
 
 
 async def test_only_the_limit_of_an_endless_answer_is_read(send: Sending, receiver: Any):
