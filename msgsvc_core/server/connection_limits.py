@@ -66,14 +66,14 @@ class ConnectionLimits(Collector):
         self._open = 0
         cut = Counter(
             "msgsvc_http_connections_cut",
-            "Connections ended because a deadline passed: of the head, the body, the idle time"
-            " between requests, or of reading the answer.",
+            "Connections closed because a deadline passed: for the head, the body, the idle time"
+            " between requests, or for reading the response.",
             ["reason"],
             registry=metrics.registry,
         )
         refused = Counter(
             "msgsvc_http_connections_refused",
-            "Connections refused: too many, a head too large, or no HTTP.",
+            "Connections refused: limit reached, head too large, or not HTTP.",
             ["reason"],
             registry=metrics.registry,
         )
@@ -103,7 +103,7 @@ class ConnectionLimits(Collector):
         yield GaugeMetricFamily("msgsvc_http_connections", "Open connections.", self._open)
         yield GaugeMetricFamily(
             "msgsvc_http_connections_max",
-            "Connections there may be.",
+            "Maximum number of connections.",
             self.settings.max_connections,
         )
 
