@@ -1,42 +1,35 @@
 """HTTP client for channels whose messenger has an HTTP API."""
 
-import ssl
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import IO, Any
 
-from aiohttp import (
-    ClientConnectorError,
-    ClientError,
-    ClientResponse,
-    ClientSession,
-    ClientTimeout,
-    ConnectionTimeoutError,
-    DummyCookieJar,
-    TCPConnector,
-)
-
 from msgsvc_core.channels.failures import DeliveryError, Reason
-from msgsvc_core.kernel.aio import TimeoutPool
+from msgsvc_core.http_client import (
+    CallError,
+    Connector,
+    HttpClient,
+    Limits,
+    NotConnected,
+    Proxy,
+    Upload,
+)
 from msgsvc_core.kernel.json import to_json_bytes
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
-#: Seconds to connect, or half of a call's timeout if that is less.
-CONNECT_S = 10.0
-
-#: Bytes of a file that are in memory at a time, and maximum bytes of an error response that are read.
-CHUNK_BYTES = 64 * 1024
+#: Maximum bytes of a response, and of an error response to a download that are read.
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
 REFUSAL_BYTES = 64 * 1024
 
-#: Exceptions of a call without a response.
-_BROKEN = (ClientError, TimeoutError, OSError)
+#: A response that ends with its connection may have been cut off, so it is not taken.
+_LIMITS = Limits(max_body_bytes=MAX_ANSWER_BYTES)
+
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 @value_object
 class PlatformAnswer:
-    """The platform's response, with any status."""
+    """The platform's response, with any status. Names of headers can be read in any case."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,11 +39,12 @@ class PlatformAnswer:
 class PlatformHttp:
     """HTTP client for one bot's platform API; connections are opened on first use.
 
-    Headers and proxy apply to every call. Responses are interpreted by the channel; only connection
-    failures are raised here, as `platform_unavailable`. `ca_file` holds PEM certificates trusted in
-    addition to the system's. With a `guard` (`service.media.guard`), for URLs not set by the operator, only
-    allowed addresses are called: a refused one is `invalid_message`. Behind a proxy, which resolves names
-    itself, the guard only sees the URL.
+    Headers and proxy apply to every call; `connections` is their maximum number at a time, None for any.
+    Responses are interpreted by the channel; only connection failures are raised here, as
+    `platform_unavailable`. `ca_file` holds PEM certificates trusted in addition to the system's. With a
+    `guard` (`service.media.guard`), for URLs not set by the operator, only allowed addresses are called: a
+    refused one is `invalid_message`. Behind a proxy, which resolves names itself, the guard only sees the
+    URL.
     """
 
     def __init__(
@@ -60,19 +54,18 @@ class PlatformHttp:
         headers: Mapping[str, str] | None = None,
         proxy: str | None = None,
         timeout_s: float = 30.0,
-        connections: int = 100,
+        connections: int | None = 100,
         ca_file: str | None = None,
         guard: OutboundGuard | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
-        self._headers = dict(headers or {})
-        self._proxy = proxy
         self._timeout_s = timeout_s
+        self._guard = guard
+        self._proxy = Proxy.from_url(proxy) if proxy is not None else None
+        self._headers = headers
         self._connections = connections
         self._ca_file = ca_file
-        self._guard = guard
-        self._session: ClientSession | None = None
-        self._deadlines = TimeoutPool()
+        self._client: HttpClient | None = None
 
     async def call(
         self,
@@ -80,33 +73,30 @@ class PlatformHttp:
         path: str,
         *,
         json: Any = None,
-        data: Any = None,
+        form: Upload | None = None,
         params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
         timeout_s: float | None = None,
     ) -> PlatformAnswer:
         """Makes one request and returns the response; `path` is appended to the base URL, or an absolute URL.
 
-        Raises `DeliveryError`, `in_doubt` if the request may have reached the platform.
+        The body is `json` or `form`. Raises `DeliveryError`, `in_doubt` if the request may have reached the
+        platform, and ValueError for what JSON or HTTP can't express.
         """
-        total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.timeout(total_s):
-                answer = await self._opened().request(
-                    method,
-                    self._url(path),
-                    json=json,
-                    data=data,
-                    params=params,
-                    headers=headers,
-                    timeout=_timeout(total_s),
-                    proxy=self._proxy,
-                    allow_redirects=False,
-                )
-                # Releases the connection at the end of the response, and closes it on failure.
-                return PlatformAnswer(answer.status, answer.headers, await answer.read())
-        except _BROKEN as error:
+            answer = await self._opened().request(
+                method,
+                self._url(path),
+                params=params,
+                body=form if json is None else to_json_bytes(json),
+                content_type=None if json is None else "application/json",
+                headers=headers,
+                timeout_s=timeout_s or self._timeout_s,
+                limits=_LIMITS,
+            )
+        except CallError as error:
             raise _delivery_error(error) from None
+        return PlatformAnswer(answer.status, answer.headers, answer.body)
 
     async def download(
         self, path: str, into: IO[bytes], max_bytes: int, *, timeout_s: float | None = None
@@ -118,92 +108,62 @@ class PlatformHttp:
         """
         total_s = timeout_s or self._timeout_s
         try:
-            with self._deadlines.timeout(total_s):
-                async with self._opened().get(
-                    self._url(path),
-                    timeout=_timeout(total_s),
-                    proxy=self._proxy,
-                    allow_redirects=False,
-                ) as answer:
-                    if answer.status != 200:
-                        refusal = await answer.content.read(REFUSAL_BYTES)
-                        return PlatformAnswer(answer.status, answer.headers, refusal)
-                    await _copy(answer, into, max_bytes)
-                    return PlatformAnswer(answer.status, answer.headers, b"")
-        except _BROKEN as error:
+            async with self._opened().stream("GET", self._url(path), timeout_s=total_s) as answer:
+                if answer.status != 200:
+                    refusal = b""
+                    async for part in answer.parts():
+                        refusal += part
+                        if len(refusal) >= REFUSAL_BYTES:
+                            break
+                    return PlatformAnswer(answer.status, answer.headers, refusal[:REFUSAL_BYTES])
+                size = answer.content_length or 0
+                if size <= max_bytes:
+                    size = 0
+                    async for part in answer.parts():
+                        size += len(part)
+                        if size > max_bytes:
+                            break
+                        into.write(part)
+                if size > max_bytes:
+                    raise DeliveryError(
+                        Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes"
+                    )
+                return PlatformAnswer(answer.status, answer.headers, b"")
+        except CallError as error:
             raise _delivery_error(error) from None
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
 
-    def _opened(self) -> ClientSession:
-        if self._session is None:
-            self._session = ClientSession(
-                connector=self._connector(),
+    def _opened(self) -> HttpClient:
+        if self._client is None:
+            # What a proxy connects to can't be checked here.
+            guard = self._guard if self._proxy is None else None
+            self._client = HttpClient(
+                Connector(ca_file=self._ca_file, proxy=self._proxy, guard=guard),
                 headers=self._headers,
-                cookie_jar=DummyCookieJar(),
-                json_serialize_bytes=to_json_bytes,
-                # Ignores proxies of the environment: they are a setting of the channel.
-                trust_env=False,
+                proxy=self._proxy,
+                connections=self._connections,
             )
-            # aiohttp retries a PUT or DELETE when a kept-alive connection breaks, although the platform
-            # may have processed it. Only the caller may decide to retry.
-            self._session._retry_connection = False
-        return self._session
-
-    def _connector(self) -> TCPConnector:
-        if self._guard is not None and self._proxy is None:
-            return GuardedConnector(self._guard, limit=self._connections, ssl=self._trust())
-        return TCPConnector(limit=self._connections, ssl=self._trust())
+        return self._client
 
     def _url(self, path: str) -> str:
         url = path if path.startswith(("http://", "https://")) else self._base_url + path
         if self._guard is not None:
-            self._guard.check_url(url)
+            try:
+                self._guard.check_url(url)
+            except ForbiddenTarget as error:
+                raise DeliveryError(Reason.INVALID_MESSAGE, str(error)) from None
         return url
 
-    def _trust(self) -> ssl.SSLContext | bool:
-        if self._ca_file is None:
-            return True
-        context = ssl.create_default_context()
-        context.load_verify_locations(self._ca_file)
-        return context
 
-
-@lru_cache(maxsize=100)
-def _timeout(total_s: float) -> ClientTimeout:
-    """Of the client's own timers, only that for new connections; `TimeoutPool` handles the total."""
-    return ClientTimeout(total=None, connect=min(CONNECT_S, total_s / 2))
-
-
-def _delivery_error(error: Exception) -> DeliveryError:
-    """The exception as a `DeliveryError`."""
-    refused = error.os_error if isinstance(error, ClientConnectorError) else error
-    if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
-        return DeliveryError(Reason.INVALID_MESSAGE, str(refused))
-    if isinstance(error, ClientConnectorError):
-        # Only host and port: a path may contain the bot's token.
-        why = f"no connection to {error.host}:{error.port}"
-    elif isinstance(error, ConnectionTimeoutError):
-        # Nothing was sent, so the call can't have succeeded.
-        why = "no connection within the time for it"
-    else:
-        why = f"the connection broke: {type(error).__name__}"
-        return DeliveryError(Reason.PLATFORM_UNAVAILABLE, why, in_doubt=True)
-    return DeliveryError(Reason.PLATFORM_UNAVAILABLE, why)
-
-
-async def _copy(answer: ClientResponse, into: IO[bytes], most_bytes: int) -> None:
-    """Raises `DeliveryError` for more than `max_bytes`, of which no more is read."""
-    size = answer.content_length or 0
-    if size <= most_bytes:
-        size = 0
-        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
-            size += len(chunk)
-            if size > most_bytes:
-                break
-            into.write(chunk)
-    if size > most_bytes:
-        raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {most_bytes} bytes")
+def _delivery_error(error: CallError) -> DeliveryError:
+    """The error as a `DeliveryError`, without the URL: a path may contain the bot's token."""
+    if isinstance(error, NotConnected):
+        refused = error.cause
+        if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
+            return DeliveryError(Reason.INVALID_MESSAGE, str(refused))
+    why = f"the connection broke: {type(error).__name__}" if error.sent else str(error)
+    return DeliveryError(Reason.PLATFORM_UNAVAILABLE, why, in_doubt=error.sent)

@@ -47,6 +47,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.files.service",
     "msgsvc_core.files.streaming",
     "msgsvc_core.http.proxies",
+    "msgsvc_core.http_client",
     "msgsvc_core.jobs",
     "msgsvc_core.jobs.admin",
     "msgsvc_core.jobs.inspection",

@@ -37,7 +37,7 @@ class CourierChannel(SendOnlyChannel):
 
     def __init__(self, identity: ChannelIdentity, settings: CourierSettings) -> None:
         super().__init__(identity)
-        self._http = PlatformHttp(settings.url, timeout_s=TIMEOUT_S, connections=0)
+        self._http = PlatformHttp(settings.url, timeout_s=TIMEOUT_S, connections=None)
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         body = body_of(chat_id, message.text, silent=message.silent)

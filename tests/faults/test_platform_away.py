@@ -46,8 +46,9 @@ async def test_what_waited_goes_out_once_and_in_order_when_the_platform_is_back(
     names = Names(monkeypatch)
     trusted = certificate(tmp_path / "trusted.pem", "platform.test")
     untrusted = certificate(tmp_path / "untrusted.pem", "platform.test")
-    # As if the machine knew it: what aiohttp trusts was read when it was imported.
-    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", client_context(trusted))
+    # As if the machine knew it.
+    context = client_context(trusted)
+    monkeypatch.setattr("msgsvc_core.http_client.connecting.trust", lambda ca_file=None: context)
     people, each_s = rounds(short=90, long=20_000), rounds(short=1, long=360)
     # Until a call is taken for lost; on a busy machine some wait for a moment.
     call_s = 10

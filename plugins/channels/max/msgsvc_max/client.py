@@ -5,10 +5,9 @@ from contextlib import contextmanager
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
-from aiohttp import FormData
-
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.http import PlatformHttp
+from msgsvc_core.http_client import Upload
 from msgsvc_core.security import OutboundGuard
 from msgsvc_max.failures import read_answer, to_refusal
 from msgsvc_max.settings import MaxSettings
@@ -100,12 +99,11 @@ class MaxClient:
     async def upload(self, kind: str, file: IO[bytes], filename: str) -> str:
         """The token by which a message names the file; `kind` is a UploadType of the schema."""
         place = await self._call("POST", "/uploads", {"type": kind})
-        # Names in UTF-8 as they are: percent signs would be shown.
-        form = FormData(quote_fields=False)
-        form.add_field("data", file, filename=_printable(filename))
+        form = Upload()
+        form.add_file("data", file, filename=_printable(filename))
         with _harmless_again():
             url = str(place.get("url"))
-            answer = await self._files(url).call("POST", url, data=form)
+            answer = await self._files(url).call("POST", url, form=form)
             # Videos have their token from the beginning, and answer a line of XML.
             token = place.get("token") if kind == "video" and 200 <= answer.status < 300 else None
             token = token or _token_in(read_answer(answer))

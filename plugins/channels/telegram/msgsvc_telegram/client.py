@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
-from aiohttp import FormData
 from pydantic_core import PydanticSerializationError
 
 from msgsvc_core.channels import DeliveryError, MediaFile, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
+from msgsvc_core.http_client import Upload
 from msgsvc_core.kernel.json import to_json
 from msgsvc_telegram.failures import refusal
 from msgsvc_telegram.settings import TelegramSettings
@@ -55,7 +55,7 @@ class BotApi:
         with _whole_characters():
             form = _form(params, field, media)
         timeout_s = max(UPLOAD_S, self._timeout_s)
-        answer = await self._post(method, data=form, timeout_s=timeout_s)
+        answer = await self._post(method, form=form, timeout_s=timeout_s)
         return self._result(answer, _chat_of(params))
 
     async def download(self, file_path: str, into: IO[bytes], most_bytes: int) -> None:
@@ -109,14 +109,13 @@ def _whole_characters() -> Iterator[None]:
         ) from None
 
 
-def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> FormData:
-    # Quoted, a name would be shown as %D0%9C...
-    form = FormData(quote_fields=False)
+def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> Upload:
+    form = Upload()
     for name, value in params.items():
         form.add_field(name, value if isinstance(value, str) else to_json(value))
     # It becomes part of a header.
     filename = "".join(letter for letter in media.filename if letter.isprintable()) or "file"
-    form.add_field(field, media.file, filename=filename, content_type=media.mime_type)
+    form.add_file(field, media.file, filename=filename, content_type=media.mime_type)
     return form
 
 

@@ -1,0 +1,84 @@
+"""Files in a request: a form (multipart/form-data) that is read while it is sent."""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator
+from typing import IO
+
+#: Bytes of a file that are in memory at a time.
+PART_BYTES = 128 * 1024
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Upload:
+    """A form with text fields and files (RFC 7578), sent in their order.
+
+    Files are read from where they stand, and have to be seekable.
+    """
+
+    def __init__(self) -> None:
+        self._boundary = secrets.token_hex(16)
+        self._parts: list[bytes | tuple[IO[bytes], int]] = []
+        self._end = f"--{self._boundary}--\r\n".encode()
+
+    @property
+    def content_type(self) -> str:
+        return f"multipart/form-data; boundary={self._boundary}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        sizes = [len(part) if isinstance(part, bytes) else part[1] for part in self._parts]
+        return sum(sizes) + len(self._end)
+
+    def add_field(self, name: str, value: str) -> None:
+        """A text field."""
+        self._parts.append(self._head(f'name="{_quoted(name)}"') + value.encode() + b"\r\n")
+
+    def add_file(
+        self,
+        name: str,
+        file: IO[bytes],
+        *,
+        filename: str,
+        content_type: str = "application/octet-stream",
+    ) -> None:
+        """A file. Its name is sent as it is, in UTF-8: many servers decode nothing else."""
+        about = f'name="{_quoted(name)}"; filename="{_quoted(filename)}"'
+        begins = file.tell()
+        size = file.seek(0, os.SEEK_END) - begins
+        file.seek(begins)
+        self._parts += [self._head(about, content_type), (file, size), b"\r\n"]
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body. Raises `OSError` if a file has become shorter."""
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+                continue
+            file, left = part
+            while left:
+                read = await asyncio.to_thread(file.read, min(PART_BYTES, left))
+                if not read:
+                    raise OSError("the file has become shorter while it was sent")
+                left -= len(read)
+                yield read
+        yield self._end
+
+    def _head(self, about: str, content_type: str | None = None) -> bytes:
+        lines = [f"--{self._boundary}", f"Content-Disposition: form-data; {about}"]
+        if content_type is not None:
+            if _CONTROL.search(content_type):
+                raise ValueError("the type of a file has control characters")
+            lines.append(f"Content-Type: {content_type}")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def _quoted(name: str) -> str:
+    """As a quoted string (RFC 7578, section 4.2, by RFC 2183). Raises ValueError for a control character."""
+    if _CONTROL.search(name):
+        raise ValueError("the name of a field or file has control characters")
+    return name.replace("\\", "\\\\").replace('"', '\\"')
