@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import structlog
 from starlette.types import ASGIApp
@@ -64,6 +64,7 @@ from msgsvc_core.events.routes import router as events_router
 from msgsvc_core.events.tracked import TrackedEvents
 from msgsvc_core.files import Files
 from msgsvc_core.files import fetching as file_fetching
+from msgsvc_core.files.media import MediaFiles
 from msgsvc_core.files.pages import file_routes
 from msgsvc_core.files.purging import FilePurge, erase_files
 from msgsvc_core.files.routes import router as files_router
@@ -138,9 +139,6 @@ from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.telemetry import Metrics
 from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 from msgsvc_core.telemetry.logs import configure_unless_done
-
-if TYPE_CHECKING:
-    from msgsvc_core.files.media import MediaFiles
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Section)
@@ -738,11 +736,8 @@ class Service:
         )
 
     @cached_property
-    def media(self) -> "MediaFiles":
+    def media(self) -> MediaFiles:
         """Fetches files of messages, for channels that hand them to their platform."""
-        # aiohttp takes megabytes of memory that most services do not need for files.
-        from msgsvc_core.files.media import MediaFiles  # noqa: PLC0415 - loaded on first use
-
         return MediaFiles(clock=self.clock, settings=self.settings.media, files=self.files)
 
     def section(self, model: type[S]) -> S:

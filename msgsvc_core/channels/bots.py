@@ -84,6 +84,16 @@ async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> b
     return found is not None
 
 
+async def find(tx: Tx, channel: str, digests: Sequence[str]) -> Bot | None:
+    """The stored state of the bot with one of `digests`, None if there is none."""
+    ours = in_array("settings_digest", "digests", tx.dialect)
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}",
+        {"channel": channel, "digests": array_param(digests, tx.dialect)},
+    )
+    return None if row is None else _bot(row)
+
+
 async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None = None) -> Bot:
     """The stored state of the bot with one of `digests`, the current key's first; empty for a new bot.
 

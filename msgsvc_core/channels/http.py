@@ -144,7 +144,6 @@ class PlatformHttp:
             self._client = HttpClient(
                 Connector(ca_file=self._ca_file, proxy=self._proxy, guard=guard),
                 headers=self._headers,
-                proxy=self._proxy,
                 connections=self._connections,
             )
         return self._client

@@ -138,7 +138,8 @@ class UpdateReceiver:
 
     async def _own(self, lane: str) -> bool:
         now = asyncio.get_running_loop().time()
-        async with self._db.transaction() as tx:
+        # A lease need not survive a power cut, which ends this process too.
+        async with self._db.transaction(inline=True, durable=False) as tx:
             owned = await lanes.own(
                 tx,
                 lane,

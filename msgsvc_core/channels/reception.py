@@ -245,7 +245,8 @@ class BotReceiver:
         return 0 if polled.updates or waited else PAUSE_S
 
     async def _save_cursor(self, bot: Bot, cursor: str | None) -> None:
-        async with self._db.transaction() as tx:
+        # If a power cut loses it, updates are received again, and recognised.
+        async with self._db.transaction(inline=True, durable=False) as tx:
             # The lease first: a process without it must not change the other's cursor.
             saved = await lanes.lock_owned(
                 tx, self._lease.lane, self._lease.owner
@@ -259,20 +260,24 @@ class BotReceiver:
     async def _load_bot(self) -> Bot:
         """The state of the bot recorded by other processes; read once."""
         if self._bot is None:
-            digests = self._channels.digests(self._channel)
-            account = await self._account(digests)
-            async with self._db.transaction() as tx:
-                if self._channel.receiving == "poll":
-                    await bots.clear_webhook(tx, self._channel.key)
-                bot = await bots.load(tx, self._channel.key, digests, account)
+            key, digests = self._channel.key, self._channels.digests(self._channel)
+            bot = await self._db.read_inline(lambda tx: bots.find(tx, key, digests))
+            polls = self._channel.receiving == "poll"
+            if bot is None or (polls and bot.webhook_digest is not None):
+                account = await self._account(digests)
+                # Done again at the next start, if a power cut loses it.
+                async with self._db.transaction(durable=False) as tx:
+                    if polls:
+                        await bots.clear_webhook(tx, key)
+                    bot = await bots.load(tx, key, digests, account)
             self._bot, self._cursor = bot, bot.cursor
         return self._bot
 
     async def _account(self, digests: Sequence[str]) -> str | None:
         """The account of the token, if it is needed to decide whether the stored state is of the same bot."""
-        async with self._db.read() as tx:
-            if not await bots.is_of_another_token(tx, self._channel.key, digests):
-                return None
+        key = self._channel.key
+        if not await self._db.read_inline(lambda tx: bots.is_of_another_token(tx, key, digests)):
+            return None
         health = await check_channel(self._channel)
         if not health.ok:
             raise DeliveryError(_reason_of(health), health.detail)

@@ -169,8 +169,7 @@ class ReceptionWatch:
     async def _is_noted(self) -> bool:
         """Whether a previous process may have recorded an interruption: queried once."""
         try:
-            async with self._db.read() as tx:
-                state = await self._states.find(tx, self._channel.key)
+            state = await self._db.read_inline(lambda tx: self._states.find(tx, self._channel.key))
         except DatabaseUnavailable:
             return True
         return state is not None and state.interrupted_since_ms is not None

@@ -316,7 +316,8 @@ class Channels:
         if health.profile is None or (health.profile == channel.profile and is_noted):
             return
         channel.profile = health.profile
-        async with self._db.transaction() as tx:
+        # Read again at the next start, if a power cut loses it.
+        async with self._db.transaction(durable=False) as tx:
             bot = await bots.load(tx, channel.key, self.digests(channel), health.account)
             if health.account is not None and bot.account != health.account:
                 await bots.save_account(tx, bot, health.account)

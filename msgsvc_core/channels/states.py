@@ -165,6 +165,10 @@ class ChannelStates:
         """
         if self._channels.get(channel.key) is not channel:
             return False
+        if not health.revoked:
+            state = await self._db.read_inline(lambda tx: self.find(tx, channel.key))
+            if state is None or not state.stopped:
+                return False
         async with self._db.transaction() as tx:
             if health.revoked:
                 return await self.stop(tx, channel, Reason.BOT_BANNED, health.detail)

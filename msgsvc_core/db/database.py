@@ -157,7 +157,12 @@ class Database:
 
     @asynccontextmanager
     async def transaction(
-        self, *, inline: bool = False, durable: bool = True, until_s: float | None = None
+        self,
+        *,
+        inline: bool = False,
+        durable: bool = True,
+        background: bool = False,
+        until_s: float | None = None,
     ) -> AsyncIterator[Tx]:
         """A transaction that commits at the end of the block and rolls back if it raises.
 
@@ -169,14 +174,15 @@ class Database:
         durable too.
 
         On SQLite, which has a single writer, the transaction waits for others until the loop time
-        `until_s`, by default `write_deadline`; then `DatabaseUnavailable` is raised.
+        `until_s`, by default `write_deadline`; then `DatabaseUnavailable` is raised. `background` is for
+        work that nobody waits for: others go first, but not all of them.
 
         A cancelled caller still gets its rollback: otherwise `databases` would leak the connection and
         exhaust its pool.
         """
         self._check_connected()
         until_s = self.write_deadline() if until_s is None else until_s
-        connection = self._writing_connection(until_s)
+        connection = self._writing_connection(until_s, background=background)
         with self._recording_failures():
             async with self._acquired(connection):
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
@@ -273,9 +279,11 @@ class Database:
         async with self._acquired(connection):
             yield connection.raw_connection
 
-    def _writing_connection(self, until_s: float) -> "ConnectionBackend | SQLiteConnection":
+    def _writing_connection(
+        self, until_s: float, *, background: bool = False
+    ) -> "ConnectionBackend | SQLiteConnection":
         if self.dialect == "sqlite":
-            found: SQLiteConnection = self._backend.connection(until_s)
+            found: SQLiteConnection = self._backend.connection(until_s, background=background)
             return found
         pooled: ConnectionBackend = self._backend.connection()
         return pooled

@@ -42,8 +42,8 @@ class TransactionBatcher(Generic[R, V]):
     For changes that are one conditional statement for any number of rows, such as exchanging a code: a
     commit costs the same for one row as for hundreds. An error that the work returns goes to its caller
     only and undoes nothing; an error that it raises undoes the batch, and each request is retried in its
-    own transaction. `inline` and `durable` are those of `Database.transaction`; `wait_s` is how long a
-    batch waits for locks, None for work that takes none.
+    own transaction. `inline`, `durable` and `background` are those of `Database.transaction`; `wait_s` is
+    how long a batch waits for locks, None for work that takes none.
     """
 
     def __init__(
@@ -53,12 +53,14 @@ class TransactionBatcher(Generic[R, V]):
         *,
         inline: bool = False,
         durable: bool = True,
+        background: bool = False,
         wait_s: float | None = BATCH_WAIT_S,
     ) -> None:
         self._db = db
         self._work = work
         self._inline = inline
         self._durable = durable
+        self._background = background
         self._wait_s = wait_s
         self._waiting: deque[_Submitted[R, V]] = deque()
         #: While one batch waits for PostgreSQL the other is read or written here; SQLite has one writer.
@@ -142,7 +144,10 @@ class TransactionBatcher(Generic[R, V]):
         self, requests: Sequence[R], until_s: float
     ) -> Sequence[V | Exception]:
         async with self._db.transaction(
-            inline=self._inline, durable=self._durable, until_s=until_s
+            inline=self._inline,
+            durable=self._durable,
+            background=self._background,
+            until_s=until_s,
         ) as tx:
             if len(requests) > 1 and self._wait_s is not None:
                 await tx.wait_for_locks(self._wait_s)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import IO
 
-import aiohttp
+from yarl import URL
 
 from msgsvc_core.channels.context import MediaFile
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
@@ -16,20 +16,31 @@ from msgsvc_core.content.outgoing import Media
 from msgsvc_core.files.media_checks import MediaChecks
 from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.service import FileGone, Files
+from msgsvc_core.http_client import (
+    CallError,
+    Connector,
+    HttpClient,
+    Limits,
+    NoConnectionInTime,
+    NotConnected,
+    StreamedResponse,
+)
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 #: Maximum bytes of a file that are kept in memory; the rest goes to disk.
 IN_MEMORY_BYTES = 1024 * 1024
 
-CHUNK_BYTES = 64 * 1024
+#: Seconds for a file of maximum size; to connect, for a response to start, and from one part to the next.
+TOTAL_S, IDLE_S = 120.0, 15.0
 
-#: Seconds for a file of maximum size, and for a response to start.
-TOTAL_S, FIRST_S = 120, 15
+#: Hosts of files may end them with the connection. One that was cut off fails its format's check, if any.
+LIMITS = Limits(until_close=True)
 
 #: Maximum redirects. Each URL is checked like the first.
 MAX_REDIRECTS = 5
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 #: Statuses besides 5xx after which a retry may succeed.
 _LATER = frozenset({408, 425, 429})
@@ -48,7 +59,7 @@ class MediaFiles:
         self._clock = clock
         #: Decides which addresses in URLs given by others may be called.
         self.guard = OutboundGuard(settings.allow_cidrs, settings.allow_http)
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HttpClient | None = None
 
     @cached_property
     def checks(self) -> MediaChecks:
@@ -78,7 +89,7 @@ class MediaFiles:
         async with self._answer(media) as answer:
             head = b""
             size = 0
-            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+            async for chunk in answer.parts():
                 size += len(chunk)
                 if len(head) < HEAD_BYTES:
                     head = (head + chunk)[:HEAD_BYTES]
@@ -90,36 +101,53 @@ class MediaFiles:
     async def close(self) -> None:
         if "checks" in self.__dict__:
             await self.checks.close()
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
 
     @asynccontextmanager
-    async def _answer(self, media: Media) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answer(self, media: Media) -> AsyncIterator[StreamedResponse]:
         """The host's response with the file, within the size limit as far as it is declared."""
+        url = media.url
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._call(url) as answer:
+                location = answer.headers.get("Location")
+                if answer.status not in REDIRECTS or location is None:
+                    self._check_answer(media, answer)
+                    yield answer
+                    return
+                url = _redirected(url, location)
+        raise invalid(f"its host sends us on more than {MAX_REDIRECTS} times")
+
+    @asynccontextmanager
+    async def _call(self, url: str) -> AsyncIterator[StreamedResponse]:
+        """The response to one request. Raises `DeliveryError`."""
         try:
-            async with self._opened().get(media.url, max_redirects=MAX_REDIRECTS) as answer:
-                if answer.status >= 500 or answer.status in _LATER:
-                    raise unavailable(f"its host answered {answer.status}")
-                if answer.status != 200:
-                    raise invalid(f"its host answered {answer.status}")
-                if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-                    # Requested uncompressed; the length of compressed content says nothing about its size.
-                    raise invalid("its host sends it compressed")
-                if answer.content_length is not None:
-                    self._check_size(media, answer.content_length)
+            self.guard.check_url(url)
+            async with self._opened().stream(
+                "GET", url, timeout_s=TOTAL_S, idle_s=IDLE_S, limits=LIMITS
+            ) as answer:
                 yield answer
-        except aiohttp.ClientConnectorError as error:
-            refused = error.os_error
+        except ForbiddenTarget as error:
+            raise invalid(str(error)) from None
+        except (NotConnected, NoConnectionInTime) as error:
+            refused = error.cause if isinstance(error, NotConnected) else None
             if isinstance(refused, ForbiddenTarget) and not isinstance(refused, NoPublicHost):
                 raise invalid(str(refused)) from None
             raise unavailable("its host could not be reached") from None
-        except aiohttp.TooManyRedirects:
-            raise invalid(f"its host sends us on more than {MAX_REDIRECTS} times") from None
-        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-            raise invalid("its host sends us on to what is no address") from None
-        except (aiohttp.ClientError, TimeoutError, OSError):
+        except CallError:
             raise unavailable("its host did not send all of it") from None
+
+    def _check_answer(self, media: Media, answer: StreamedResponse) -> None:
+        if answer.status >= 500 or answer.status in _LATER:
+            raise unavailable(f"its host answered {answer.status}")
+        if answer.status != 200:
+            raise invalid(f"its host answered {answer.status}")
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            # Requested uncompressed; the length of compressed content says nothing about its size.
+            raise invalid("its host sends it compressed")
+        if answer.content_length is not None:
+            self._check_size(media, answer.content_length)
 
     async def _get(self, media: Media, file: IO[bytes]) -> int:
         """Writes the content into `file`; returns its size."""
@@ -142,9 +170,9 @@ class MediaFiles:
         self._check_size(media, stored.size)
         return stored
 
-    async def _download(self, media: Media, answer: aiohttp.ClientResponse, file: IO[bytes]) -> int:
+    async def _download(self, media: Media, answer: StreamedResponse, file: IO[bytes]) -> int:
         size = 0
-        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+        async for chunk in answer.parts():
             size += len(chunk)
             self._check_size(media, size)
             file.write(chunk)
@@ -155,20 +183,21 @@ class MediaFiles:
         if size > most:
             raise invalid(f"it is larger than {most} bytes")
 
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=GuardedConnector(self.guard, limit=100),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-                headers={"User-Agent": "msgsvc", "Accept-Encoding": "identity"},
-                # 64 KiB of gzip can hold 64 MiB.
-                auto_decompress=False,
-                timeout=aiohttp.ClientTimeout(
-                    total=TOTAL_S, sock_connect=FIRST_S, sock_read=FIRST_S
-                ),
-            )
-        return self._session
+    def _opened(self) -> HttpClient:
+        if self._client is None:
+            self._client = HttpClient(Connector(guard=self.guard), connect_s=IDLE_S)
+        return self._client
+
+
+def _redirected(url: str, location: str) -> str:
+    """Where a redirect leads. Raises `DeliveryError` if it is no http or https URL."""
+    try:
+        target = URL(url).join(URL(location))
+    except ValueError:
+        raise invalid("its host sends us on to what is no address") from None
+    if target.scheme not in {"http", "https"} or not target.raw_host:
+        raise invalid("its host sends us on to what is no address")
+    return str(target.with_fragment(None))
 
 
 def _check(media: Media, head: bytes) -> None:

@@ -1,10 +1,10 @@
 """HTTP/1.1 client: calls over connections that are kept, each sent once."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlencode
 
-from msgsvc_core.http_client.connecting import Connector, Proxy
+from msgsvc_core.http_client.connecting import Connector
 from msgsvc_core.http_client.connection import Connection, Exchange, Limits
 from msgsvc_core.http_client.errors import CallError, CallTimeout, NoConnectionInTime
 from msgsvc_core.http_client.messages import (
@@ -33,6 +33,9 @@ CACHED_HEADS = 256
 #: Methods whose requests have no body, and no length, unless one is given.
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
+#: Headers that the client sets itself. Servers understand a request with two of them in different ways.
+_OWN_HEADERS = frozenset({"host", "content-length", "transfer-encoding"})
+
 DEFAULT_LIMITS = Limits()
 
 _NO_HEADERS: Mapping[str, str] = {}
@@ -41,16 +44,28 @@ _NO_HEADERS: Mapping[str, str] = {}
 class StreamedResponse(Response):
     """A response whose body is read in parts, by `parts`, within the block of `HttpClient.stream`."""
 
-    __slots__ = ("_connection", "_exchange")
+    __slots__ = ("_connection", "_deadlines", "_exchange", "_idle_s")
 
-    def __init__(self, connection: Connection, exchange: Exchange) -> None:
+    def __init__(
+        self, connection: Connection, exchange: Exchange, deadlines: TimeoutPool, idle_s: float
+    ) -> None:
         super().__init__(exchange.status, Headers(exchange.headers))
         self._connection = connection
         self._exchange = exchange
+        self._deadlines = deadlines
+        self._idle_s = idle_s
 
-    def parts(self) -> AsyncIterator[bytes]:
+    async def parts(self) -> AsyncIterator[bytes]:
         """The body, as it comes. Raises `CallError`."""
-        return self._connection.stream(self._exchange)
+        while True:
+            try:
+                with self._deadlines.timeout(self._idle_s):
+                    part = await self._connection.next_part(self._exchange)
+            except TimeoutError:
+                raise CallTimeout(sent=True) from None
+            if part is None:
+                return
+            yield part
 
 
 class HttpClient:
@@ -58,7 +73,8 @@ class HttpClient:
 
     A request is sent once: if it may have reached the server, an error says so (`CallError.sent`). Redirects
     are not followed, cookies are not kept, and proxies of the environment are ignored. `connections` is the
-    maximum at a time, None for any number. `headers` are sent with every request.
+    maximum at a time, None for any number. `headers` are sent with every request. `connect_s` is how long
+    connecting may take, by default `CONNECT_S` or half of a call's timeout.
     """
 
     def __init__(
@@ -66,11 +82,12 @@ class HttpClient:
         connector: Connector,
         *,
         headers: Mapping[str, str] | None = None,
-        proxy: Proxy | None = None,
         connections: int | None = 100,
+        connect_s: float | None = None,
     ) -> None:
         self._connector = connector
-        self._proxy = proxy
+        self._proxy = connector.proxy
+        self._connect_s = connect_s
         self._headers = {**DEFAULT_HEADERS, **(headers or {})}
         self._pool = ConnectionPool(connector, connections)
         self._deadlines = TimeoutPool()
@@ -90,7 +107,8 @@ class HttpClient:
     ) -> Response:
         """The whole response, with any status. `params` are added to the URL's query.
 
-        Raises `CallError`, and ValueError for a URL or header that is invalid.
+        Raises `CallError`, ValueError for a URL or header that is invalid, and `OSError` if a file of an
+        upload can't be read; then the server has received a part of the request.
         """
         call = _Call()
         try:
@@ -122,11 +140,13 @@ class HttpClient:
         content_type: str | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         timeout_s: float,
+        idle_s: float | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> AsyncIterator[StreamedResponse]:
         """The same, with the body in parts; what is not read at the end of the block is dropped.
 
-        The timeout covers the block.
+        The timeout covers the block. `idle_s` is how long the server may take to begin its response, and
+        from one part to the next.
         """
         call = _Call()
         try:
@@ -142,8 +162,11 @@ class HttpClient:
                         may_have_body=method != "HEAD",
                     )
                     try:
-                        await connection.response_head(exchange)
-                        yield StreamedResponse(connection, exchange)
+                        with self._deadlines.timeout(idle_s or timeout_s):
+                            await connection.response_head(exchange)
+                        yield StreamedResponse(
+                            connection, exchange, self._deadlines, idle_s or timeout_s
+                        )
                     finally:
                         connection.finish(exchange)
                 finally:
@@ -158,9 +181,13 @@ class HttpClient:
         self._pool.close()
         await self._connector.close()
 
-    async def _connected(self, origin: tuple[str, str, int], timeout_s: float) -> Connection:
+    async def _connected(self, origin: Origin, timeout_s: float) -> Connection:
+        # Without a second timeout, which would be a tenth of a call's cost.
+        connection = self._pool.take(origin)
+        if connection is not None:
+            return connection
         try:
-            with self._deadlines.timeout(min(CONNECT_S, timeout_s / 2)):
+            with self._deadlines.timeout(self._connect_s or min(CONNECT_S, timeout_s / 2)):
                 return await self._pool.acquire(origin)
         except TimeoutError:
             raise NoConnectionInTime from None
@@ -177,7 +204,8 @@ class HttpClient:
         """Where the request goes, and its head."""
         if isinstance(body, Upload):
             content_type = body.content_type
-        if headers:
+        # The boundary in an upload's type is random, so its head does not occur again.
+        if headers or isinstance(body, Upload):
             head = self._make_head(method, url, headers, content_type)
         else:
             key = method, url, content_type
@@ -205,10 +233,16 @@ class HttpClient:
     ) -> "_Head":
         target = parse_target(url)
         path = target.path
-        sent = {**self._headers, **headers}
+        # The last of each name in any case: a second one would contradict the first.
+        sent = {
+            name.lower(): (name, value)
+            for name, value in [*self._headers.items(), *headers.items()]
+        }
         if content_type is not None:
-            sent["Content-Type"] = content_type
-        lines = [("Host", target.host_header), *sent.items()]
+            sent["content-type"] = ("Content-Type", content_type)
+        if not _OWN_HEADERS.isdisjoint(sent):
+            raise ValueError("Host and the length of the body are the client's to set")
+        lines = [("Host", target.host_header), *sent.values()]
         if self._proxy is not None and target.origin[0] == "http":
             path = f"http://{target.host_header}{path}"
             lines += self._proxy.headers
@@ -242,7 +276,8 @@ class _Call:
 async def _upload(connection: Connection, head: bytes, upload: Upload, limits: Limits) -> Response:
     exchange = connection.start(head, limits)
     try:
-        await connection.write_body(exchange, upload.parts())
+        async with aclosing(upload.parts()) as parts:
+            await connection.write_body(exchange, parts)
         return await connection.whole(exchange)
     finally:
         connection.finish(exchange)

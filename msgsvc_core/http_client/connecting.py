@@ -5,6 +5,7 @@ import base64
 import socket
 import ssl
 from collections.abc import Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -114,8 +115,10 @@ class GuardedNames(Names):
         return [(*info, (address[0], port, *address[2:])) for *info, address in found]
 
     async def close(self) -> None:
-        """Cancels pending lookups."""
+        """Ends pending lookups; who waits for one gets an error."""
         await self._resolver.close()
+        if self._under_way:
+            await asyncio.wait(self._under_way.values())
 
 
 #: Of each event loop: a thousand bots of one platform ask for the same name.
@@ -129,7 +132,7 @@ class Proxy:
 
     origin: Origin
     #: `Proxy-Authorization`.
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def from_url(cls, url: str) -> "Proxy":
@@ -161,13 +164,14 @@ class Connector:
         if guard is not None and proxy is not None:
             raise ValueError("what a proxy connects to can't be checked")
         self._ca_file = ca_file
-        self._proxy = proxy
+        #: The one that connections go through.
+        self.proxy = proxy
         self._guard = guard
         self._guarded_names = GuardedNames(guard) if guard is not None else None
 
     async def connect(self, origin: Origin) -> Connection:
         """Raises `NotConnected`."""
-        scheme, host, port = self._proxy.origin if self._proxy is not None else origin
+        scheme, host, port = self.proxy.origin if self.proxy is not None else origin
         try:
             infos = await self._addresses(host, port)
         except ForbiddenTarget as error:
@@ -187,12 +191,14 @@ class Connector:
 
     async def _addresses(self, host: str, port: int) -> Sequence[AddressInfo]:
         address = parse_address(host)
-        if address is not None:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return await asyncio.get_running_loop().getaddrinfo(
-                host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
-            )
-        return await self._names().resolve(host, port)
+        if address is None or "%" in host:
+            return await self._names().resolve(host, port)
+        # The system's resolver would take a thread to say the same.
+        if address.version == 6:
+            return [
+                (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port, 0, 0))
+            ]
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
 
     def _names(self) -> Names:
         if self._guarded_names is not None:
@@ -213,12 +219,12 @@ class Connector:
         )
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            needs_tunnel = self._proxy is not None and origin[0] == "https"
+            needs_tunnel = self.proxy is not None and origin[0] == "https"
             loop = asyncio.get_running_loop()
             factory = _Tunnel if needs_tunnel else Connection
             tls = trust(self._ca_file) if scheme == "https" else None
             transport, protocol = await loop.create_connection(
-                factory, sock=opened, ssl=tls, server_hostname=host if tls else None
+                factory, sock=opened, ssl=tls, server_hostname=_tls_name(host) if tls else None
             )
         except BaseException:
             opened.close()
@@ -232,15 +238,15 @@ class Connector:
         self, tunnel: "_Tunnel", transport: asyncio.Transport, origin: Origin
     ) -> Connection:
         """TLS to the server, in a tunnel through the proxy."""
-        assert self._proxy is not None
+        assert self.proxy is not None
         _scheme, host, port = origin
         shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            headers = header_lines([("Host", shown), *self._proxy.headers])
+            headers = header_lines([("Host", shown), *self.proxy.headers])
             await tunnel.ask(f"CONNECT {shown} HTTP/1.1\r\n".encode() + headers + b"\r\n")
             connection = Connection()
             secured = await asyncio.get_running_loop().start_tls(
-                transport, connection, trust(self._ca_file), server_hostname=host
+                transport, connection, trust(self._ca_file), server_hostname=_tls_name(host)
             )
         except BaseException:
             transport.abort()
@@ -256,6 +262,11 @@ class Connector:
         if self._guard is not None and not self._guard.is_allowed(str(address[0])):
             raise ForbiddenTarget("the address is not public")
         return socket.socket(family, kind, protocol)
+
+
+def _tls_name(host: str) -> str:
+    """The host as certificates and SNI have it: without the root's dot (RFC 6066, section 3)."""
+    return host.removesuffix(".")
 
 
 class _Tunnel(asyncio.Protocol):

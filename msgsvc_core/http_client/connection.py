@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable
 from typing import cast
 
 import httptools
@@ -73,7 +73,7 @@ class Exchange:
         #: Who waits for the head of a streamed response, its next part, or else for all of it.
         self.waiter: asyncio.Future[None] | None = None
 
-    def check_framing(self) -> None:
+    def check_framing(self, *, has_body: bool) -> None:
         """Raises `InvalidResponse` unless the body has one certain end, within the limits."""
         limits, length = self.limits, self.content_length
         head_bytes = sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -81,7 +81,7 @@ class Exchange:
             raise InvalidResponse("the head is too large")
         if length is not None and self.is_chunked:
             raise InvalidResponse("both Content-Length and Transfer-Encoding")
-        if not self.may_have_body:
+        if not has_body:
             return
         if length is None and not self.is_chunked:
             if not limits.until_close:
@@ -204,17 +204,18 @@ class Connection(asyncio.Protocol):
         while not exchange.status:
             await self._wait(exchange)
 
-    async def stream(self, exchange: Exchange) -> AsyncIterator[bytes]:
-        """The body in parts, as they come. Raises `CallError`."""
-        while True:
-            while exchange.body:
-                part = exchange.body.popleft()
-                exchange.body_bytes -= len(part)
-                yield part
+    async def next_part(self, exchange: Exchange) -> bytes | None:
+        """The next part of a streamed body, None at its end. Raises `CallError`."""
+        if self._exchange is not exchange and not exchange.done:
+            raise RuntimeError("the block of this response has ended")
+        while not exchange.body:
             if exchange.done:
-                return
+                return None
             self._resume_reading()
             await self._wait(exchange)
+        part = exchange.body.popleft()
+        exchange.body_bytes -= len(part)
+        return part
 
     def _pause_reading(self) -> None:
         if not self._is_paused and self._transport is not None:
@@ -265,6 +266,7 @@ class Connection(asyncio.Protocol):
             self._refuse(exchange, InvalidResponse(f"not valid HTTP: {error}"))
 
     def eof_received(self) -> bool:
+        self._is_reusable = False
         # Closes the transport, also for TLS.
         return False
 
@@ -324,8 +326,7 @@ class Connection(asyncio.Protocol):
         version = self._parser.get_http_version()
         if version != "1.1" and (version != "1.0" or exchange.is_chunked):
             raise InvalidResponse("not a response of HTTP/1.1")
-        if status not in {204, 304}:
-            exchange.check_framing()
+        exchange.check_framing(has_body=exchange.may_have_body and status not in {204, 304})
         exchange.status = status
         if not exchange.may_have_body:
             # The parser waits for a body, so it can't read another response.

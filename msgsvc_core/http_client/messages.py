@@ -17,6 +17,9 @@ _NOT_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: URLs whose parts are cached: a bot calls the same few methods of its platform's API.
 CACHED_TARGETS = 2000
 
+#: Characters of a host: a name in ASCII, or an address.
+_HOST = re.compile(r"[0-9A-Za-z._~:%-]+")
+
 _PORTS = {"http": 80, "https": 443}
 
 Origin = tuple[str, str, int]
@@ -39,7 +42,7 @@ def parse_target(url: str) -> Target:
     """Parts of an absolute http or https URL; a fragment and a login are left out. Raises ValueError."""
     parsed = URL(url)
     host, port = parsed.raw_host, parsed.port
-    if parsed.scheme not in _PORTS or not host or not port:
+    if parsed.scheme not in _PORTS or not host or not port or not _HOST.fullmatch(host):
         raise ValueError("not an http or https URL")
     shown = f"[{host}]" if ":" in host else host
     if port != _PORTS[parsed.scheme]:

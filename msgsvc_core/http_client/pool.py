@@ -26,50 +26,51 @@ class ConnectionPool:
         self._limit = limit
         #: Unused connections of each origin, the one that was used last at the end.
         self._idle: dict[Origin, list[Connection]] = {}
-        #: Open, being opened, and unused.
-        self._count = 0
+        self._idle_count = 0
+        #: Calls that have a connection, open one, or have just been given the place of another.
+        self._busy_count = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
+    def take(self, origin: Origin) -> Connection | None:
+        """A connection that was in use a moment ago, or None: then `acquire` has to wait for something."""
+        if self._limit is not None and self._busy_count >= self._limit:
+            return None
+        connection = self._take(origin)
+        if connection is None:
+            return None
+        if asyncio.get_running_loop().time() - connection.idle_since_s >= SURELY_OPEN_S:
+            self._idle[origin].append(connection)
+            self._idle_count += 1
+            return None
+        self._busy_count += 1
+        return connection
+
     async def acquire(self, origin: Origin) -> Connection:
         """A connection for one request; `release` must follow. Raises `NotConnected`."""
-        connection = self._take(origin)
-        if connection is not None:
-            if asyncio.get_running_loop().time() - connection.idle_since_s < SURELY_OPEN_S:
-                return connection
-            try:
-                await asyncio.sleep(0)
-            except asyncio.CancelledError:
-                self.release(origin, connection)
-                raise
-            if connection.is_usable:
-                return connection
-            self._drop(connection)
-        await self._reserve()
-        # While it waited for a place, a connection may have become free.
-        connection = self._take(origin)
-        if connection is not None:
-            self._free_place()
-            return connection
+        if self._limit is not None and self._busy_count >= self._limit:
+            await self._wait_in_turn()
+        else:
+            self._busy_count += 1
         try:
+            connection = self._take(origin)
+            if connection is not None:
+                unused_s = asyncio.get_running_loop().time() - connection.idle_since_s
+                if unused_s >= SURELY_OPEN_S:
+                    connection = await self._look_again(origin, connection)
+            if connection is not None:
+                return connection
+            self._make_room()
             return await self._connector.connect(origin)
         except BaseException:
-            self._free_place()
+            self._leave()
             raise
 
     def release(self, origin: Origin, connection: Connection) -> None:
         """The request has ended; the connection is kept if it can be used again."""
-        if not connection.is_usable or self._is_closed:
-            self._drop(connection)
-            return
-        loop = asyncio.get_running_loop()
-        connection.idle_since_s = loop.time()
-        self._idle.setdefault(origin, []).append(connection)
-        if self._timer is None:
-            self._timer = loop.call_later(KEPT_S, self._expire)
-        if self._waiting:
-            self._wake_next()
+        self._keep(origin, connection)
+        self._leave()
 
     def close(self) -> None:
         """Closes unused connections; those in use are closed when they are released."""
@@ -79,56 +80,77 @@ class ConnectionPool:
             self._timer = None
         for connections in self._idle.values():
             for connection in connections:
-                self._count -= 1
                 connection.close()
         self._idle.clear()
+        self._idle_count = 0
+
+    async def _wait_in_turn(self) -> None:
+        """Waits for the place of a call that ends."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():
+                # It was given the place, and can't use it.
+                self._leave()
+            elif place in self._waiting:
+                self._waiting.remove(place)
+            raise
+
+    def _leave(self) -> None:
+        """Gives a call's place to the next."""
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._busy_count -= 1
+
+    def _keep(self, origin: Origin, connection: Connection) -> None:
+        if not connection.is_usable or self._is_closed:
+            connection.close()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since_s = loop.time()
+        self._idle.setdefault(origin, []).append(connection)
+        self._idle_count += 1
+        if self._timer is None:
+            self._timer = loop.call_later(KEPT_S, self._expire)
 
     def _take(self, origin: Origin) -> Connection | None:
         """The connection that was used last, so that the others can expire."""
         connections = self._idle.get(origin)
         while connections:
             connection = connections.pop()
+            self._idle_count -= 1
             if connection.is_usable:
                 return connection
-            self._drop(connection)
+            connection.close()
         return None
 
-    async def _reserve(self) -> None:
-        """Counts a connection to be opened, once there is a place for it."""
-        while self._limit is not None and self._count >= self._limit:
-            if self._close_one_unused():
-                continue
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(place)
-            try:
-                await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    # It was given the place, and can't use it.
-                    self._wake_next()
-                raise
-        self._count += 1
+    async def _look_again(self, origin: Origin, connection: Connection) -> Connection | None:
+        """The connection, or another of its origin, once the loop has read what had arrived."""
+        try:
+            # asyncio reads after the first: it runs what was ready before.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._keep(origin, connection)
+            raise
+        if connection.is_usable:
+            return connection
+        connection.close()
+        return self._take(origin)
 
-    def _close_one_unused(self) -> bool:
+    def _make_room(self) -> None:
+        """Closes an unused connection of another origin if a new one would be too many."""
+        if self._limit is None or self._busy_count + self._idle_count <= self._limit:
+            return
         for connections in self._idle.values():
             if connections:
-                self._drop(connections.pop(0))
-                return True
-        return False
-
-    def _drop(self, connection: Connection) -> None:
-        connection.close()
-        self._free_place()
-
-    def _free_place(self) -> None:
-        self._count -= 1
-        self._wake_next()
-
-    def _wake_next(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
+                connections.pop(0).close()
+                self._idle_count -= 1
                 return
 
     def _expire(self) -> None:
@@ -143,7 +165,8 @@ class ConnectionPool:
                 if connection.is_usable and connection.idle_since_s > until_s:
                     kept.append(connection)
                 else:
-                    self._drop(connection)
+                    self._idle_count -= 1
+                    connection.close()
             if not kept:
                 del self._idle[origin]
                 continue

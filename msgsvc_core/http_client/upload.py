@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import IO
 
 #: Bytes of a file that are in memory at a time.
@@ -53,7 +53,7 @@ class Upload:
         file.seek(begins)
         self._parts += [self._head(about, content_type), (file, size), b"\r\n"]
 
-    async def parts(self) -> AsyncIterator[bytes]:
+    async def parts(self) -> AsyncGenerator[bytes, None]:
         """The body. Raises `OSError` if a file has become shorter."""
         for part in self._parts:
             if isinstance(part, bytes):

@@ -89,14 +89,14 @@ class Batch:
             await self._fail_all(f"{type(error).__name__}: {error}")
 
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
-        return self._db.transaction()
+        return self._db.transaction(background=True)
 
     def reading(self) -> AbstractAsyncContextManager[Tx]:
         return self._db.read()
 
     @asynccontextmanager
     async def holding(self, *jobs: Job) -> AsyncIterator[Tx]:
-        async with self._db.transaction(inline=self._spec.inline) as tx:
+        async with self._db.transaction(inline=self._spec.inline, background=True) as tx:
             if not await store.lock(tx, jobs, runner_id=self._runner_id):
                 raise LeaseLost
             yield tx
@@ -139,7 +139,7 @@ class Batch:
         back: Sequence[Reschedule],
         first: Callable[[Tx], Awaitable[object]] | None = None,
     ) -> AsyncIterator[Tx]:
-        async with self._db.transaction(inline=self._spec.inline) as tx:
+        async with self._db.transaction(inline=self._spec.inline, background=True) as tx:
             if first is not None:
                 await first(tx)
             if done and not await store.complete(tx, done, runner_id=self._runner_id):
@@ -192,7 +192,7 @@ class Batch:
             store.Waiting(job, at_ms, _counted(job, counts=counts), error)
             for job in self._open.values()
         ]
-        async with self._db.transaction() as tx:
+        async with self._db.transaction(background=True) as tx:
             await self._fall_back(tx, waiting)
 
     async def _fail_all(self, error: str) -> None:
@@ -200,7 +200,7 @@ class Batch:
         # The same for all, or some would overtake earlier ones.
         spread = 1 + random.uniform(-spec.jitter, spec.jitter)  # noqa: S311 - no secret
         waiting: list[store.Waiting] = []
-        async with self._db.transaction() as tx:
+        async with self._db.transaction(background=True) as tx:
             for job in self._open.values():
                 if job.attempts >= spec.max_attempts and spec.every_s is None:
                     await self._dead_letter(tx, job, error)
@@ -226,7 +226,7 @@ class Batch:
         for job in list(self._open.values()):
             if job.deliveries - job.attempts < allowed:
                 continue
-            async with self._db.transaction() as tx:
+            async with self._db.transaction(background=True) as tx:
                 await self._dead_letter(tx, job, "its runner died each time")
             self.forget(job)
 

@@ -51,7 +51,7 @@ class Claims:
         self._names = names
         # Not durable by itself: the outcomes of the jobs are committed later, and durably.
         self._together = TransactionBatcher(
-            db, self._claim_all, inline=True, durable=False, wait_s=None
+            db, self._claim_all, inline=True, durable=False, background=True, wait_s=None
         )
 
     async def claim(

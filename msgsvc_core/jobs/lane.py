@@ -164,7 +164,7 @@ class Lane:
     async def _claim_own(self) -> tuple[Sequence[Job], int]:
         """Like `_claim`, for an exclusive lane, if this runner owns it."""
         # Not durable by itself: the outcomes of the jobs are committed later, and durably.
-        async with self._db.transaction(inline=True, durable=False) as tx:
+        async with self._db.transaction(inline=True, durable=False, background=True) as tx:
             owned = await lanes.own(
                 tx,
                 self.name,

@@ -127,7 +127,7 @@ class LaneRunner:
             await asyncio.wait(self._draining.values(), timeout=self._settings.grace_s)
         await cancel_and_wait(*self._draining.values(), *self._upkeep)
         try:
-            async with self._db.transaction() as tx:
+            async with self._db.transaction(background=True) as tx:
                 await store.release(tx, runner_id=self._lease.runner_id)
                 await lanes.release(tx, runner_id=self._lease.runner_id)
         except DatabaseUnavailable as error:
@@ -236,7 +236,7 @@ class LaneRunner:
 
     async def _renew(self) -> None:
         lease, now_ms = self._lease, self._clock.now_ms()
-        async with self._db.transaction() as tx:
+        async with self._db.transaction(background=True) as tx:
             await store.renew(
                 tx,
                 list(self._working),
@@ -268,7 +268,7 @@ class LaneRunner:
         far = [name for name, run_at_ms in there.items() if run_at_ms >= farthest_ms[name]]
         if not missing and not far:
             return
-        async with self._db.transaction() as tx:
+        async with self._db.transaction(background=True) as tx:
             await self._queue.enqueue(tx, *missing)
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)

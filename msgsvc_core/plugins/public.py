@@ -72,7 +72,6 @@ PUBLIC_MODULES = (
     "msgsvc_core.projects.models",
     "msgsvc_core.projects.service",
     "msgsvc_core.security",
-    "msgsvc_core.security.connector",
     "msgsvc_core.security.guard",
     "msgsvc_core.security.http_urls",
     "msgsvc_core.security.networks",

@@ -33,7 +33,7 @@ class ForbiddenTarget(Refusal, OSError):
     """A URL or address that must not be connected to; the text is for the person who set it.
 
     `allowed_by` is the argument of `OutboundGuard` by which an operator can allow it, None if none does. An
-    OSError, so that aiohttp treats it as a failed connection.
+    OSError, so that an attempt to connect treats it as a failed connection.
     """
 
     def __init__(self, msgid: str, allowed_by: str | None = None, **params: object) -> None:
@@ -55,8 +55,8 @@ class OutboundGuard:
     """Decides which URLs and addresses may be called.
 
     `allow_cidrs` are ranges that the operator allows although they are not public, such as `127.0.0.0/8` in
-    development; `allow_http` allows plain http. ValueError for a bad CIDR. Calls are made with a
-    `GuardedConnector`.
+    development; `allow_http` allows plain http. ValueError for a bad CIDR. Calls are made with
+    `http_client.Connector(guard=...)`, which checks every address that it connects to.
     """
 
     def __init__(self, allow_cidrs: Sequence[str] = (), allow_http: bool = False) -> None:
@@ -75,8 +75,8 @@ class OutboundGuard:
     def check_url(self, url: str) -> None:
         """Raises `ForbiddenTarget` for a URL that is forbidden without a DNS lookup.
 
-        Used when a URL is entered. DNS records change, so `GuardedConnector` resolves and checks the address
-        for every call.
+        Used when a URL is entered and before each call. DNS records change, so addresses are checked when
+        they are connected to.
         """
         if _AMBIGUOUS.search(url):
             raise ForbiddenTarget("the URL contains a space, control character or backslash")

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from msgsvc_core.config.settings import LogSettings
 from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
+from tests.bench.bots import bots
 from tests.bench.broadcast import broadcast
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
@@ -51,6 +52,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "pages": paging,
     "jobs": jobs,
     "polls": polls,
+    "bots": bots,
     "memory": memory,
 }
 
@@ -84,6 +86,7 @@ def _read(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--connections", type=int)
     parser.add_argument("--jobs", type=int, help="that do nothing")
     parser.add_argument("--polls", type=int, help="that are held")
+    parser.add_argument("--bots", type=int, help="that are polled")
     parser.add_argument("--presses", type=int, help="of Yes, with a poll that waits for each")
     parser.add_argument("--sends", type=int, help="over which memory is watched")
     parser.add_argument(

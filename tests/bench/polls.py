@@ -32,7 +32,7 @@ STEADY_MIB = 0.25
 def polls(run: Run) -> list[Finding]:
     """Every poll asks for a session of its own and waits as long as it may."""
     number = run.options.polls
-    _allow_open_files(number + FIRST + 200)
+    allow_open_files(number + FIRST + 200)
     run.tell("starting the server", total=number)
     setup = Setup("sqlite", plugins=PLUGINS, sections=SECTIONS)
     with started_service(run, setup) as service:
@@ -135,7 +135,7 @@ async def _cores(server: Server) -> float | None:
     return None if before_s is None or after_s is None else (after_s - before_s) / passed_s
 
 
-def _allow_open_files(number: int) -> None:
+def allow_open_files(number: int) -> None:
     """For this process and those it starts. Raises `BenchError` where the system forbids it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= number:

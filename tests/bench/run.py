@@ -23,6 +23,7 @@ class Options:
     connections: int = 64
     jobs: int = 20_000
     polls: int = 5000
+    bots: int = 1000
     presses: int = 200
     sends: int = 30_000
     messages: int = 10_000

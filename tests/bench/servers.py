@@ -117,6 +117,8 @@ class ServiceUnderTest:
     server: Server
     project_id: str
     sends: Request
+    #: Unix seconds at which its process was started.
+    began_s: float
 
     def use(self, work: Callable[[Service], Awaitable[T]]) -> T:
         """What `work` answers, given the service's database, beside the running process."""
@@ -189,10 +191,11 @@ def started_service(run: Run, setup: Setup) -> Iterator[ServiceUnderTest]:
     deployment.configure(setup.as_toml(), run.databases.new(setup.kind))
     project_id, key, ids = asyncio.run(_opened(deployment, setup.plugins, _set_up))
     bodies = Bodies.to(deployment.folder / "bodies.jsonl", ids)
+    began_s = time.time()
     server = deployment.start()
     sends = Request(server.url + "/v1/send", bodies.path, key)
     try:
-        yield ServiceUnderTest(deployment, setup.plugins, server, project_id, sends)
+        yield ServiceUnderTest(deployment, setup.plugins, server, project_id, sends, began_s)
     finally:
         server.kill()
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def certificate(path: Path, name: str) -> Path:
+def certificate(path: Path, name: str, *, ends_in: timedelta = timedelta(days=1)) -> Path:
     """Writes a certificate for `name`, which is its own authority, with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, path.stem)])
@@ -20,8 +20,8 @@ def certificate(path: Path, name: str) -> Path:
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .not_valid_before(datetime.now(UTC) - timedelta(days=2))
+        .not_valid_after(datetime.now(UTC) + ends_in)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())

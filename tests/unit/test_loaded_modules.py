@@ -73,7 +73,7 @@ def test_a_database_that_is_up_to_date_needs_no(second: set[str], module: str) -
 @pytest.mark.parametrize(
     ("module", "who_loads_it"),
     [
-        ("aiohttp", "msgsvc_webhooks.sender"),
+        ("aiohttp", "msgsvc_devkit.webhooks"),
         ("asyncpg", "msgsvc_core.db.postgres_batches"),
         ("databases", "databases.backends.postgres"),
         ("dramatiq", "dramatiq"),

@@ -67,18 +67,28 @@ async def test_what_a_check_found_of_a_channel_that_was_changed_since_says_nothi
 async def test_a_ban_after_the_question_outlives_its_answer() -> None:
     core, observed = plugin_context(), Observed()
     states, channel = watched_states(core, observed), own_channel(core)
-    core.db.answers.append(0)
+    core.db.answers += [[state("chn_1", status="stopped")], 0]
     healthy = ChannelHealth(ok=True, detail="Shop bot")
 
     assert not await states.apply_health(channel, healthy, asked_at_ms=NOW_MS - 5)
-    assert core.db.statements[0][1]["until_ms"] == NOW_MS - 5
+    assert core.db.statements[-1][1]["until_ms"] == NOW_MS - 5
     assert observed.told == []
+
+
+async def test_the_health_of_a_bot_that_works_writes_nothing() -> None:
+    core, observed = plugin_context(), Observed()
+    states, channel = watched_states(core, observed), own_channel(core)
+    core.db.answers.append([])
+    healthy = ChannelHealth(ok=True, detail="Shop bot")
+
+    assert not await states.apply_health(channel, healthy, asked_at_ms=NOW_MS)
+    assert core.db.commits == 0
 
 
 async def test_stopped_bots_alone_are_asked_whether_they_may_work_again() -> None:
     core, observed = plugin_context(), Observed()
     stopped, paused = state(status="stopped"), state("messenger_b", paused_until_ms=NOW_MS + 1)
-    core.db.answers += [[stopped, paused, state("chn_gone", status="stopped")], 1]
+    core.db.answers += [[stopped, paused, state("chn_gone", status="stopped")], [stopped], 1]
     await watched_states(core, observed).check_stopped(FakeJobContext(core.db), [])
 
     assert observed.told == [("recovered", "messenger_a"), ("changed", "messenger_a", False)]

@@ -1,10 +1,8 @@
 """Which hosts and URLs the outbound guard lets through, and which it refuses."""
 
-import socket
-
 import pytest
 
-from msgsvc_core.security.connector import GuardedResolver
+from msgsvc_core.http_client.connecting import GuardedNames
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 
 GUARD = OutboundGuard(allow_http=True)
@@ -244,8 +242,8 @@ def test_text_that_is_no_plain_address_is_not_allowed(text: str):
 
 
 async def resolve(guard: OutboundGuard = GUARD, host: str = "hooks.example.com") -> list[str]:
-    found = await GuardedResolver(guard).resolve(host, family=socket.AF_UNSPEC)
-    return [one["host"] for one in found]
+    found = await GuardedNames(guard).resolve(host, 443)
+    return [address[0] for *_, address in found]
 
 
 async def test_name_is_refused_when_any_of_its_addresses_is(answer_dns):

@@ -153,7 +153,12 @@ class FakeDatabase(Database):
 
     @asynccontextmanager
     async def transaction(
-        self, *, inline: bool = False, durable: bool = True, until_s: float | None = None
+        self,
+        *,
+        inline: bool = False,
+        durable: bool = True,
+        background: bool = False,
+        until_s: float | None = None,
     ) -> AsyncIterator[Tx]:
         tx = self._begin()
         yield tx

@@ -7,24 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from ssl import SSLError
 
-from aiohttp import (
-    ClientConnectorDNSError,
-    ClientConnectorError,
-    ClientError,
-    ClientOSError,
-    ClientPayloadError,
-    ClientResponse,
-    ClientSession,
-    ClientSSLError,
-    ClientTimeout,
-    DummyCookieJar,
-    ServerDisconnectedError,
+from msgsvc_core.http_client import (
+    CallError,
+    CallTimeout,
+    ConnectionLost,
+    Connector,
+    HttpClient,
+    Limits,
+    NameNotResolved,
+    NoConnectionInTime,
+    NotConnected,
+    StreamedResponse,
 )
-
-from msgsvc_core.kernel.aio import TimeoutPool
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.security.connector import GuardedConnector
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
 from msgsvc_webhooks.models import Attempt, Delivery
@@ -34,6 +31,9 @@ from msgsvc_webhooks.settings import WebhookSettings
 KEPT_ANSWER_BYTES = 2048
 
 USER_AGENT = "msgsvc"
+
+#: What an answer says by ending with its connection is no more than the journal needs.
+LIMITS = Limits(until_close=True)
 
 #: URLs whose form has been looked at that are remembered.
 KNOWN_URLS = 1000
@@ -64,27 +64,12 @@ class Sender:
         self._check_url = lru_cache(maxsize=KNOWN_URLS)(guard.check_url)
         self._clock = clock
         self._header_prefix = header_prefix
-        self._session: ClientSession | None = None
-        self._deadlines = TimeoutPool()
-
-    async def open(self) -> None:
-        self._session = ClientSession(
-            # Unlimited: with a common limit, slow receivers would take every place. The lanes
-            # bound the calls to each webhook.
-            connector=GuardedConnector(self._guard, limit=0),
-            # Cookies of one receiver would be sent to another webhook on the same host.
-            cookie_jar=DummyCookieJar(),
-            trust_env=False,
-            # 64 KiB of gzip can hold 64 MiB.
-            auto_decompress=False,
-            # `_call` sees to the time, from the first look at the host's name to the end of the answer.
-            timeout=ClientTimeout(total=None),
-        )
+        self._client: HttpClient | None = None
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
         """POSTs `delivery`, signed now with each of `secrets`; never raises for what the other
@@ -96,12 +81,12 @@ class Sender:
         try:
             await self._call(url, delivery, secrets, call)
             error = _status_error(call.status_code)
-        except TimeoutError:
-            error = f"no complete answer within {self._settings.attempt_timeout_s:g} s"
-        except (ClientError, OSError) as failure:
-            refusal = _refusal(failure)
-            error = refusal.reason if refusal else _explain(failure)
-            forbidden = refusal is not None
+        except ForbiddenTarget as refusal:
+            error, forbidden = refusal.reason, True
+        except CallError as failure:
+            refused = _refusal(failure)
+            error = refused.reason if refused else self._explain(failure)
+            forbidden = refused is not None
         return Attempt(
             started_at_ms=started_at_ms,
             duration_ms=round((time.perf_counter() - started) * 1000),
@@ -115,36 +100,61 @@ class Sender:
     async def _call(
         self, url: str, delivery: Delivery, secrets: Sequence[str], call: _Call
     ) -> None:
-        assert self._session is not None, "the service is not started"
-        # As it is stored: the client leaves out a login, and what it can't read it reports otherwise.
+        # As it is stored: the client leaves out a login.
         self._check_url(url)
         body = delivery.body.encode()
-        headers = self._headers(delivery, body, secrets)
-        with self._deadlines.timeout(self._settings.attempt_timeout_s):
-            async with self._session.post(
-                url, data=body, headers=headers, allow_redirects=False
-            ) as response:
-                call.status_code = response.status
-                call.retry_after = response.headers.get("Retry-After")
-                await self._read(response, call.answer)
+        async with self._opened().stream(
+            "POST",
+            url,
+            body=body,
+            content_type="application/json",
+            headers=self._headers(delivery, body, secrets),
+            timeout_s=self._settings.attempt_timeout_s,
+            limits=LIMITS,
+        ) as response:
+            call.status_code = response.status
+            call.retry_after = response.headers.get("Retry-After")
+            await self._read(response, call.answer)
 
-    async def _read(self, response: ClientResponse, answer: bytearray) -> None:
+    async def _read(self, response: StreamedResponse, answer: bytearray) -> None:
         """Reads to the end, so that the connection can be used again, or to the limit."""
-        most = self._settings.max_answer_bytes
         total = 0
-        content = response.content
-        while total < most and not content.at_eof():
-            chunk = await content.read(most - total)
-            total += len(chunk)
-            answer += chunk[: KEPT_ANSWER_BYTES - len(answer)]
+        async for part in response.parts():
+            total += len(part)
+            answer += part[: KEPT_ANSWER_BYTES - len(answer)]
+            if total >= self._settings.max_answer_bytes:
+                return
+
+    def _opened(self) -> HttpClient:
+        if self._client is None:
+            self._client = HttpClient(
+                Connector(guard=self._guard),
+                headers={"User-Agent": USER_AGENT},
+                # Unlimited: with a common limit, slow receivers would take every place. The lanes
+                # bound the calls to each webhook.
+                connections=None,
+                connect_s=self._settings.attempt_timeout_s,
+            )
+        return self._client
+
+    def _explain(self, failure: CallError) -> str:
+        """The failure in words for the project's journal."""
+        match failure:
+            case NotConnected():
+                return _explain_no_connection(failure)
+            case CallTimeout() | NoConnectionInTime():
+                return f"no complete answer within {self._settings.attempt_timeout_s:g} s"
+            case ConnectionLost(in_body=True):
+                return "the answer broke off"
+            case ConnectionLost():
+                return "the connection was closed before an answer came"
+            case _:
+                return f"the answer is no valid HTTP ({failure})"
 
     def _headers(self, delivery: Delivery, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
         timestamp = int(self._clock.time())
         prefix = self._header_prefix
         return {
-            "Content-Type": "application/json",
-            "User-Agent": USER_AGENT,
-            "Accept-Encoding": "identity",
             f"{prefix}-Signature": sign(body, secrets, timestamp),
             f"{prefix}-Timestamp": str(timestamp),
             f"{prefix}-Delivery-Id": delivery.delivery_id,
@@ -160,38 +170,24 @@ def _status_error(status: int | None) -> str | None:
     return None
 
 
-def _refusal(failure: Exception) -> ForbiddenTarget | None:
+def _refusal(failure: CallError) -> ForbiddenTarget | None:
     """The guard's reason, if the guard refused the connection. A name that resolves to our own network is
     reported, and retried, like an unknown one."""
-    reason = failure.os_error if isinstance(failure, ClientConnectorError) else failure
+    reason = failure.cause if isinstance(failure, NotConnected) else None
     if isinstance(reason, NoPublicHost):
         return None
     return reason if isinstance(reason, ForbiddenTarget) else None
 
 
-def _explain(failure: Exception) -> str:
-    """The failure in words for the project's journal."""
-    match failure:
-        case ClientConnectorError():
-            return _explain_no_connection(failure)
-        case ServerDisconnectedError() | ClientOSError():
-            return "the connection was closed before an answer came"
-        case ClientPayloadError():
-            return "the answer broke off"
-        case _:
-            return f"the answer is no valid HTTP ({type(failure).__name__})"
-
-
-def _explain_no_connection(failure: ClientConnectorError) -> str:
+def _explain_no_connection(failure: NotConnected) -> str:
     # Not the text of the error: it has the address that the name leads to.
-    match failure:
-        case ClientConnectorDNSError():
-            return "the host can't be resolved to public addresses"
-        case ClientSSLError():
-            return f"TLS failed: {getattr(failure.os_error, 'verify_message', '') or 'handshake'}"
-        case _:
-            number = failure.os_error.errno
-            return f"could not connect: {os.strerror(number) if number else 'no reason given'}"
+    cause = failure.cause
+    if isinstance(failure, NameNotResolved) or isinstance(cause, NoPublicHost):
+        return "the host can't be resolved to public addresses"
+    if isinstance(cause, SSLError):
+        return f"TLS failed: {getattr(cause, 'verify_message', '') or 'handshake'}"
+    number = cause.errno if cause is not None else None
+    return f"could not connect: {os.strerror(number) if number else 'no reason given'}"
 
 
 def _as_text(answer: bytes | bytearray) -> str:

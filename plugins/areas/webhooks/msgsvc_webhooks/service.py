@@ -1,9 +1,8 @@
 """Webhooks: endpoints, their events, secrets and deliveries."""
 
-import asyncio
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event, Events
@@ -26,10 +25,8 @@ from msgsvc_webhooks.models import (
     Webhook,
 )
 from msgsvc_webhooks.retries import LAST_STEP
+from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings
-
-if TYPE_CHECKING:
-    from msgsvc_webhooks.sender import Sender
 
 DELIVER = "webhooks.deliver"
 
@@ -67,29 +64,15 @@ class Webhooks:
         self._jobs = jobs
         self._events = events
         self._guard = guard
-        self._header_prefix = header_prefix
-        self._sender: Sender | None = None
-        self._opening = asyncio.Lock()
+        self._sender = Sender(settings, guard, clock, header_prefix)
 
     async def send(self, url: str, delivery: Delivery, secrets: Sequence[str]) -> Attempt:
-        """One delivery attempt, as `Sender.send` makes it; the first one opens its connection pool."""
-        sender = self._sender or await self._open_sender()
-        return await sender.send(url, delivery, secrets)
-
-    async def _open_sender(self) -> "Sender":
-        async with self._opening:
-            if self._sender is None:
-                # In a thread, for requests would wait a tenth of a second while it is loaded.
-                sender = await asyncio.to_thread(self._new_sender)
-                await sender.open()
-                self._sender = sender
-        return self._sender
+        """One delivery attempt, as `Sender.send` makes it."""
+        return await self._sender.send(url, delivery, secrets)
 
     async def close(self) -> None:
         """Closes the connections to receivers."""
-        if self._sender is not None:
-            await self._sender.close()
-            self._sender = None
+        await self._sender.close()
 
     async def create(self, tx: Tx, project_id: str, body: CreateWebhookBody) -> tuple[Webhook, str]:
         """A new webhook and its signing secret, which can't be read again.
@@ -321,12 +304,6 @@ class Webhooks:
         encrypted = self._secrets.encrypt(secret, _row(webhook_id))
         await store.insert_secret(tx, project_id, webhook_id, new_id("whs"), encrypted)
         return secret
-
-    def _new_sender(self) -> "Sender":
-        # aiohttp, which is 7 MiB: many services never call a webhook.
-        from msgsvc_webhooks.sender import Sender  # noqa: PLC0415 - see above
-
-        return Sender(self.settings, self._guard, self._clock, self._header_prefix)
 
     def _check_url(self, url: str) -> None:
         # Names are not resolved here: that would call another host inside the transaction. The

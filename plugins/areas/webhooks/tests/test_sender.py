@@ -63,7 +63,6 @@ class Sending:
             prefix,
         )
         self._open.append(sender)
-        await sender.open()
         return await sender.send(url, DELIVERY, secrets)
 
     async def close(self) -> None:
@@ -273,7 +272,6 @@ async def test_name_that_leads_to_a_private_address_is_never_connected_to(
 async def test_cookies_of_a_receiver_are_not_kept(send: Sending, receiver: Any):
     receiver.then(receiver.answer(200, Set_Cookie="session=1; Path=/"))
     sender = Sender(WebhookSettings(), OutboundGuard(["127.0.0.0/8"], True), FakeClock())
-    await sender.open()
 
     await sender.send(receiver.url.replace("127.0.0.1", "localhost"), DELIVERY, [SECRET])
     await sender.send(receiver.url.replace("127.0.0.1", "localhost"), DELIVERY, [SECRET])
