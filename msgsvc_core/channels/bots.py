@@ -84,6 +84,14 @@ async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> b
     return found is not None
 
 
+async def is_known(tx: Tx, channel: str) -> bool:
+    """Whether the state of a bot on the channel is stored, of this one or another."""
+    found = await tx.fetch_one(
+        "SELECT 1 AS one FROM core_bots WHERE channel = :channel", {"channel": channel}
+    )
+    return found is not None
+
+
 async def find(tx: Tx, channel: str, digests: Sequence[str]) -> Bot | None:
     """The stored state of the bot with one of `digests`, None if there is none."""
     ours = in_array("settings_digest", "digests", tx.dialect)
@@ -111,7 +119,7 @@ async def load(tx: Tx, channel: str, digests: Sequence[str], account: str | None
         )
     row = await tx.fetch_one(known, params)
     if row is None:
-        if await tx.fetch_one("SELECT channel FROM core_bots WHERE channel = :channel", params):
+        if await is_known(tx, channel):
             await _delete_updates(tx, channel)
         # Unless a concurrent transaction inserted the row, possibly with data.
         await tx.execute(

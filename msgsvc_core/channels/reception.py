@@ -265,8 +265,10 @@ class BotReceiver:
             polls = self._channel.receiving == "poll"
             if bot is None or (polls and bot.webhook_digest is not None):
                 account = await self._account(digests)
+                # Another bot on the channel has updates to be deleted, maybe many.
+                is_new = not await self._db.read_inline(lambda tx: bots.is_known(tx, key))
                 # Done again at the next start, if a power cut loses it.
-                async with self._db.transaction(durable=False) as tx:
+                async with self._db.transaction(inline=is_new, durable=False) as tx:
                     if polls:
                         await bots.clear_webhook(tx, key)
                     bot = await bots.load(tx, key, digests, account)

@@ -317,7 +317,7 @@ class Channels:
             return
         channel.profile = health.profile
         # Read again at the next start, if a power cut loses it.
-        async with self._db.transaction(durable=False) as tx:
+        async with self._db.transaction(inline=True, durable=False) as tx:
             bot = await bots.load(tx, channel.key, self.digests(channel), health.account)
             if health.account is not None and bot.account != health.account:
                 await bots.save_account(tx, bot, health.account)

@@ -47,11 +47,6 @@ class PriorityPool(Generic[T]):
                 return
         self._free.append(item)
 
-    @property
-    def is_contended(self) -> bool:
-        """Whether interactive tasks are waiting."""
-        return any(not granted.done() for granted in self._interactive)
-
     def _next(self) -> asyncio.Future[T] | None:
         both_wait = self._interactive and self._background
         if self._interactive and not (both_wait and self._background_is_next):

@@ -1,7 +1,7 @@
 """HTTP/1.1 client: calls over connections that are kept, each sent once."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, nullcontext
 from urllib.parse import urlencode
 
 from msgsvc_core.http_client.connecting import Connector
@@ -47,7 +47,11 @@ class StreamedResponse(Response):
     __slots__ = ("_connection", "_deadlines", "_exchange", "_idle_s")
 
     def __init__(
-        self, connection: Connection, exchange: Exchange, deadlines: TimeoutPool, idle_s: float
+        self,
+        connection: Connection,
+        exchange: Exchange,
+        deadlines: TimeoutPool,
+        idle_s: float | None,
     ) -> None:
         super().__init__(exchange.status, Headers(exchange.headers))
         self._connection = connection
@@ -59,7 +63,7 @@ class StreamedResponse(Response):
         """The body, as it comes. Raises `CallError`."""
         while True:
             try:
-                with self._deadlines.timeout(self._idle_s):
+                with _within(self._deadlines, self._idle_s):
                     part = await self._connection.next_part(self._exchange)
             except TimeoutError:
                 raise CallTimeout(sent=True) from None
@@ -162,11 +166,9 @@ class HttpClient:
                         may_have_body=method != "HEAD",
                     )
                     try:
-                        with self._deadlines.timeout(idle_s or timeout_s):
+                        with _within(self._deadlines, idle_s):
                             await connection.response_head(exchange)
-                        yield StreamedResponse(
-                            connection, exchange, self._deadlines, idle_s or timeout_s
-                        )
+                        yield StreamedResponse(connection, exchange, self._deadlines, idle_s)
                     finally:
                         connection.finish(exchange)
                 finally:
@@ -271,6 +273,11 @@ class _Call:
 
     def __init__(self) -> None:
         self.sent = False
+
+
+def _within(deadlines: TimeoutPool, idle_s: float | None) -> AbstractContextManager[None]:
+    """A timeout besides that of the call, if there is one."""
+    return nullcontext() if idle_s is None else deadlines.timeout(idle_s)
 
 
 async def _upload(connection: Connection, head: bytes, upload: Upload, limits: Limits) -> Response:

@@ -78,16 +78,3 @@ async def test_a_cancelled_task_loses_no_item(pool):
 
     assert await last == "connection"
     assert given.cancelled() or waiting.cancelled()
-
-
-async def test_who_waits_interactively_is_known(pool):
-    item = pool.take()
-    background, interactive = await started(pool.wait(background=True), pool.wait())
-    assert pool.is_contended
-
-    interactive.cancel()
-    await asyncio.sleep(0)
-    assert not pool.is_contended
-
-    pool.put(item)
-    await background
