@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
 
 import structlog
 
@@ -127,9 +128,8 @@ class Lane:
             self._pass_on(self.name)
         if jobs and self._gate:
             self._gate.claimed(jobs)
-        batch = self._batch
-        for start in range(0, len(jobs), batch):
-            task = asyncio.create_task(self._run_batch(jobs[start : start + batch]))
+        for batch in _batches(jobs, self._batch):
+            task = asyncio.create_task(self._run_batch(batch))
             self._running.add(task)
             if jobs[0].is_suspect:
                 self._suspect = task
@@ -195,3 +195,9 @@ class Lane:
                 return looked_at_ms + CONTENDED_MS
         # Due jobs are of a plugin that is not loaded. The sweeper finds later ones.
         return None
+
+
+def _batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
+    """The batches of up to `most` jobs. Jobs of one priority don't wait for the end of more urgent ones."""
+    levels = [list(level) for _, level in groupby(jobs, key=lambda job: job.priority)]
+    return [level[at : at + most] for level in levels for at in range(0, len(level), most)]
