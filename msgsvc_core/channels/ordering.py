@@ -46,16 +46,30 @@ class RetryOrder:
     """
 
     def __init__(self) -> None:
-        #: The time until which each job was rescheduled, in Unix milliseconds, by priority and recipient, and
-        #: id. More urgent jobs may overtake.
-        self._waiting: dict[Hashable, dict[str, int]] = {}
+        #: The time until which each job was rescheduled, in Unix milliseconds, and the last claim before
+        #: that, by priority and recipient, and id. More urgent jobs may overtake.
+        self._waiting: dict[Hashable, dict[str, tuple[int, int]]] = {}
+        #: The claims by which the current jobs of the lane were claimed, by id; they are numbered.
+        self._claims: dict[str, int] = {}
+        self._last_claim = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def claimed(self, jobs: Iterable[Job]) -> None:
+        """Records that these jobs were claimed together."""
+        self._last_claim += 1
+        self._claims.update((job.job_id, self._last_claim) for job in jobs)
+
+    def ended(self, jobs: Iterable[Job]) -> None:
+        """Records that the handlers of these jobs have ended."""
+        for job in jobs:
+            self._claims.pop(job.job_id, None)
+
     def record(self, job: Job, until_ms: int) -> None:
         """Records that `job` was rescheduled until then."""
-        self._waiting.setdefault((job.priority, receiver_of(job)), {})[job.job_id] = until_ms
+        waiting = self._waiting.setdefault((job.priority, receiver_of(job)), {})
+        waiting[job.job_id] = until_ms, self._last_claim
 
     def behind(self, job: Job) -> int | None:
         """The time until which a claimed `job` must wait for an earlier one; None if it need not."""
@@ -65,12 +79,15 @@ class RetryOrder:
             return None
         waiting.pop(job.job_id, None)
         # Ids sort by creation, and a lane is claimed by due time: a job that was due before this one and was
-        # not claimed is gone.
+        # not claimed with it or before is gone. Not one that was rescheduled after the claim of this one: if
+        # the clock has been set back since, it is due earlier by the new time.
+        claim = self._claims.get(job.job_id, self._last_claim + 1)
         earlier = [job_id for job_id in waiting if job_id < job.job_id]
         for job_id in earlier:
-            if waiting[job_id] <= job.run_at_ms:
+            until_ms, before = waiting[job_id]
+            if until_ms <= job.run_at_ms and before < claim:
                 del waiting[job_id]
-        ahead = [waiting[job_id] for job_id in earlier if job_id in waiting]
+        ahead = [waiting[job_id][0] for job_id in earlier if job_id in waiting]
         if not waiting:
             del self._waiting[key]
         return max(ahead, default=None)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
 import structlog
@@ -45,6 +46,9 @@ T = TypeVar("T")
 #: Seconds ahead of their calls for which jobs of a rate-limited bot are claimed. It bounds the delay of
 #: urgent jobs, and hides the time for reading and writing batches.
 AHEAD_S = 0.4
+
+#: Seconds for which a turn of the bot is reserved for a claimed job: twice as long as it should take.
+RESERVED_S = 2 * AHEAD_S
 
 #: Concurrent batches of a lane, and jobs per batch, while the platform is quick: one batch is read or written
 #: during the calls of the other.
@@ -129,8 +133,9 @@ class OutboundGate:
         self._pacer: Pacer | None = None
         self._pace = UNPACED
         self._bot_turn = asyncio.Lock()
-        #: Claimed jobs whose calls have not started.
-        self._ahead: set[str] = set()
+        #: Claimed jobs whose calls have not started, oldest first, with the time until which a turn of the
+        #: bot is reserved for each.
+        self._ahead: dict[str, float] = {}
         self._stopped = False
         self._circuit = CircuitBreaker(
             failures=settings.outage_failures, trial_calls=settings.trial_calls
@@ -210,7 +215,7 @@ class OutboundGate:
         else:
             entry = await self._enter(pacer, job, chat_id)
         if self._ahead:
-            self._ahead.discard(job.job_id)
+            self._ahead.pop(job.job_id, None)
         permit = self._circuit.begin()
         if permit is None:
             if entry is not None:
@@ -356,13 +361,13 @@ class OutboundGate:
             return Capacity(0, PACED_BATCHES, now_ms + max(1, wait_ms))
         if self._circuit.left is not None:
             # A trial: only a few calls.
-            left = max(0, self._circuit.left - len(self._ahead))
+            left = max(0, self._circuit.left - self._reserved())
             return Capacity(left, PACED_BATCHES, now_ms + round(REFRESH_S * 1000))
         pacer = self._paced()
         if pacer is None or pacer.bot is None:
             return None
         step_s = pacer.bot.step_s
-        room = pacer.bot.room(time.monotonic(), AHEAD_S) - len(self._ahead)
+        room = pacer.bot.room(time.monotonic(), AHEAD_S) - self._reserved()
         # Claiming them one by one would cost a transaction each.
         least = max(1, int(AHEAD_S / step_s / 2))
         if room >= least:
@@ -370,21 +375,40 @@ class OutboundGate:
         return Capacity(0, PACED_BATCHES, now_ms + math.ceil((least - room) * step_s * 1000))
 
     def claimed(self, jobs: Sequence[Job]) -> None:
+        self.order.claimed(jobs)
         self.concurrency.claimed([job.job_id for job in jobs])
         self.reserve_turns(jobs)
 
     def reserve_turns(self, jobs: Sequence[Job]) -> None:
         """Reserves the bot's next turns for the calls of these jobs."""
         if self._pacer is not None or self._circuit.left is not None:
-            self._ahead.update(job.job_id for job in jobs)
+            until_s = time.monotonic() + RESERVED_S
+            for job in jobs:
+                # Again at the end, if it is there.
+                self._ahead.pop(job.job_id, None)
+                self._ahead[job.job_id] = until_s
+
+    def _reserved(self) -> int:
+        """How many turns of the bot are reserved.
+
+        A job that has not called in time waits for something else, such as its chat, or the end of a batch
+        with the same recipient in which a call got no response. Others use its turn.
+        """
+        now_s = time.monotonic()
+        late = list(takewhile(lambda job_id: self._ahead[job_id] <= now_s, self._ahead))
+        for job_id in late:
+            del self._ahead[job_id]
+        return len(self._ahead)
 
     def put_back(self, job: Job, until_ms: int) -> None:
         self.order.record(job, until_ms)
 
     def ended(self, jobs: Sequence[Job]) -> None:
+        self.order.ended(jobs)
         self.concurrency.dropped([job.job_id for job in jobs])
         if self._ahead:
-            self._ahead.difference_update(job.job_id for job in jobs)
+            for job in jobs:
+                self._ahead.pop(job.job_id, None)
 
     # ---- responses of the platform --------------------------------------------------------------
 
@@ -528,7 +552,7 @@ class OutboundGate:
         began_s = time.monotonic()
         while chat_id is not None and (wait_s := pacer.chat_wait_s(chat_id)) > 0:
             # Other calls use the bot's turns meanwhile.
-            self._ahead.discard(job.job_id)
+            self._ahead.pop(job.job_id, None)
             await asyncio.sleep(wait_s)
             self._check_open(chat_id)
         entry = pacer.enter(chat_id)

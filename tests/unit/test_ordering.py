@@ -129,3 +129,23 @@ def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
 
     assert order.behind(job(2, due_ms=until_ms)) is None
     assert not order
+
+
+def test_who_was_claimed_before_an_earlier_job_went_back_waits_whatever_the_clock_says() -> None:
+    order = RetryOrder()
+    order.claimed([job(1, due_ms=17_000), job(2, due_ms=17_000)])
+    # Meanwhile the clock is set back by seven seconds.
+    order.record(job(1), 11_000)
+
+    assert order.behind(job(2, due_ms=17_000)) == 11_000
+
+
+def test_who_was_claimed_later_does_not_wait_for_a_job_that_was_due_and_not_claimed() -> None:
+    order = RetryOrder()
+    order.claimed([job(1)])
+    order.record(job(1), 5000)
+    order.ended([job(1)])
+    order.claimed([job(2, due_ms=6000)])
+
+    assert order.behind(job(2, due_ms=6000)) is None
+    assert not order

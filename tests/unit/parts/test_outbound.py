@@ -1,6 +1,7 @@
 """What a channel sends: its gate, its pace, and buttons in words."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from msgsvc_core.channels.contract import Capabilities, Pace
 from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, Reason
 from msgsvc_core.channels.lanes import lane_of
-from msgsvc_core.channels.outbound import OutboundGates
+from msgsvc_core.channels.outbound import RESERVED_S, OutboundGates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.content.outgoing import Button, OutgoingMessage
@@ -122,6 +123,31 @@ async def test_later_jobs_of_a_receiver_stay_behind_those_that_were_put_back() -
 
     assert left == [other]
     assert ctx.rescheduled == [(second, NOW_MS + 6_000)]
+
+
+def test_jobs_that_wait_for_something_else_keep_the_bots_turns_for_a_moment_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core, now_s = plugin_context(), 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    core.channels.recording("messenger_a").pace = Pace(per_bot_s=30)
+    gate = gates_with(core, Observed())["messenger_a"]
+    gate.paced_capacity()
+    now_s += 1
+    free = gate.paced_capacity()
+    assert free is not None
+    jobs = [
+        claimed(NewJob("message.deliver", lane=lane_of("messenger_a"))) for _ in range(free.jobs)
+    ]
+    gate.reserve_turns(jobs)
+    reserved = gate.paced_capacity()
+    now_s += RESERVED_S
+    later = gate.paced_capacity()
+
+    # Their batch waits for a call without a response, say; a sign-in question must not.
+    assert reserved is not None
+    assert later is not None
+    assert (reserved.jobs, later.jobs) == (0, free.jobs)
 
 
 def test_a_change_reaches_the_gate_and_wakes_its_lane() -> None:
