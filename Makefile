@@ -5,6 +5,7 @@ DEMO_ARGS ?=
 TEST_ARGS ?=
 FAULTS_ARGS ?=
 BENCH_ARGS ?=
+SIMULATE_ARGS ?=
 
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -18,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs bench bench-full clean
+.PHONY: help install demo test test-all faults check format docs bench bench-full simulate clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH
 
 bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a million messages
 	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 --rows 1000000 $(BENCH_ARGS)
+
+simulate: .venv/installed-dev ## Sends 10^8 messages in virtual time, by seed (SIMULATE_ARGS="--seed 7")
+	$(BIN)/python -m tests.simulation $(SIMULATE_ARGS)
 
 clean: ## Removes .venv, caches and what the demo left
 	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
