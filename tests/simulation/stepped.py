@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
 from typing import Any
+from zlib import crc32
 
 import structlog
 
@@ -307,11 +308,13 @@ class Simulation:
             bots_added=self._added,
             doubled=doubled,
             unknown=statuses["unknown"],
-            digest=hash(
-                tuple(
-                    (call.bot, call.chat_id, call.text, call.came_s, call.outcome)
-                    for call in platform.calls
-                )
+            digest=crc32(
+                repr(
+                    [
+                        (call.bot, call.chat_id, call.text, call.came_s, call.outcome)
+                        for call in platform.calls
+                    ]
+                ).encode()
             ),
         )
 
