@@ -128,6 +128,20 @@ class Cluster:
         self.killed.append(worker)
         worker.kill()
 
+    def suspects(self, worker: Process) -> set[tuple[str, str]]:
+        """The (project, subscriber) of a worker's jobs during which an earlier one died too."""
+        assert worker.runner is not None
+        with closing(sqlite3.connect(self._path)) as db:
+            rows = db.execute(
+                "SELECT project_id, payload FROM core_jobs WHERE state = 'running'"
+                " AND leased_by = ? AND deliveries > attempts + 1",
+                (worker.runner._lease.runner_id,),
+            )
+            return {
+                (project_id, from_json(payload).get("subscriber_id", ""))
+                for project_id, payload in rows
+            }
+
     def in_flight(self, worker: Process) -> tuple[set[tuple[str, str]], set[str]]:
         """What a worker has marked as being sent: (project, subscriber), and the bots whose lanes it owns."""
         assert worker.runner is not None
