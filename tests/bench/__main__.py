@@ -30,6 +30,7 @@ from tests.bench.memory import memory
 from tests.bench.paced import paced
 from tests.bench.pages import paging
 from tests.bench.polls import polls
+from tests.bench.postgres import postgres
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
 from tests.bench.sending import sending
@@ -47,6 +48,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "lane": lane,
     "broadcast": broadcast,
     "paced": paced,
+    "postgres": postgres,
     "webhooks": webhooks,
     "lists": listing,
     "pages": paging,
@@ -101,6 +103,11 @@ def _read(arguments: Sequence[str] | None) -> Options:
         "--peers",
         action="store_true",
         help="also send broadcasts by aiogram and python-telegram-bot, installed for that",
+    )
+    parser.add_argument(
+        "--statements",
+        action="store_true",
+        help="also print what `postgres` counted of each statement",
     )
     parser.add_argument(
         "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)

@@ -31,6 +31,7 @@ class Options:
     rows: int = 100_000
     window: int = 10
     peers: bool = False
+    statements: bool = False
     only: Sequence[str] = ()
     databases: Sequence[str] = KINDS
     out: Path = Path("build/bench.json")

@@ -177,10 +177,13 @@ class Setup:
 
 
 @contextmanager
-def started_service(run: Run, setup: Setup) -> Iterator[ServiceUnderTest]:
+def started_service(
+    run: Run, setup: Setup, route: Callable[[str], str] = lambda url: url
+) -> Iterator[ServiceUnderTest]:
     """The service as `msgsvc serve` runs it, its log in a file; killed at the end.
 
-    A kill, for what still waits to be delivered is of no interest.
+    A kill, for what still waits to be delivered is of no interest. `route` is given the URL of the
+    database, and returns the one by which the service reaches it.
     """
     installed = run.folder / "installed"
     for name, module in _OWN.items():
@@ -188,7 +191,7 @@ def started_service(run: Run, setup: Setup) -> Iterator[ServiceUnderTest]:
             assert module.__file__
             install_module(installed, Path(module.__file__))
     deployment = Deployment(run.new_folder(), [installed], forks=False)
-    deployment.configure(setup.as_toml(), run.databases.new(setup.kind))
+    deployment.configure(setup.as_toml(), route(run.databases.new(setup.kind)))
     project_id, key, ids = asyncio.run(_opened(deployment, setup.plugins, _set_up))
     bodies = Bodies.to(deployment.folder / "bodies.jsonl", ids)
     began_s = time.time()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_devkit.databases import postgres_answers, postgres_url
 from tests.bench import echo
 from tests.bench.__main__ import main
 from tests.bench.empty_jobs import REFERENCE
@@ -94,6 +95,36 @@ def test_broadcasts_are_measured_without_peers_which_is_said(
     beside = found["send sqlite beside a broadcast of 1,000 a second: p99 ms / quiet"]
     assert beside["target"] == 1.5
     assert beside["value"] > 0
+
+
+def test_what_a_message_costs_postgresql_is_counted_by_statement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not postgres_answers(postgres_url()):
+        pytest.skip("PostgreSQL does not answer")
+    out = tmp_path / "bench.json"
+
+    main(
+        "--only postgres --databases postgresql --statements --seconds 1 --warm-up 0"
+        f" --connections 4 --messages 200 --out {out}".split()
+    )
+
+    found = {finding["name"]: finding for finding in json.loads(out.read_text())}
+    printed = capsys.readouterr().out
+    assert "broadcast: 200 messages; executed for each thousand of them" in printed
+    assert "INSERT INTO core_messages" in printed
+    for way in ("deliver", "broadcast"):
+        of_way = {
+            name.removeprefix(f"{way} postgresql: "): finding["value"]
+            for name, finding in found.items()
+            if name.startswith(f"{way} ")
+        }
+        assert of_way["round trips for 1,000"] >= of_way["statements for 1,000"] > 0
+        assert of_way["WAL bytes each"] > of_way["full pages in the WAL for 1,000"]
+        dead = of_way["dead tuples for 1,000"]
+        assert dead >= of_way["dead tuples for 1,000, only VACUUM removes them"] > 0
+        assert of_way["transactions for 1,000"] > 0
+    assert list(tmp_path.iterdir()) == [out]
 
 
 @pytest.mark.parametrize(
