@@ -219,6 +219,7 @@ async def test_what_expires_meanwhile_is_not_sent(
         await service.messages.queue(tx, tenant.project.project_id, body)
     clock.advance(60.1)
     await until(lambda: _all_sent(service, 2))
+    await settled(service)
 
     assert (await statuses(service))[-1] == ("skipped", None)
     assert "code 1234" not in sender.texts
