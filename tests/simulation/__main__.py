@@ -30,8 +30,11 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--singly",
         type=int,
-        default=40_000,
-        help="messages of the part that goes through whole services (default: 40,000)",
+        default=10_000,
+        help="messages of the part that goes through whole services (default: 10,000)",
+    )
+    parser.add_argument(
+        "--singly-bots", type=int, default=10, help="bots of that part, at most (default: 10)"
     )
     parser.add_argument(
         "--events", type=int, default=8000, help="questions and faults of the bulk (default: 8,000)"
@@ -51,6 +54,7 @@ def main() -> int:
         TimeElapsedColumn(),
     )
     few = min(given.messages, given.singly)
+    few_bots = min(given.bots, given.singly_bots)
     singly: stepped.Figures | None = None
     many: bulk.Figures | None = None
     try:
@@ -58,7 +62,7 @@ def main() -> int:
             if few:
                 task = progress.add_task("singly", total=few)
                 singly = stepped.run(
-                    stepped.Options(given.seed, few, given.bots, given.tenants),
+                    stepped.Options(given.seed, few, few_bots, given.tenants),
                     progress=lambda done: progress.update(task, completed=done),
                     folder=MEMORY if MEMORY.is_dir() else None,
                 )
