@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import aiohappyeyeballs
@@ -284,7 +284,8 @@ class _Tunnel(asyncio.Protocol):
         await self._agreed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        # uvloop's transports have the methods, but not the class.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._received += data

@@ -132,6 +132,16 @@ async def test_a_response_that_never_ends_is_given_up_with_little_memory(name: s
     assert most < 4 * 1024 * 1024
 
 
+def generated(count: int) -> settings:
+    """So many examples, anew in each run and however long they take."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 LINES = st.sampled_from(
     [
         b"Content-Length: 2",
@@ -231,12 +241,7 @@ async def test_no_hostile_response_hangs_or_is_taken_for_another(
         assert (await get(http, server.url)).body == b"mine"
 
     def examples() -> None:
-        @settings(
-            max_examples=count,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
+        @generated(count)
         @given(pieces=PIECES)
         def each(pieces: Sequence[bytes]) -> None:
             asyncio.run_coroutine_threadsafe(play(pieces), loop).result(CALL_S)
@@ -312,12 +317,7 @@ async def test_a_response_means_the_same_to_the_client_as_to_aiohttp(
         compared += 1
 
     def examples() -> None:
-        @settings(
-            max_examples=count,
-            deadline=None,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        )
+        @generated(count)
         @given(response=plain())
         def each(response: tuple[bytes, list[bytes]]) -> None:
             asyncio.run_coroutine_threadsafe(play(*response), loop).result(CALL_S)

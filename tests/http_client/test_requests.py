@@ -4,9 +4,10 @@ import asyncio
 import socket
 import traceback
 import tracemalloc
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -35,10 +36,10 @@ LARGE = 64 * 1024 * 1024
 HELD = 2 * 1024 * 1024
 
 
-async def request_of(method: str = "GET", path: str = "/", **options: object) -> list[str]:
+async def request_of(method: str = "GET", path: str = "/", **options: Any) -> list[str]:
     """The lines of a request as a server gets it, and its body as the last."""
     async with ScriptedServer(scripts=[Script([answer()])]).running() as server, client() as http:
-        await http.request(method, server.url + path, timeout_s=CALL_S, **options)  # type: ignore[arg-type]
+        await http.request(method, server.url + path, timeout_s=CALL_S, **options)
     lines = server.requests[0].decode().split("\r\n")
     return [line.replace(f":{server.port}", "") for line in lines]
 
@@ -139,14 +140,14 @@ async def test_headers_of_a_call_come_before_those_of_the_client_and_its_default
     ]
 
 
-async def refused(message: str | None = None, **options: object) -> None:
+async def refused(message: str | None = None, **options: Any) -> None:
     """A call that is refused before anything is sent, without saying the secret in it."""
     async with ScriptedServer().running() as server, client() as http:
-        arguments = {"method": "GET", "url": server.url, **options}
+        arguments: dict[str, Any] = {"method": "GET", "url": server.url, **options}
         with pytest.raises(ValueError, match=message) as error:
-            await http.request(**arguments, timeout_s=CALL_S)  # type: ignore[arg-type]
+            await http.request(**arguments, timeout_s=CALL_S)
         with pytest.raises(ValueError, match=message):
-            async with http.stream(**arguments, timeout_s=CALL_S):  # type: ignore[arg-type]
+            async with http.stream(**arguments, timeout_s=CALL_S):
                 pass
 
     assert "s3cret" not in "".join(traceback.format_exception_only(error.value))
@@ -508,12 +509,12 @@ async def test_a_body_may_end_with_the_connection_if_the_caller_says_so() -> Non
 
 
 @pytest.mark.parametrize("make", [answer, chunked])
-async def test_a_body_is_as_large_as_its_limit_at_most(make: object) -> None:
+async def test_a_body_is_as_large_as_its_limit_at_most(make: Callable[[bytes], bytes]) -> None:
     limits = Limits(max_body_bytes=10)
     async with ScriptedServer().running() as server, client(1) as http:
-        server.scripts = [Script([make(b"x" * 10)], "kept")]  # type: ignore[operator]
+        server.scripts = [Script([make(b"x" * 10)], "kept")]
         response = await http.request("GET", server.url, timeout_s=CALL_S, limits=limits)
-        server.scripts = [Script([make(b"x" * 11)], "kept")]  # type: ignore[operator]
+        server.scripts = [Script([make(b"x" * 11)], "kept")]
         with pytest.raises(InvalidResponse) as large:
             await http.request("GET", server.url, timeout_s=CALL_S, limits=limits)
 

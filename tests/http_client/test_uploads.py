@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from python_multipart import parse_form
@@ -40,14 +40,14 @@ def understood(request: bytes) -> Form:
     headers = {name.decode(): value for name, _, value in lines}
     form = Form()
 
-    def on_field(found: object) -> None:
-        form.fields.append((found.field_name.decode(), (found.value or b"").decode()))  # type: ignore[attr-defined]
+    def on_field(found: Any) -> None:
+        form.fields.append((found.field_name.decode(), (found.value or b"").decode()))
 
-    def on_file(found: object) -> None:
-        found.file_object.seek(0)  # type: ignore[attr-defined]
-        content = found.file_object.read()  # type: ignore[attr-defined]
-        found.close()  # type: ignore[attr-defined]
-        form.files.append((found.field_name.decode(), found.file_name.decode(), content))  # type: ignore[attr-defined]
+    def on_file(found: Any) -> None:
+        found.file_object.seek(0)
+        content = found.file_object.read()
+        found.close()
+        form.files.append((found.field_name.decode(), found.file_name.decode(), content))
 
     parse_form(headers, io.BytesIO(body), on_field, on_file)
     return form

@@ -110,7 +110,7 @@ def run(options: Options, *, progress: Callable[[int], None] = lambda _messages:
         with quiet_logs() as errors, virtual_time(options.seed * 1000 + number) as virtual:
             bot = BotRun(options, f"bot{number:02}", messages, events, virtual, figures)
             try:
-                bot.run(lambda done, before=figures.messages: progress(before + done))  # type: ignore[misc]
+                bot.run(lambda done, before=figures.messages: progress(before + done))
             finally:
                 bot.close()
         invariants.check(options.seed, [f"logged {error!r}" for error in errors])
@@ -516,7 +516,7 @@ class BotRun:
         def since(at_s: float) -> int:
             return round((at_s - now_s) / EQUAL_S)
 
-        timers = sorted(since(t.when()) for t in self._loop._scheduled if not t.cancelled())  # type: ignore[attr-defined]
+        timers = sorted(since(t.when()) for t in self._loop._scheduled if not t.cancelled())
         under_way = sorted(since(at_s) for at_s, _, _ in self._virtual._events)
         return (
             since(bot._even_s),

@@ -61,9 +61,9 @@ class Process:
             extra_plugins=[("simulated", SimulatedPlugin(platform, name))],
         )
         # The file is migrated before time is virtual.
-        self.service.migrate = nothing_to_migrate  # type: ignore[method-assign]
+        self.service.migrate = nothing_to_migrate
         self._new_runner = self.service._new_runner
-        self.service._new_runner = self._keep_runner  # type: ignore[method-assign]
+        self.service._new_runner = self._keep_runner
 
     async def start(self) -> None:
         await self.service.start("work")

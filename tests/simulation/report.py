@@ -33,7 +33,7 @@ def rate(messages: int, seconds: float) -> str:
 
 def table(singly: stepped.Figures | None, many: bulk.Figures | None) -> Table:
     """The figures of both parts side by side."""
-    made = Table(title=f"seed {(singly or many).options.seed}")  # type: ignore[union-attr]
+    made = Table(title=f"seed {(singly or many).options.seed}")
     made.add_column("")
     made.add_column("singly", justify="right")
     made.add_column("in bulk", justify="right")

@@ -229,7 +229,7 @@ class Simulation:
             virtual.at(moment(), self._set_clock)
         for _ in range(options.outages):
             bot = rng.choice(sorted(self.platform.bots))
-            virtual.at(moment(), lambda bot=bot: self.platform.go_away(bot))  # type: ignore[misc]
+            virtual.at(moment(), lambda bot=bot: self.platform.go_away(bot))
 
     def _kill(self) -> None:
         """A worker dies, and another starts in its place."""

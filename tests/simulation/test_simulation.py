@@ -104,7 +104,7 @@ def test_an_order_that_ignores_an_earlier_message_of_the_chat_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     @asynccontextmanager
-    async def at_once(_lock: FifoKeyLock, _keys: object):  # type: ignore[no-untyped-def]
+    async def at_once(_lock: FifoKeyLock, _keys: object):
         yield
 
     monkeypatch.setattr(FifoKeyLock, "acquire", at_once)

@@ -124,7 +124,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         wait_s = self._idle.wait_s
         self.next_s = math.inf if wait_s is None else self._virtual.now_s + max(wait_s, 1e-6)
 
-    def run_in_executor(  # type: ignore[override]
+    def run_in_executor(
         self, executor: Executor | None, work: Callable[..., T], *arguments: Any
     ) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = self.create_future()
@@ -156,7 +156,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 task.cancel()
             self.run_forever()
         for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            task._log_destroy_pending = False
         self.close()
 
 

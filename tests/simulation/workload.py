@@ -156,13 +156,13 @@ class Workload:
     def _later(self, loop: "object", at_s: float, send: "object", *arguments: object) -> None:
         async def run() -> None:
             try:
-                await send(*arguments)  # type: ignore[operator]
+                await send(*arguments)
             except Exception as error:  # noqa: BLE001 - reported with the seed
                 self.failures.append(error)
             finally:
                 self.pending -= 1
 
-        self.virtual.at(at_s, lambda: loop.create_task(run()))  # type: ignore[attr-defined]
+        self.virtual.at(at_s, lambda: loop.create_task(run()))
 
     async def _send_row(self, tenant: int, bot: str, person: Person) -> None:
         for _ in range(IN_A_ROW):
