@@ -24,6 +24,10 @@ pytestmark = [
 #: Seconds of each bound, whose own values would make this test take minutes.
 BOUND_S = 0.5
 
+#: Seconds to open a connection. While the server is there, this test needs some; on a busy machine one
+#: took more than `BOUND_S`.
+CONNECT_S = 3.0
+
 #: Seconds in which each request is answered: it waits for a connection, a statement, and its undoing. One of
 #: them without its bound would wait for as long as the server is silent, or a minute.
 ANSWERED_S = 20.0
@@ -38,7 +42,8 @@ REQUESTS: tuple[tuple[str, str, object], ...] = (
 
 @pytest.fixture(autouse=True)
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CONNECT_S", "STATEMENT_S", "ACQUIRE_S", "GIVE_BACK_S", "CLOSE_S"):
+    monkeypatch.setattr(postgres_pool, "CONNECT_S", CONNECT_S)
+    for name in ("STATEMENT_S", "ACQUIRE_S", "GIVE_BACK_S", "CLOSE_S"):
         monkeypatch.setattr(postgres_pool, name, BOUND_S)
     for module in (tx, postgres_batches):
         monkeypatch.setattr(module, "UNDO_S", BOUND_S)
@@ -90,28 +95,27 @@ async def test_a_silent_postgres_is_503_in_time_and_heals_by_itself(
     async def ask_all() -> list[tuple[int, float]]:
         return list(await asyncio.gather(*(ask(*request) for request in REQUESTS)))
 
-    async def is_back() -> bool:
+    async def all_answered() -> bool:
         return 503 not in {status for status, _ in await ask_all()}
 
     # The pool is warm, and the key is known.
-    before = [status for status, _ in await ask_all()]
+    await until(all_answered)
     proxy.fall_silent()
-    during = [one for _ in range(3) for one in await ask_all()]
+    during = [one for _ in range(2) for one in await ask_all()]
     proxy.go_on()
     back_at_s = time.monotonic()
-    await until(is_back)
+    await until(all_answered)
     back_s = time.monotonic() - back_at_s
 
     slowest_s = max(took_s for _, took_s in during)
     figure(
         "PostgreSQL that falls silent",
-        f"{len(during)} requests, all 503 within {slowest_s:.2f} s by bounds of {BOUND_S} s,"
+        f"{len(during)} requests, all 503 within {slowest_s:.2f} s by bounds of {BOUND_S} and {CONNECT_S} s,"
         f" back after {back_s:.2f} s",
         requests=len(during),
         slowest_s=round(slowest_s, 2),
         back_s=round(back_s, 2),
     )
-    assert 503 not in before
     assert {status for status, _ in during} == {503}
 
 
@@ -119,9 +123,12 @@ async def test_a_silent_postgres_is_503_in_time_and_heals_by_itself(
 async def test_readiness_answers_in_its_own_time_whatever_a_statement_may_take(
     proxy: Proxy, client: httpx2.AsyncClient
 ) -> None:
-    before = await client.get("/readyz")
+    async def is_ready() -> bool:
+        return (await client.get("/readyz")).status_code == 200
+
+    await until(is_ready)
     proxy.fall_silent()
     async with asyncio.timeout(ANSWERED_S):
         during = await client.get("/readyz")
 
-    assert [before.status_code, during.status_code] == [200, 503]
+    assert during.status_code == 503
