@@ -107,7 +107,8 @@ class ResponseModel(BaseModel):
 
     def to_data(self) -> dict[str, Any]:
         """The model as JSON values."""
-        data = self.model_dump(mode="json")
+        # As `model_dump(mode="json")`, which also prepares a dozen options.
+        data: dict[str, Any] = self.__pydantic_serializer__.to_python(self, mode="json")
         for name in self.leave_out_none:
             if data[name] is None:
                 del data[name]

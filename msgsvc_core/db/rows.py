@@ -1,7 +1,9 @@
 """Rows that are inserted together, and SQLite's INSERT statement for them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 #: A table, and the columns of its rows.
@@ -18,6 +20,16 @@ def shape_of(table: str, row: Mapping[str, Any]) -> Shape:
     return table, tuple(row)
 
 
+@lru_cache(maxsize=256)
+def values_of(shape: Shape) -> Callable[[Mapping[str, Any]], Values]:
+    """A function that returns the values of a row of that shape."""
+    columns = shape[1]
+    if len(columns) == 1:
+        # `itemgetter` returns a single value without a tuple.
+        return lambda row: (row[columns[0]],)
+    return itemgetter(*columns)
+
+
 @lru_cache(maxsize=1024)
 def values_insert(shape: Shape, count: int) -> str:
     """`INSERT INTO ... VALUES (?, ?), (?, ?)` for SQLite; `flat` returns its parameters."""
@@ -28,7 +40,7 @@ def values_insert(shape: Shape, count: int) -> str:
 
 def flat(rows: Sequence[Values]) -> list[Any]:
     """The values of `rows` in one list."""
-    return [value for row in rows for value in row]
+    return list(chain.from_iterable(rows))
 
 
 def parts(rows: Sequence[Values]) -> list[Sequence[Values]]:

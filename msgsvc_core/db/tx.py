@@ -19,6 +19,7 @@ from msgsvc_core.db.rows import (
     parts,
     shape_of,
     values_insert,
+    values_of,
 )
 from msgsvc_core.db.sql import Dialect, numbered
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
@@ -101,7 +102,7 @@ class Tx:
         """Inserts rows with the same columns in as few statements as the database allows."""
         if rows:
             shape = shape_of(table, rows[0])
-            await self._insert(shape, [tuple(row[name] for name in shape[1]) for row in rows])
+            await self._insert(shape, list(map(values_of(shape), rows)))
 
     async def write(self, unit: WriteBatch) -> None:
         """Inserts the rows of a write batch without a claim in this transaction."""

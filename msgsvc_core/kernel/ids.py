@@ -14,6 +14,7 @@ ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 #: All pairs of digits: encoding takes half the steps, and several ids are made per request.
 _PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
+_PAIR, _FOUR, _EIGHT = 62**2, 62**4, 62**8
 
 #: Base62 characters of 128 bits.
 ID_WIDTH = 22
@@ -31,8 +32,10 @@ class _Stamps:
         nanoseconds = time.time_ns()
         stamp = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
         with self._lock:
-            self._last = max(stamp, self._last + 1)
-            return self._last
+            if stamp <= self._last:
+                stamp = self._last + 1
+            self._last = stamp
+        return stamp
 
 
 _stamps = _Stamps()
@@ -55,6 +58,20 @@ def _encode(number: int, width: int) -> str:
     return "".join(pairs).lstrip("0").rjust(width, "0")
 
 
+def _encode_id(number: int) -> str:
+    """`_encode` to `ID_WIDTH` characters in two thirds of its time: two divisions are of large integers."""
+    high, low = divmod(number, _EIGHT)
+    high, middle = divmod(high, _EIGHT)
+    a, b = divmod(high, _FOUR)
+    c, d = divmod(middle, _FOUR)
+    e, f = divmod(low, _FOUR)
+    return (
+        f"{_PAIRS[a]}{_PAIRS[b // _PAIR]}{_PAIRS[b % _PAIR]}"
+        f"{_PAIRS[c // _PAIR]}{_PAIRS[c % _PAIR]}{_PAIRS[d // _PAIR]}{_PAIRS[d % _PAIR]}"
+        f"{_PAIRS[e // _PAIR]}{_PAIRS[e % _PAIR]}{_PAIRS[f // _PAIR]}{_PAIRS[f % _PAIR]}"
+    )
+
+
 def uuid7() -> int:
     """128 bits of a UUIDv7 that increases with every call in this process."""
     stamp = _stamps.next()
@@ -64,7 +81,7 @@ def uuid7() -> int:
 
 def new_id(prefix: str) -> str:
     """A new public id, e.g. `new_id("sub")` gives `sub_02Yz...` with 22 characters after the prefix."""
-    return f"{prefix}_{_encode(uuid7(), ID_WIDTH)}"
+    return f"{prefix}_{_encode_id(uuid7())}"
 
 
 def is_id(text: str, prefix: str) -> bool:

@@ -1,5 +1,7 @@
 """JSON output: compact, without escapes for letters of any script."""
 
+import json
+from contextlib import suppress
 from typing import Any
 
 import pydantic_core
@@ -22,3 +24,11 @@ def to_json_bytes(value: Any) -> bytes:
 def from_json(text: str) -> Any:
     """Parses the output of `to_json`, in a quarter of the standard library's time."""
     return pydantic_core.from_json(text)
+
+
+def read_json(body: bytes) -> Any:
+    """Parses what another host has sent, in a quarter of the standard library's time, which parses what is
+    left: texts with unpaired surrogates, UTF-16. Raises ValueError, or RecursionError."""
+    with suppress(ValueError):
+        return pydantic_core.from_json(body)
+    return json.loads(body)

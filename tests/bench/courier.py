@@ -1,6 +1,5 @@
 """A messenger over HTTP: every message is a POST to a platform, as most channels make it."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.channels.http import PlatformHttp
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel.json import read_json
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_devkit.channel import SendOnlyChannel
 
@@ -42,7 +42,7 @@ class CourierChannel(SendOnlyChannel):
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         body = body_of(chat_id, message.text, silent=message.silent)
         answer = await self._http.call("POST", PATH, json=body)
-        return str(json.loads(answer.body)["result"]["message_id"])
+        return str(read_json(answer.body)["result"]["message_id"])
 
     async def close(self) -> None:
         await self._http.close()

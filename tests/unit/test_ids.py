@@ -3,7 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from msgsvc_core.kernel.ids import encode_base62, new_id, new_secret_id, new_token, uuid7
+from msgsvc_core.kernel.ids import ALPHABET, encode_base62, new_id, new_secret_id, new_token, uuid7
 
 
 def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
@@ -26,6 +26,18 @@ def test_an_id_has_its_prefix_and_22_base62_characters() -> None:
     assert len(rest) == 22
     assert rest.isalnum()
     assert rest.isascii()
+
+
+def test_an_id_is_the_base62_of_a_uuid_of_version_7() -> None:
+    digits = new_id("sub").removeprefix("sub_")
+    made = 0
+    for digit in digits:
+        made = made * 62 + ALPHABET.index(digit)
+
+    assert encode_base62(made.to_bytes(16, "big"), 22) == digits
+    assert made >> 76 & 0xF == 7
+    assert made >> 62 & 0b11 == 0b10
+    assert abs((made >> 80) / 1000 - time.time()) < 5
 
 
 def test_the_first_bits_are_the_milliseconds_and_the_marks_of_a_uuid_of_version_7() -> None:

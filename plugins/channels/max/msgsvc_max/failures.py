@@ -4,13 +4,13 @@ The schema lists the statuses and says that an error has a `code` and a `message
 others were observed in practice (docs/decisions/0017).
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.channels.http import PlatformAnswer
+from msgsvc_core.kernel.json import read_json
 
 #: Characters of the platform's words that an error keeps.
 MOST_WORDS = 300
@@ -117,7 +117,7 @@ def _reason_in_words(status: int, code: str, words: str) -> Reason:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(body)
+        found = read_json(body)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

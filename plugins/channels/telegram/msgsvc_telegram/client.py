@@ -1,6 +1,5 @@
 """Calls of the Bot API: one method, its parameters, its result or its error."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
@@ -10,7 +9,7 @@ from pydantic_core import PydanticSerializationError
 from msgsvc_core.channels import DeliveryError, MediaFile, Reason
 from msgsvc_core.channels.http import PlatformAnswer, PlatformHttp
 from msgsvc_core.http_client import Upload
-from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.json import read_json, to_json
 from msgsvc_telegram.failures import refusal
 from msgsvc_telegram.settings import TelegramSettings
 
@@ -121,7 +120,7 @@ def _form(params: Mapping[str, Any], field: str, media: MediaFile) -> Upload:
 
 def _json_of(answer: PlatformAnswer) -> dict[str, Any]:
     try:
-        body = json.loads(answer.body)
+        body = read_json(answer.body)
     except (ValueError, RecursionError):
         raise _not_the_api(answer) from None
     if not isinstance(body, dict):
