@@ -38,7 +38,7 @@ class ScriptedServer:
     requests: list[bytes] = field(default_factory=list)
     connections: int = 0
     ended: int = 0
-    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -50,7 +50,7 @@ class ScriptedServer:
         self.port = server.sockets[0].getsockname()[1]
         async with server:
             yield self
-        for writer in self._writers:
+        for writer in list(self._writers):
             writer.close()
 
     async def has_ended(self, count: int) -> None:
@@ -65,7 +65,7 @@ class ScriptedServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._writers.append(writer)
+        self._writers.add(writer)
         try:
             while await self._play(reader, writer):
                 pass
@@ -73,6 +73,7 @@ class ScriptedServer:
             pass  # the client has had enough
         finally:
             writer.close()
+            self._writers.discard(writer)
             self.ended += 1
 
     async def _play(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
