@@ -111,6 +111,8 @@ class Deployment:
         environment = {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
         if self.forks:
             return ForkedProcess(arguments, environment, errors)
+        # An operator's modules have been compiled when they were installed.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return _begin([MSGSVC, *arguments], environment, errors)
 
 

@@ -73,17 +73,6 @@ async def changed_after(tx: Tx, revision: int, channels: Sequence[str]) -> list[
     return [_bot(row) for row in rows]
 
 
-async def is_of_another_token(tx: Tx, channel: str, digests: Sequence[str]) -> bool:
-    """Whether the stored state belongs to an account, by another token than that of `digests`."""
-    ours = in_array("settings_digest", "digests", tx.dialect)
-    found = await tx.fetch_one(
-        "SELECT 1 AS one FROM core_bots WHERE channel = :channel AND account IS NOT NULL"
-        f" AND NOT ({ours})",
-        {"channel": channel, "digests": array_param(digests, tx.dialect)},
-    )
-    return found is not None
-
-
 async def is_known(tx: Tx, channel: str) -> bool:
     """Whether the state of a bot on the channel is stored, of this one or another."""
     found = await tx.fetch_one(
@@ -92,12 +81,11 @@ async def is_known(tx: Tx, channel: str) -> bool:
     return found is not None
 
 
-async def find(tx: Tx, channel: str, digests: Sequence[str]) -> Bot | None:
-    """The stored state of the bot with one of `digests`, None if there is none."""
-    ours = in_array("settings_digest", "digests", tx.dialect)
+async def find(tx: Tx, channel: str) -> Bot | None:
+    """The state stored for the channel, of the bot with its settings or of one before; None if there is
+    none."""
     row = await tx.fetch_one(
-        f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel AND {ours}",
-        {"channel": channel, "digests": array_param(digests, tx.dialect)},
+        f"SELECT {_COLUMNS} FROM core_bots WHERE channel = :channel", {"channel": channel}
     )
     return None if row is None else _bot(row)
 

@@ -5,7 +5,7 @@ profile from time to time. Leases of a crashed process expire.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import structlog
@@ -22,6 +22,13 @@ from msgsvc_core.kernel.ids import new_id
 
 #: Prefix of bot leases; no lane of jobs starts with it.
 PREFIX = "receive:"
+
+#: Unassigned bots that are leased in one transaction.
+BOTS_AT_ONCE = 100
+
+#: Bots whose menus are registered at the same time. What receives updates goes first: at the start of a
+#: thousand bots their menus are half of all calls.
+MENUS_AT_ONCE = 20
 
 #: Checks for unassigned bots per duration of a lease.
 LOOKS_A_LEASE = 10
@@ -43,7 +50,7 @@ class UpdateReceiver:
         db: Database,
         channels: Channels,
         lease_s: float,
-        new_reception: Callable[[Channel, Lease], BotReceiver],
+        new_reception: Callable[[Channel, Lease, asyncio.Semaphore], BotReceiver],
     ) -> None:
         self._clock = clock
         self._db = db
@@ -56,6 +63,7 @@ class UpdateReceiver:
         self._ours_until = 0.0
         self._renewed_at = 0.0
         self._tasks: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
+        self._menus = asyncio.Semaphore(MENUS_AT_ONCE)
         self._woken = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         channels.watch(self._woken.set)
@@ -116,8 +124,10 @@ class UpdateReceiver:
             free -= await lanes.owned_by_others(
                 tx, runner_id=self._owner, over_ms=self._lease_clock.over_ms()
             )
-        for lane in sorted(free):
-            if await self._own(lane):
+        # In order, so that processes that lease the same bots wait for each other, and in no circle.
+        ordered = sorted(free)
+        for at in range(0, len(ordered), BOTS_AT_ONCE):
+            for lane in await self._own(ordered[at : at + BOTS_AT_ONCE]):
                 self._start(lane, wanted[lane])
 
     async def _renew(self) -> None:
@@ -136,25 +146,30 @@ class UpdateReceiver:
             log.warning("bots_lost", count=len(lost))
             await self._stop_tasks(lost)
 
-    async def _own(self, lane: str) -> bool:
+    async def _own(self, free: Sequence[str]) -> list[str]:
+        """Leases bots; returns the lanes of those that are ours now."""
         now = asyncio.get_running_loop().time()
         # A lease need not survive a power cut, which ends this process too.
         async with self._db.transaction(inline=True, durable=False) as tx:
-            owned = await lanes.own(
-                tx,
-                lane,
-                runner_id=self._owner,
-                now_ms=self._clock.now_ms(),
-                over_ms=self._lease_clock.over_ms(),
-                lease_ms=self._lease_ms,
-            )
-        taken = bool(owned)
-        if taken and not self._tasks:
+            owned = [
+                lane
+                for lane in free
+                if await lanes.own(
+                    tx,
+                    lane,
+                    runner_id=self._owner,
+                    now_ms=self._clock.now_ms(),
+                    over_ms=self._lease_clock.over_ms(),
+                    lease_ms=self._lease_ms,
+                )
+            ]
+        if owned and not self._tasks:
             self._renewed_at, self._ours_until = now, now + self._lease_ms / 1000
-        return taken
+        return owned
 
     def _start(self, lane: str, channel: Channel) -> None:
-        reception = self._new_reception(channel, Lease(lane, self._owner, self._is_ours))
+        lease = Lease(lane, self._owner, self._is_ours)
+        reception = self._new_reception(channel, lease, self._menus)
         task = asyncio.create_task(reception.run(), name=f"receive {channel.key}")
         self._tasks[lane] = (channel, task)
 

@@ -1,7 +1,7 @@
 """Receives for one bot, in the process that leases it: profile, webhook registration, polling."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
@@ -61,12 +61,13 @@ class Lease:
 
 class BotReceiver:
     """Receives for one bot: `run` until cancelled. Survives failures of the platform, handlers and
-    database."""
+    database. `menus` limits how many bots register their commands at the same time."""
 
     def __init__(
         self,
         channel: Channel,
         lease: Lease,
+        menus: asyncio.Semaphore,
         *,
         clock: Clock,
         db: Database,
@@ -78,6 +79,7 @@ class BotReceiver:
     ) -> None:
         self._channel = channel
         self._lease = lease
+        self._menus = menus
         self._clock = clock
         self._db = db
         self._secrets = secrets
@@ -153,7 +155,8 @@ class BotReceiver:
     async def _show_commands(self) -> float | None:
         """Registers the bot's commands. If the platform refuses, there is no retry: the menu is optional."""
         try:
-            await self._channel.set_commands(self._channels.commands.menu(), self._default_lang)
+            async with self._menus:
+                await self._channel.set_commands(self._channels.commands.menu(), self._default_lang)
         except DeliveryError as error:
             if error.reason.retryable:
                 # This failure does not concern updates, which may be received anyway.
@@ -261,12 +264,15 @@ class BotReceiver:
         """The state of the bot recorded by other processes; read once."""
         if self._bot is None:
             key, digests = self._channel.key, self._channels.digests(self._channel)
-            bot = await self._db.read_inline(lambda tx: bots.find(tx, key, digests))
+            stored = await self._db.read_inline(lambda tx: bots.find(tx, key))
+            bot = stored if stored is not None and stored.settings_digest in digests else None
             polls = self._channel.receiving == "poll"
             if bot is None or (polls and bot.webhook_digest is not None):
-                account = await self._account(digests)
+                account = None
+                if bot is None and stored is not None and stored.account is not None:
+                    account = await self._account()
                 # Another bot on the channel has updates to be deleted, maybe many.
-                is_new = not await self._db.read_inline(lambda tx: bots.is_known(tx, key))
+                is_new = stored is None
                 # Done again at the next start, if a power cut loses it.
                 async with self._db.transaction(inline=is_new, durable=False) as tx:
                     if polls:
@@ -275,11 +281,8 @@ class BotReceiver:
             self._bot, self._cursor = bot, bot.cursor
         return self._bot
 
-    async def _account(self, digests: Sequence[str]) -> str | None:
-        """The account of the token, if it is needed to decide whether the stored state is of the same bot."""
-        key = self._channel.key
-        if not await self._db.read_inline(lambda tx: bots.is_of_another_token(tx, key, digests)):
-            return None
+    async def _account(self) -> str | None:
+        """The account of the token, which decides whether what another token stored is of the same bot."""
         health = await check_channel(self._channel)
         if not health.ok:
             raise DeliveryError(_reason_of(health), health.detail)
