@@ -4,6 +4,7 @@ import pytest
 import structlog
 
 from msgsvc_core.channels import BotCommand, DeliveryError, Reason
+from msgsvc_core.channels.receiver import MENUS_AT_ONCE
 from msgsvc_devkit import until
 from msgsvc_devkit.platforms.telegram import FakeTelegram, Person
 from msgsvc_telegram.channel import TelegramChannel
@@ -144,6 +145,30 @@ async def test_a_menu_that_is_the_operators_is_left_alone(
     await site.subscribe(telegram.person())
 
     assert telegram.calls_of("setMyCommands") == []
+
+
+@pytest.mark.parametrize(("backend", "receiving"), [("sqlite", "poll")], indirect=["backend"])
+async def test_a_bot_is_polled_while_its_menu_waits_for_those_of_others(
+    make_site: SiteFactory, telegram: FakeTelegram, receiving: str
+) -> None:
+    site = await make_site(receiving)
+    receiver = site.service.receiver
+    await receiver.stop()
+    telegram.bot.commands.clear()
+    others = [await receiver._menus.acquire() for _ in range(MENUS_AT_ONCE)]
+    await receiver.start()
+
+    await site.subscribe(telegram.person())
+    shown_meanwhile = dict(telegram.bot.commands)
+    for _ in others:
+        receiver._menus.release()
+
+    async def filled() -> bool:
+        return set(telegram.bot.commands) == {None, "en", "ru"}
+
+    await until(filled)
+
+    assert shown_meanwhile == {}
 
 
 @pytest.mark.parametrize(
