@@ -30,7 +30,7 @@ MSGSVC = Path(sys.executable).with_name("msgsvc")
 
 SECRET_KEY = "a-key-for-tests-only-a-key-for-tests-only"
 
-_LISTENS = re.compile(r"listens on (http://\S+?),")
+_LISTENS = re.compile(r"listens on (https?://\S+?),")
 _WORKS = re.compile(r"works in process (\d+)")
 
 

@@ -19,7 +19,7 @@ from msgsvc_core.config.settings import LogSettings
 from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
 from tests.bench.bots import bots
-from tests.bench.broadcast import broadcast
+from tests.bench.broadcast import broadcast, broadcast_over_tls
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
 from tests.bench.jobs import jobs
@@ -47,6 +47,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "deliver": delivery,
     "lane": lane,
     "broadcast": broadcast,
+    "tls": broadcast_over_tls,
     "paced": paced,
     "postgres": postgres,
     "webhooks": webhooks,
@@ -131,7 +132,7 @@ def _measure(options: Options, console: Console) -> list[report.Finding]:
         databases = Databases(Path(folder), options.databases)
         for kind in databases.missing:
             console.print(f"{kind} is not measured: it does not answer")
-        if not options.peers and (not options.only or "broadcast" in options.only):
+        if not options.peers and (not options.only or {"broadcast", "tls"} & {*options.only}):
             console.print("broadcasts by aiogram and python-telegram-bot are left out: see --peers")
         run = Run(options, Path(folder), databases, progress)
         try:

@@ -7,16 +7,17 @@ busy, where messages a second do.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import mean, median
 
 from msgsvc_core.mailings import Audience, MailingMessage, NewMailing
 from msgsvc_core.service import Service
 from tests.bench import fake_platform
 from tests.bench.audience import add_audience
-from tests.bench.clients import BARE, PEERS, Client, own_python, python_of_peers
-from tests.bench.report import Bound, Finding
+from tests.bench.clients import AIOGRAM, BARE, PEERS, Client, own_python, python_of_peers
+from tests.bench.report import NONE, Bound, Finding
 from tests.bench.run import BenchError, Run
 from tests.bench.servers import (
     TEXT,
@@ -30,6 +31,7 @@ from tests.bench.servers import (
     started_service,
     while_it_stands,
 )
+from tests.faults.certificates import certificate
 
 #: The cost of a message may differ so much between audiences, however large.
 LEVEL = Bound(most=1.15)
@@ -49,6 +51,23 @@ WHERE created_at_ms >= :since ORDER BY job_id DESC LIMIT 1
 """
 
 
+def broadcast_over_tls(run: Run) -> list[Finding]:
+    """The same beside others, where the platform and all its clients speak TLS."""
+    trusted = certificate(run.new_folder() / "platform.pem", "localhost")
+    others = [BARE, *([AIOGRAM] if run.options.peers else ())]
+    found: list[Finding] = []
+    with started(run, fake_platform, str(trusted)) as platform:
+        channel = f'plugin = "courier"\nurl = "{platform.url}"\nca_file = "{trusted}"'
+        run.tell("broadcast over TLS", total=len(run.databases.kinds) * run.options.rounds)
+        for kind in run.databases.kinds:
+            setup = Setup(kind, channel=channel, plugins=("courier", "broadcasts"))
+            with started_service(run, setup) as service:
+                pause(service.server)
+                found += _beside_others(run, kind, service, platform.url, others, trusted)
+                go_on(service.server)
+    return found
+
+
 def broadcast(run: Run) -> list[Finding]:
     """Messages a second, their processor's time by size of the audience, and the memory's growth."""
     count = run.options.messages
@@ -65,7 +84,8 @@ def broadcast(run: Run) -> list[Finding]:
             setup = Setup(kind, channel=channel, plugins=("courier", "broadcasts"))
             with started_service(run, setup) as service:
                 pause(service.server)
-                found += _beside_others(run, kind, service, platform.url, count)
+                others = [BARE, *(PEERS if run.options.peers else ())]
+                found += _beside_others(run, kind, service, platform.url, others)
                 go_on(service.server)
             with ExitStack() as by_size:
                 # One for each, which has nobody but its audience: to look for it among others has its
@@ -82,29 +102,41 @@ def broadcast(run: Run) -> list[Finding]:
 
 
 def _beside_others(
-    run: Run, kind: str, service: ServiceUnderTest, url: str, count: int
+    run: Run,
+    kind: str,
+    service: ServiceUnderTest,
+    url: str,
+    others: Sequence[Client],
+    trusted: Path | None = None,
 ) -> list[Finding]:
-    others = [BARE, *(PEERS if run.options.peers else ())]
+    """`trusted` is the platform's certificate, if it speaks TLS."""
+    count = run.options.messages
+    name = f"broadcast {kind}" if trusted is None else f"broadcast over TLS {kind}"
     rates: list[float] = []
     costs_us: list[float] = []
-    theirs: dict[Client, list[dict[str, float]]] = {client: [] for client in others}
+    theirs: dict[str, list[dict[str, float]]] = {client.name: [] for client in others}
     for number in range(1, run.options.rounds + 1):
-        for client, figures in theirs.items():
-            run.tell(f"broadcast {kind}, round {number}: {client.name}")
+        for client in others:
+            run.tell(f"{name}, round {number}: {client.name}")
             python = own_python() if client is BARE else python_of_peers()
-            figures.append(client.figures(python, url, count))
-        run.tell(f"broadcast {kind}, round {number}")
+            theirs[client.name].append(client.figures(python, url, count, trusted))
+        run.tell(f"{name}, round {number}")
         per_s, cost_us = _round(service, count)
         rates.append(per_s)
         costs_us.append(cost_us)
         run.advance(1)
     found: list[Finding] = []
-    for client, figures in theirs.items():
-        per_s, cost_us = (median(each[name] for each in figures) for name in ("per_s", "cpu_us"))
+    for client in others:
+        figures = theirs[client.name]
+        per_s, cost_us = (
+            median(each[figure] for each in figures) for figure in ("per_s", "cpu_us")
+        )
+        bounds = client.bounds if trusted is None else client.bounds_over_tls
+        bound, most_cpu = bounds.get(kind, (NONE, NONE))
         found += [
-            Finding(f"broadcast {kind}: per s / {client.name}", median(rates), per_s, client.bound),
+            Finding(f"{name}: per s / {client.name}", median(rates), per_s, bound),
             Finding(
-                f"broadcast {kind}: CPU µs a message / {client.name}", median(costs_us), cost_us
+                f"{name}: CPU µs a message / {client.name}", median(costs_us), cost_us, most_cpu
             ),
         ]
     return found

@@ -7,17 +7,21 @@ import json
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgsvc_core.mailings.sending import MAX_RECIPIENTS_IN_FLIGHT
+from tests.bench.databases import KINDS
 from tests.bench.report import NONE, Bound
 from tests.bench.servers import TEXT
 
 _ROOT = Path(__file__).parents[2]
 _ASKED = Path(__file__).with_name("peers.txt")
 _ENVIRONMENT = _ROOT / "build" / "peers"
+
+#: By database.
+Bounds = Mapping[str, tuple[Bound, Bound]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,15 @@ class Client:
     at_once: int
     loop: str = "uvloop"
     part: float = 1.0
-    bound: Bound = NONE
+    #: What the service must reach beside it on each database: of the rate, and of the CPU time.
+    bounds: Bounds = field(default_factory=dict)
+    bounds_over_tls: Bounds = field(default_factory=dict)
 
-    def figures(self, python: Path, url: str, count: int) -> dict[str, float]:
-        """`per_s` and `cpu_us`, from a process of its own."""
-        asked = [url, round(count * self.part), self.at_once, TEXT, self.loop]
+    def figures(
+        self, python: Path, url: str, count: int, trusted: Path | None = None
+    ) -> dict[str, float]:
+        """`per_s` and `cpu_us`, from a process of its own, which trusts that certificate."""
+        asked = [url, round(count * self.part), self.at_once, TEXT, trusted or "", self.loop]
         printed = subprocess.run(
             [python, "-m", f"tests.bench.peers.{self.module}", *map(str, asked)],
             cwd=_ROOT,
@@ -48,14 +56,35 @@ class Client:
         return found
 
 
-BARE = Client("bare client", "with_aiohttp", MAX_RECIPIENTS_IN_FLIGHT, bound=Bound(least=0.6))
+#: Without a bound: it is not the client that the service uses.
+BARE = Client("bare client", "with_aiohttp", MAX_RECIPIENTS_IN_FLIGHT)
+
+AIOGRAM = Client(
+    "aiogram",
+    "with_aiogram",
+    50,
+    "asyncio",
+    0.5,
+    {
+        "sqlite": (Bound(least=2.2), Bound(most=0.42)),
+        "postgresql": (Bound(least=2), Bound(most=0.42)),
+    },
+    {kind: (Bound(least=1.8), NONE) for kind in KINDS},
+)
 
 #: As many calls at once as each was quickest with in trials (of 5, 10, 25, 50, 100, 200), on the loop
 #: that each runs on as it is installed; and beside it what can be said for and against that.
 PEERS: Sequence[Client] = (
-    Client("aiogram", "with_aiogram", 50, "asyncio", 0.5, Bound(least=1.5)),
+    AIOGRAM,
     Client("aiogram on uvloop", "with_aiogram", 50, "uvloop", 0.5),
-    Client("python-telegram-bot", "with_ptb", 10, "asyncio", 0.2, Bound(least=8)),
+    Client(
+        "python-telegram-bot",
+        "with_ptb",
+        10,
+        "asyncio",
+        0.2,
+        {kind: (Bound(least=8), NONE) for kind in KINDS},
+    ),
     # As many as the pool of its `ApplicationBuilder` has connections.
     Client("python-telegram-bot, 256 at once", "with_ptb", 256, "asyncio", 0.1),
 )

@@ -27,9 +27,10 @@ def body_of(chat_id: str, text: str, *, silent: bool) -> dict[str, Any]:
 
 
 class CourierSettings(Section):
-    """Where the platform is."""
+    """Where the platform is, and the certificate that it shows, if that is its own authority."""
 
     url: str
+    ca_file: str | None = None
 
 
 class CourierChannel(SendOnlyChannel):
@@ -37,7 +38,9 @@ class CourierChannel(SendOnlyChannel):
 
     def __init__(self, identity: ChannelIdentity, settings: CourierSettings) -> None:
         super().__init__(identity)
-        self._http = PlatformHttp(settings.url, timeout_s=TIMEOUT_S, connections=None)
+        self._http = PlatformHttp(
+            settings.url, timeout_s=TIMEOUT_S, connections=None, ca_file=settings.ca_file
+        )
 
     async def send(self, chat_id: str, message: OutgoingMessage) -> str:
         body = body_of(chat_id, message.text, silent=message.silent)

@@ -4,6 +4,8 @@ Answers as Telegram's does, with a whole message, which clients of Telegram's ow
 more of a call than its method and its length: the machine's cores are shared, and what this process
 takes is missing to the one that is measured.
 
+With the path of a certificate and its key as argument, it speaks TLS as `localhost`.
+
 `GET /arrivals` answers with the times at which messages to chats `of-many-...` came since it was asked
 last, in seconds of a clock of its own.
 """
@@ -13,6 +15,8 @@ import json
 import os
 import signal
 import socket
+import ssl
+import sys
 import time
 from typing import cast
 
@@ -84,9 +88,15 @@ async def _serve() -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
-    server = await loop.create_server(FakePlatform, sock=listener)
+    tls = None
+    base = "http://127.0.0.1"
+    if sys.argv[1:]:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(sys.argv[1])
+        base = "https://localhost"
+    server = await loop.create_server(FakePlatform, sock=listener, ssl=tls)
     port = listener.getsockname()[1]
-    print(f"platform {os.getpid()} listens on http://127.0.0.1:{port}, always kind", flush=True)  # noqa: T201 - its starter reads it
+    print(f"platform {os.getpid()} listens on {base}:{port}, always kind", flush=True)  # noqa: T201 - its starter reads it
     await ended.wait()
     server.close()
 

@@ -6,6 +6,7 @@ Nothing here needs more than uvloop: peers run it in an environment of their own
 import asyncio
 import json
 import resource
+import ssl
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -17,8 +18,8 @@ Call = Callable[[int], Awaitable[object]]
 #: Of the bot whose messages the fake platform takes.
 TOKEN = "1:token"
 
-#: Makes calls to the platform at a URL: how many, how many at once, of what text.
-Calls = Callable[[str, int, int, str], Awaitable[dict[str, float]]]
+#: Makes calls to the platform at a URL: how many, how many at once, of what text, over what TLS if any.
+Calls = Callable[[str, int, int, str, "ssl.SSLContext | None"], Awaitable[dict[str, float]]]
 
 
 async def timed(count: int, at_once: int, call: Call) -> dict[str, float]:
@@ -38,12 +39,14 @@ async def timed(count: int, at_once: int, call: Call) -> dict[str, float]:
 def main(calls: Calls) -> None:
     """Of a script: makes the calls that its arguments ask for, and prints what they came to.
 
-    The arguments are those of `calls`, and `uvloop` or `asyncio`.
+    The arguments are those of `calls`, with the path of a certificate to trust or nothing for TLS, and
+    `uvloop` or `asyncio`.
     """
-    url, count, at_once, text, loop = sys.argv[1:]
+    url, count, at_once, text, trusted, loop = sys.argv[1:]
+    tls = ssl.create_default_context(cafile=trusted) if trusted else None
     factory = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}[loop]
     with asyncio.Runner(loop_factory=factory) as runner:
-        found = runner.run(_awaited(calls(url, int(count), int(at_once), text)))
+        found = runner.run(_awaited(calls(url, int(count), int(at_once), text, tls)))
     print(json.dumps(found))  # noqa: T201 - who started this process reads it
 
 

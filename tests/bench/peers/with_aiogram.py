@@ -1,5 +1,7 @@
 """A broadcast by aiogram: its usual session, with as many connections as calls at once."""
 
+import ssl
+
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
@@ -7,8 +9,13 @@ from aiogram.client.telegram import TelegramAPIServer
 from tests.bench.peers.calling import TOKEN, main, timed
 
 
-async def calls(url: str, count: int, at_once: int, text: str) -> dict[str, float]:
+async def calls(
+    url: str, count: int, at_once: int, text: str, tls: ssl.SSLContext | None
+) -> dict[str, float]:
     session = AiohttpSession(api=TelegramAPIServer.from_base(url), limit=at_once)
+    if tls is not None:
+        # aiogram takes no context of its user's: these are the arguments of its connector.
+        session._connector_init["ssl"] = tls
     async with Bot(TOKEN, session) as bot:
         return await timed(
             count,
