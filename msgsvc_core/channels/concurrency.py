@@ -2,7 +2,7 @@
 
 In flight is what is marked as being sent and has no recorded outcome: its outcome is unknown if the process
 is killed. In the memory of the process that owns the channel's lane. Times are seconds of a monotonic clock.
-See docs/decisions/0056-in-flight.md.
+See docs/decisions/0056-calls-in-flight.md.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ kind records outcomes in tables of its own; whether one is final, when to try ag
 attempt, and whether a person may have seen something is decided here alone.
 
 Who calls this marks what it sends as being sent beforehand, and no more than has a slot in flight: after a
-crash nobody knows whether it arrived (docs/decisions/0007-crash-during-delivery.md, 0056-in-flight.md).
+crash nobody knows whether it arrived (docs/decisions/0007-crash-during-delivery.md, 0056-calls-in-flight.md).
 """
 
 import asyncio
@@ -190,7 +190,7 @@ class SendAttempt:
         """What follows, as the gate is now: if it has closed since, what was refused goes back to its place.
 
         What may have arrived is tried again only where that is `repeatable`: the platform drops repeats, or a
-        second time does no harm (docs/decisions/0057-exactly-once.md).
+        second time does no harm (docs/decisions/0057-exactly-once-delivery.md).
         """
         if self.delay_ms is not None:
             return HELD if self.delay_ms == 0 else Outcome("held", now_ms + self.delay_ms)

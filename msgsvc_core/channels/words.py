@@ -2,7 +2,7 @@
 
 A channel's `Capabilities.buttons` says what its platform has. If that is `words`, the buttons are numbered
 below the text and stored for the chat, and a reply with a number or a button's label counts as a press
-(docs/decisions/0059-buttons-by-words.md).
+(docs/decisions/0059-buttons-as-text.md).
 """
 
 import json
@@ -193,7 +193,7 @@ class ChannelSender:
 
     async def _follow_question(self, channel: Channel, chat_id: str) -> None:
         """Updates the open question after a message: a number refers to the bot's latest message, see
-        docs/decisions/0059-buttons-by-words.md."""
+        docs/decisions/0059-buttons-as-text.md."""
         own_since_ms = self._clock.now_ms() - OWN_QUESTION_MS
         try:
             # Most messages follow no question, and cost no write.

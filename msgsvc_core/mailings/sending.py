@@ -1,7 +1,7 @@
 """Sends a mailing by one bot: a job that claims recipients and records their outcomes.
 
 The recipients in flight are stored in one row before their calls start. If the process dies, exactly they
-are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mass-sends.md).
+are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mailings.md).
 """
 
 import asyncio

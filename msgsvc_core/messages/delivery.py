@@ -3,8 +3,8 @@
 A message is marked `sending` before the platform is called, and gets its outcome afterwards. If the process
 dies between the two, the outcome is not known; the message becomes `unknown` and is never sent again
 (decision 0075: no silent duplicates). On a platform that drops duplicates it is sent again, with the same key
-(docs/decisions/0057-exactly-once.md). A process that was only suspended records its results once its calls
-end.
+(docs/decisions/0057-exactly-once-delivery.md). A process that was only suspended records its results once its
+calls end.
 """
 
 import asyncio

@@ -357,7 +357,7 @@ def _chats() -> None:
 
 def _messages() -> None:
     # On SQLite a message is entered into the index by subscriber later, many at a time: it writes whole
-    # pages, and each message goes to another one (docs/decisions/0049-filing-messages.md).
+    # pages, and each message goes to another one (docs/decisions/0049-indexing-messages.md).
     filed = [sa.Column("filed", sa.SmallInteger)] if _is_sqlite() else []
     op.create_table(
         "core_messages",

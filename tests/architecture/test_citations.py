@@ -14,7 +14,7 @@ ABSENT = re.compile(
 )
 
 #: The page that says what they were, and the history.
-TELL_OF_THEM = {"docs/decisions/0075-the-contract-of-the-api.md", "CHANGELOG.md"}
+TELL_OF_THEM = {"docs/decisions/0075-api-contract.md", "CHANGELOG.md"}
 
 DECISION = re.compile(r"\b[Dd]ecision (\d{4})\b")
 

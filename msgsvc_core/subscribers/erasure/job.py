@@ -1,6 +1,6 @@
 """Erases a subscriber: identifying data immediately, all copies by a job.
 
-Each owner of tables deletes its part (`Eraser`). See docs/decisions/0020-leaving-and-erasing.md.
+Each owner of tables deletes its part (`Eraser`). See docs/decisions/0020-unsubscribing-erasure-export.md.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """After a ticket is closed, its customer is asked for a rating: 1-5 by buttons, then a comment.
 
-The event is emitted once, with score and comment: see docs/decisions/0043-agents-in-the-messenger.md.
+The event is emitted once, with score and comment: see docs/decisions/0043-agents-and-ratings.md.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 A member's link to a messenger (`service.member_links`) gives no access to an account: it is created by
 managers of a project, who could open it themselves and take over the account. Nor does a press that a user
 was talked into: the bot offers three numbers, and the right one is on the page of the waiting browser
-(docs/decisions/0064-number-matching-in-the-dashboard.md).
+(docs/decisions/0064-dashboard-number-matching.md).
 """
 
 from collections.abc import Sequence

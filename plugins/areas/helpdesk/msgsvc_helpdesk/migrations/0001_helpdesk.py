@@ -3,7 +3,7 @@ and canned answers.
 
 Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
 No ticket ends with a subscriber's row: who is erased is taken out of their tickets, which stay
-for the numbers (docs/decisions/0040-helpdesk.md).
+for the numbers (docs/decisions/0040-tickets.md).
 """
 
 import sqlalchemy as sa
