@@ -1,15 +1,26 @@
 """The SQL of lanes and runners: ownership, pending work, and live runners."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import for_update
+from msgsvc_core.db.sql import Dialect, for_update
 from msgsvc_core.jobs.lease_clock import Held
 
 # The first job of each priority of each lane. Each step is one lookup in `core_jobs_ready`, so the cost is
-# the number of such pairs, however many jobs wait.
-_EVERYWHERE = (
-    "WITH RECURSIVE firsts (job_id) AS ("
+# the number of such pairs, however many jobs wait. PostgreSQL keeps the plan that it made while there were
+# few jobs, and then joined by reading all of them at every step: so there it has nothing to join.
+_EVERYWHERE: Mapping[Dialect, str] = {
+    "postgresql": "WITH RECURSIVE firsts AS ("
+    " (SELECT lane, priority, run_at_ms FROM core_jobs WHERE state = 'ready'"
+    " ORDER BY lane, priority, run_at_ms, job_id LIMIT 1)"
+    " UNION ALL"
+    " SELECT later.* FROM firsts CROSS JOIN LATERAL ("
+    "SELECT lane, priority, run_at_ms FROM core_jobs"
+    " WHERE state = 'ready' AND (lane, priority) > (firsts.lane, firsts.priority)"
+    " ORDER BY lane, priority, run_at_ms, job_id LIMIT 1) AS later)"
+    " SELECT lane, run_at_ms AS due_ms FROM firsts",
+    "sqlite": "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE state = 'ready'"
     " ORDER BY lane, priority, run_at_ms, job_id LIMIT 1)"
     " UNION ALL"
@@ -21,9 +32,23 @@ _EVERYWHERE = (
     " AND later.lane > this.lane"
     " ORDER BY later.lane, later.priority, later.run_at_ms, later.job_id LIMIT 1))"
     " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
-)
-_IN_OWNED = (
-    "WITH RECURSIVE firsts (job_id) AS ("
+    " SELECT core_jobs.lane, core_jobs.run_at_ms AS due_ms"
+    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id",
+}
+_IN_OWNED: Mapping[Dialect, str] = {
+    "postgresql": "WITH RECURSIVE firsts AS ("
+    " SELECT first.* FROM core_lanes CROSS JOIN LATERAL ("
+    "SELECT lane, priority, run_at_ms FROM core_jobs"
+    " WHERE state = 'ready' AND lane = core_lanes.lane"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1) AS first"
+    " WHERE core_lanes.owner = :runner_id"
+    " UNION ALL"
+    " SELECT later.* FROM firsts CROSS JOIN LATERAL ("
+    "SELECT lane, priority, run_at_ms FROM core_jobs"
+    " WHERE state = 'ready' AND lane = firsts.lane AND priority > firsts.priority"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1) AS later)"
+    " SELECT lane, run_at_ms AS due_ms FROM firsts",
+    "sqlite": "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE lane = core_lanes.lane AND state = 'ready'"
     " ORDER BY priority, run_at_ms, job_id LIMIT 1) FROM core_lanes WHERE owner = :runner_id"
     " UNION ALL"
@@ -31,11 +56,9 @@ _IN_OWNED = (
     " AND later.lane = this.lane AND later.priority > this.priority"
     " ORDER BY later.priority, later.run_at_ms, later.job_id LIMIT 1)"
     " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
-)
-_FIRSTS = (
     " SELECT core_jobs.lane, core_jobs.run_at_ms AS due_ms"
-    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id"
-)
+    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id",
+}
 
 
 async def with_work(tx: Tx) -> dict[str, int]:
@@ -43,7 +66,7 @@ async def with_work(tx: Tx) -> dict[str, int]:
     it is due, or when its lease ends."""
     return await _due(
         tx,
-        f"{_EVERYWHERE}{_FIRSTS}"
+        f"{_EVERYWHERE[tx.dialect]}"
         " UNION ALL SELECT lane, MIN(leased_until_ms) FROM core_jobs"
         " WHERE state = 'running' GROUP BY lane",
         {},
@@ -52,7 +75,7 @@ async def with_work(tx: Tx) -> dict[str, int]:
 
 async def owned_with_work(tx: Tx, runner_id: str) -> dict[str, int]:
     """Like `with_work`, for waiting jobs in the exclusive lanes that a runner owns."""
-    return await _due(tx, f"{_IN_OWNED}{_FIRSTS}", {"runner_id": runner_id})
+    return await _due(tx, _IN_OWNED[tx.dialect], {"runner_id": runner_id})
 
 
 async def _due(tx: Tx, sql: str, params: dict[str, object]) -> dict[str, int]:

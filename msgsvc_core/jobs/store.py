@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, for_update, key_params, key_table
+from msgsvc_core.db.sql import Dialect, any_of, for_update, key_params, key_table
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.kernel.values import value_object
@@ -18,8 +18,19 @@ _CLAIMED = (
 # The first job of each priority, one index step each, however many jobs wait. A plain search for due jobs
 # would scan all later ones of a more urgent priority. (No MIN(): PostgreSQL reads the whole lane for it
 # before it has statistics.)
-_LOOK = (
-    "WITH RECURSIVE firsts (job_id) AS ("
+# PostgreSQL keeps the plan that it made while there were few jobs, and then joined by reading all of them:
+# so there it has nothing to join.
+_LOOK: Mapping[Dialect, str] = {
+    "postgresql": "WITH RECURSIVE firsts AS ("
+    " (SELECT priority, run_at_ms FROM core_jobs WHERE lane = :lane AND state = 'ready'"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1)"
+    " UNION ALL"
+    " SELECT later.* FROM firsts CROSS JOIN LATERAL ("
+    "SELECT priority, run_at_ms FROM core_jobs"
+    " WHERE lane = :lane AND state = 'ready' AND priority > firsts.priority"
+    " ORDER BY priority, run_at_ms, job_id LIMIT 1) AS later)"
+    " SELECT priority, run_at_ms AS due_ms FROM firsts",
+    "sqlite": "WITH RECURSIVE firsts (job_id) AS ("
     " SELECT (SELECT job_id FROM core_jobs WHERE lane = :lane AND state = 'ready'"
     " ORDER BY priority, run_at_ms, job_id LIMIT 1)"
     " UNION ALL"
@@ -28,7 +39,9 @@ _LOOK = (
     " ORDER BY later.priority, later.run_at_ms, later.job_id LIMIT 1)"
     " FROM firsts JOIN core_jobs AS this ON this.job_id = firsts.job_id)"
     " SELECT core_jobs.priority, core_jobs.run_at_ms AS due_ms"
-    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id"
+    " FROM firsts JOIN core_jobs ON core_jobs.job_id = firsts.job_id",
+}
+_LEASE_ENDS = (
     " UNION ALL SELECT NULL, MIN(leased_until_ms) FROM core_jobs"
     " WHERE lane = :lane AND state = 'running'"
 )
@@ -58,7 +71,7 @@ async def read_lane(tx: Tx, lane: str) -> LaneSnapshot:
     """Reads the state of a lane, whether or not there are handlers for its jobs."""
     levels: list[tuple[int, int]] = []
     lease_ends_ms = None
-    for row in await tx.fetch_all(_LOOK, {"lane": lane}):
+    for row in await tx.fetch_all(_LOOK[tx.dialect] + _LEASE_ENDS, {"lane": lane}):
         if row["priority"] is None:
             lease_ends_ms = row["due_ms"]
         else:

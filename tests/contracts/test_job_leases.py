@@ -26,6 +26,12 @@ from msgsvc_devkit.fixtures import ServiceFactory
 
 LEASE_S = 10
 
+#: Rows of jobs that the transaction has read by going through the table.
+READ_IN_SEQUENCE = "SELECT seq_tup_read FROM pg_stat_xact_user_tables WHERE relname = 'core_jobs'"
+
+#: Executions after which PostgreSQL keeps a statement's plan, and one more.
+UNTIL_PLANNED = 7
+
 
 class Work:
     """A plugin with one kind of job; `fail` is raised by the next runs."""
@@ -325,6 +331,39 @@ async def test_a_hundred_thousand_waiting_jobs_cost_a_sweep_and_a_look_little(
 
     assert found == store.LaneSnapshot(((0, far_ms + 1), (50, clock.now_ms())), None)
     assert max(sweep, look) < everything / 3
+
+
+async def test_lanes_are_looked_at_without_reading_all_jobs_when_few_grew_to_many(
+    make_service: ServiceFactory,
+) -> None:
+    """Queues are empty most of the time, and PostgreSQL plans for that until it gathers statistics."""
+    service = await make_service()
+    if service.db.dialect == "sqlite":
+        pytest.skip("SQLite's plans don't depend on how many rows there were")
+
+    async with service.db.transaction() as tx:
+        for _ in range(UNTIL_PLANNED):
+            await _look_everywhere(tx)
+        await service.jobs.enqueue(
+            tx, *(NewJob("work", lane=f"lane-{number % 50}") for number in range(2000))
+        )
+        await tx.execute(
+            "INSERT INTO core_lanes (lane, owner, leased_until_ms)"
+            " SELECT DISTINCT lane, 'run_1', CAST(9 AS BIGINT) FROM core_jobs"
+        )
+        before = await tx.fetch_val(READ_IN_SEQUENCE)
+        everywhere, owned = await _look_everywhere(tx)
+        after = await tx.fetch_val(READ_IN_SEQUENCE)
+
+    assert {"lane-7", "lane-49"} <= everywhere.keys() & owned.keys()
+    assert after == before
+
+
+async def _look_everywhere(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
+    everywhere = await lanes.with_work(tx)
+    owned = await lanes.owned_with_work(tx, "run_1")
+    await store.read_lane(tx, "lane-7")
+    return everywhere, owned
 
 
 async def _look(service: Service) -> store.LaneSnapshot:
