@@ -7,10 +7,6 @@ from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, any_of
 from msgsvc_core.mailings.models import Audience
 
-#: The rows of a ledger in the index `core_recipients_told`. It is used for queries with exactly this
-#: condition.
-TOLD = "status IN ('failed', 'skipped', 'unknown')"
-
 #: Attributes of subscribers: the table `t`, its column, and the subscriber as `s`.
 _TAGS = (
     "core_subscriber_tags t WHERE t.project_id = s.project_id AND t.subscriber_id = s.subscriber_id"
@@ -60,7 +56,7 @@ def condition(
         parts.append(
             "s.subscriber_id IN (SELECT r.subscriber_id FROM core_recipients r"
             " WHERE r.project_id = :project_id AND r.job_id = :resend_of"
-            f" AND r.status = 'unknown' AND r.{TOLD})"
+            " AND r.not_sent = 'unknown')"
         )
         params["resend_of"] = resend_of
     return " AND ".join(parts), params

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of
-from msgsvc_core.mailings import audience, store
+from msgsvc_core.mailings import store
 from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus
 
 _COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
@@ -47,7 +47,7 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
     """Conditions that together select the recipients of an API status."""
     if status is None:
         return [("1 = 1", {})]
-    assert status in get_args(RecipientStatus), "it stands in the SQL"
+    assert status in get_args(RecipientStatus), "others are refused"
     has_ended = mailing.finished_at_ms is not None
     if status == "queued":
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
@@ -55,11 +55,11 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
         # Recipients after the shards' position have no outcome, and would be read first.
         reached = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
         return [(f"status = 'sent' AND subscriber_id <= ({reached})", {})] if mailing.sent else []
-    told: list[Part] = [(f"status = '{status}' AND {audience.TOLD}", {})]
+    parts: list[Part] = [("not_sent = :status", {"status": status})]
     if status == "skipped" and mailing.status == "cancelled" and has_ended:
         # Recipients waiting when it was cancelled count as skipped.
-        told += await _waiting(tx, mailing)
-    return told
+        parts += await _waiting(tx, mailing)
+    return parts
 
 
 async def _waiting(tx: Tx, mailing: Mailing) -> list[Part]:
