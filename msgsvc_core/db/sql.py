@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from msgsvc_core.kernel.json import to_json
@@ -28,6 +28,35 @@ def numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     return _PARAMETER.sub(replace, sql), tuple(numbers)
 
 
+#: A statement with numbered parameters, and their values.
+Statement = tuple[str, Sequence[Any]]
+
+_NUMBER = re.compile(r"\$(\d+)")
+
+
+def combined(statements: Sequence[Statement]) -> Statement:
+    """One statement for PostgreSQL that executes all of them; `statements` is not empty."""
+    texts, values = zip(*statements, strict=True)
+    return _combined(texts, tuple(map(len, values))), [each for some in values for each in some]
+
+
+@lru_cache(maxsize=256)
+def _combined(texts: tuple[str, ...], counts: tuple[int, ...]) -> str:
+    """`counts` are the numbers of the statements' parameters."""
+    renumbered: list[str] = []
+    before = 0
+    for text, count in zip(texts, counts, strict=True):
+        renumbered.append(_NUMBER.sub(partial(_shifted, before), text))
+        before += count
+    *first, last = renumbered
+    named = ", ".join(f"deferred_{number} AS ({text})" for number, text in enumerate(first))
+    return f"WITH {named} {last}" if named else last
+
+
+def _shifted(before: int, number: re.Match[str]) -> str:
+    return f"${int(number[1]) + before}"
+
+
 def in_array(column: str, name: str, dialect: Dialect) -> str:
     """Condition: `column` is one of the values of the parameter `name`, made by `array_param`.
 
@@ -37,6 +66,16 @@ def in_array(column: str, name: str, dialect: Dialect) -> str:
     if dialect == "postgresql":
         return f"{column} = ANY(:{name})"
     return f"{column} IN (SELECT value FROM json_each(:{name}))"
+
+
+def in_query(column: str, query: str, dialect: Dialect) -> str:
+    """Condition: `column` is one of the values that `query` selects.
+
+    As an array on PostgreSQL: of a join with a query with LIMIT it expects a tenth of the table.
+    """
+    if dialect == "postgresql":
+        return f"{column} = ANY(ARRAY({query}))"
+    return f"{column} IN ({query})"
 
 
 def limited_delete(table: str, condition: str, dialect: Dialect) -> str:

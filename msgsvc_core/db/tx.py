@@ -21,7 +21,7 @@ from msgsvc_core.db.rows import (
     values_insert,
     values_of,
 )
-from msgsvc_core.db.sql import Dialect, numbered
+from msgsvc_core.db.sql import Dialect, Statement, combined, numbered
 from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
 
 #: Timeout in seconds for a rollback, which is cheap on PostgreSQL. A cancelled caller waits for it.
@@ -64,12 +64,15 @@ class Tx:
         self.dialect = dialect
         self._after_commit: list[Callable[[], None]] = []
         self._begun = begun
+        #: Statements that are to be executed before the next one, by table; always empty on SQLite.
+        self._deferred: dict[str, Statement] = {}
 
     async def fetch_all(self, sql: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """All rows of a query, or of a statement with RETURNING."""
         with named_errors():
             if self.dialect == "sqlite":
                 return list(await self._raw.execute_fetchall(sql, params or {}))
+            await self._execute_deferred()
             text, names = numbered(sql)
             return list(await self._raw.fetch(text, *_ordered(names, params)))
 
@@ -89,6 +92,7 @@ class Tx:
             if self.dialect == "sqlite":
                 cursor = await self._raw.execute(sql, params or {})
                 return max(0, int(cursor.rowcount))
+            await self._execute_deferred()
             text, names = numbered(sql)
             status = await self._raw.execute(text, *_ordered(names, params))
             count = status.rpartition(" ")[2]
@@ -104,6 +108,49 @@ class Tx:
             shape = shape_of(table, rows[0])
             await self._insert(shape, list(map(values_of(shape), rows)))
 
+    async def execute_deferred(self, sql: str, params: Mapping[str, Any], *, table: str) -> None:
+        """Executes a statement that changes `table`, and no other, before the transaction's next statement or
+        its commit; errors are raised there.
+
+        On PostgreSQL deferred statements of several tables are one round trip. They all see the rows as they
+        were before the first of them. SQLite, which has no round trips, executes them at once.
+        """
+        if self.dialect == "sqlite":
+            await self.execute(sql, params)
+            return
+        text, names = numbered(sql)
+        await self._defer(table, text, _ordered(names, params))
+
+    async def insert_deferred(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Like `insert_many`, but as `execute_deferred` does it."""
+        if not rows:
+            return
+        if self.dialect == "sqlite":
+            await self.insert_many(table, rows)
+            return
+        shape = shape_of(table, rows[0])
+        with named_errors():
+            statement, values = await self._inserts.get(
+                self._raw, {shape: list(map(values_of(shape), rows))}
+            )
+        await self._defer(table, statement, values)
+
+    async def _defer(self, table: str, text: str, values: Sequence[Any]) -> None:
+        assert self._begun, (
+            "a deferred statement is executed by the commit, if by no other statement"
+        )
+        if table in self._deferred:
+            # Of two changes of one row in one statement, PostgreSQL ignores the second.
+            with named_errors():
+                await self._execute_deferred()
+        self._deferred[table] = text, values
+
+    async def _execute_deferred(self) -> None:
+        if self._deferred:
+            deferred, self._deferred = self._deferred, {}
+            text, values = combined(list(deferred.values()))
+            await self._raw.execute(text, *values)
+
     async def write(self, unit: WriteBatch) -> None:
         """Inserts the rows of a write batch without a claim in this transaction."""
         assert unit.required is None, "a claim is for Database.write"
@@ -114,6 +161,7 @@ class Tx:
     async def _insert(self, shape: Shape, rows: Sequence[Values]) -> None:
         with named_errors():
             if self.dialect == "postgresql":
+                await self._execute_deferred()
                 statement, values = await self._inserts.get(self._raw, {shape: rows})
                 await self._raw.execute(statement, *values)
                 return
@@ -127,7 +175,10 @@ class Tx:
         known, told = len(self._after_commit), len(self._sent)
         try:
             yield
+            with named_errors():
+                await self._execute_deferred()
         except BaseException:
+            self._deferred.clear()
             del self._after_commit[known:], self._sent[told:]
             await shielded(self._undo_step())
             raise
@@ -193,6 +244,7 @@ class Tx:
             await self.execute("COMMIT")
             return
         with named_errors():
+            await self._execute_deferred()
             check_committed(await self._raw.execute("COMMIT"))
 
     def _committed(self) -> None:

@@ -11,7 +11,7 @@ from msgsvc_core.kernel.json import to_json
 
 
 async def insert_many(tx: Tx, events: Sequence[Event]) -> None:
-    await tx.insert_many(
+    await tx.insert_deferred(
         "core_events",
         [
             {

@@ -16,8 +16,9 @@ from msgsvc_core.content.substitution import WrongVariable
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.mailings import ledger
 from msgsvc_core.mailings.content import MailingContent
-from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.mailings.models import Mailing, MailingShard
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.subscribers.models import Subscriber
@@ -93,10 +94,21 @@ class RecipientSender:
         self, tx: Tx, project_id: str, subscriber_ids: Sequence[str]
     ) -> dict[str, Subscriber]:
         """The recipients that still exist, by id."""
+        if not subscriber_ids:
+            return {}
         found = await self._subscribers.get_many(
             tx, [(project_id, each) for each in subscriber_ids]
         )
         return {subscriber_id: person for (_, subscriber_id), person in found.items()}
+
+    async def find_next(
+        self, tx: Tx, mailing: Mailing, shard: MailingShard, limit: int
+    ) -> list[Subscriber]:
+        """A shard's next recipients, in the order of their ids."""
+        if limit <= 0:
+            return []
+        ids, params = ledger.next_recipients(mailing, shard, limit)
+        return await self._subscribers.find_selected(tx, mailing.project_id, ids, params)
 
     async def prepare(
         self, context: SendContext, deliveries: Sequence[RecipientDelivery]

@@ -81,17 +81,21 @@ async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str])
         )
 
 
-async def next_recipients(tx: Tx, mailing: Mailing, shard: MailingShard, limit: int) -> list[str]:
-    """The next recipients of a shard, in the order of their ids."""
-    if limit <= 0:
-        return []
-    rows = await tx.fetch_all(
+def next_recipients(
+    mailing: Mailing, shard: MailingShard, limit: int
+) -> tuple[str, dict[str, Any]]:
+    """The query of the ids of a shard's next recipients, and its parameters."""
+    query = (
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
         " AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL"
-        " ORDER BY subscriber_id LIMIT :limit",
-        {**_key(mailing), "bot": shard.bot, "after": shard.walked_to, "limit": limit},
+        " ORDER BY subscriber_id LIMIT :limit"
     )
-    return [row["subscriber_id"] for row in rows]
+    return query, {**_key(mailing), "bot": shard.bot, "after": shard.walked_to, "limit": limit}
+
+
+async def has_next(tx: Tx, mailing: Mailing, shard: MailingShard) -> bool:
+    """Whether recipients of a shard have not been claimed yet."""
+    return bool(await tx.fetch_all(*next_recipients(mailing, shard, 1)))
 
 
 async def record_outcomes(

@@ -14,6 +14,7 @@ from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import ledger, store
 from msgsvc_core.mailings.deliveries import RecipientDelivery, SendContext
 from msgsvc_core.mailings.ledger import RecipientOutcome
@@ -29,6 +30,14 @@ from msgsvc_core.subscribers.service import Subscribers
 
 #: The reason of recipients who wait for a retry, and may have got the message already.
 DOUBT = str(Reason.UNKNOWN)
+
+
+@value_object
+class RecordedOutcomes:
+    """Final outcomes that are in the ledger, and whether other deliveries are retried."""
+
+    ended: Sequence[tuple[RecipientDelivery, FinalStatus]]
+    has_retries: bool
 
 
 class MailingOutcomes:
@@ -53,10 +62,17 @@ class MailingOutcomes:
 
     async def settle(
         self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
-    ) -> bool:
-        """Records deliveries that were sent, have failed or are retried; returns whether any is retried."""
+    ) -> None:
+        """Records deliveries that were sent, have failed or are retried, and publishes the outcomes."""
+        await self.publish(context, tx, await self.record(context, tx, deliveries))
+
+    async def record(
+        self, context: SendContext, tx: Tx, deliveries: Sequence[RecipientDelivery]
+    ) -> RecordedOutcomes:
+        """Records deliveries that were sent, have failed or are retried. The caller must `publish` what is
+        returned in the same transaction."""
         if not deliveries:
-            return False
+            return RecordedOutcomes((), has_retries=False)
         now_ms = self._clock.now_ms()
         final: dict[str, tuple[RecipientDelivery, FinalStatus]] = {}
         outcomes: list[RecipientOutcome] = []
@@ -75,8 +91,18 @@ class MailingOutcomes:
         await self._subscribers.lock(tx, deliveries[0].subscriber.bot, lost)
         # Subscribers erased meanwhile are not in the ledger, and nothing of them is stored.
         recorded = await ledger.record_outcomes(tx, context.mailing, outcomes)
-        ended = [end for subscriber_id, end in final.items() if subscriber_id in recorded]
-        counts = Counter(status.status for _, status in ended)
+        return RecordedOutcomes(
+            [end for subscriber_id, end in final.items() if subscriber_id in recorded],
+            has_retries=len(final) < len(deliveries),
+        )
+
+    async def publish(self, context: SendContext, tx: Tx, recorded: RecordedOutcomes) -> None:
+        """Adds final outcomes to the counts, adds their messages, and emits an event for each."""
+        ended = recorded.ended
+        if not ended:
+            return
+        statuses = [status for _, status in ended]
+        counts = Counter(status.status for status in statuses)
         await store.count(
             tx,
             context.mailing,
@@ -84,8 +110,15 @@ class MailingOutcomes:
             failed=counts["failed"] + counts["unknown"],
             unknown=counts["unknown"],
         )
-        await self._publish(tx, ended)
-        return len(final) < len(deliveries)
+        await self._messages.insert_ended(tx, statuses)
+        await self._events.emit_many(
+            tx,
+            [outcome_event(each, status.message, each.subscriber) for each, status in ended],
+        )
+        for delivery in _lost([delivery for delivery, _ in ended]):
+            assert delivery.failure is not None, "that is how they were lost"
+            subscriber, reason = delivery.subscriber, str(delivery.failure.reason)
+            await self._subscribers.block(tx, subscriber.bot, subscriber.user_id, reason=reason)
 
     async def skip(self, context: SendContext, tx: Tx, skipped: Sequence[tuple[str, str]]) -> None:
         """Records skipped recipients, each with the reason."""
@@ -164,21 +197,6 @@ class MailingOutcomes:
             tx, [success_event(message, each.subscriber) for each, message in late]
         )
         return len(late)
-
-    async def _publish(
-        self, tx: Tx, ended: Sequence[tuple[RecipientDelivery, FinalStatus]]
-    ) -> None:
-        """Adds the messages, and emits an event for each."""
-        statuses = [status for _, status in ended]
-        await self._messages.insert_ended(tx, statuses)
-        await self._events.emit_many(
-            tx,
-            [outcome_event(each, status.message, each.subscriber) for each, status in ended],
-        )
-        for delivery in _lost([delivery for delivery, _ in ended]):
-            assert delivery.failure is not None, "that is how they were lost"
-            subscriber, reason = delivery.subscriber, str(delivery.failure.reason)
-            await self._subscribers.block(tx, subscriber.bot, subscriber.user_id, reason=reason)
 
     def _message(self, context: SendContext, delivery: RecipientDelivery) -> Message:
         mailing, subscriber = context.mailing, delivery.subscriber

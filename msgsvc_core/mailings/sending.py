@@ -6,7 +6,7 @@ are `unknown`: nobody is sent to twice silently (docs/decisions/0032-mailings.md
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -37,6 +37,7 @@ from msgsvc_core.mailings.ledger import DueRecipient
 from msgsvc_core.mailings.models import LockedShard, Mailing, MailingShard
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.service import SEND_JOB, Mailings
+from msgsvc_core.subscribers.models import Subscriber
 
 log = structlog.get_logger(__name__)
 
@@ -274,8 +275,14 @@ class ShardRun:
             context = self._context(mailing)
             if self._is_first:
                 await self._outcomes.settle_left(context, tx, self._job)
-            await self._settle(context, tx, ended)
+            recorded = await self._outcomes.record(context, tx, ended)
+            self._has_retries = self._has_retries or recorded.has_retries
+            if ended and not self._has_progressed:
+                # However often a process dies, as long as each makes some of the calls.
+                await self._ctx.progressed(tx, self._job)
             claimed, walked_to = await self._claim(context, tx, shard)
+            # After the last query: what is inserted and counted is one round trip on PostgreSQL.
+            await self._outcomes.publish(context, tx, recorded)
             in_flight = [*self._in_flight, *(delivery.subscriber_id for delivery in claimed)]
             if walked_to != shard.walked_to or in_flight != shard.in_flight:
                 now = replace(shard, walked_to=walked_to, in_flight=in_flight)
@@ -289,15 +296,6 @@ class ShardRun:
             return locked
         await store.pause_if_disabled(tx, *self._key, self._clock.now_ms())
         return await store.lock_shard(tx, *self._key, self._bot)
-
-    async def _settle(
-        self, context: SendContext, tx: Tx, ended: Sequence[RecipientDelivery]
-    ) -> None:
-        if await self._outcomes.settle(context, tx, ended):
-            self._has_retries = True
-        if ended and not self._has_progressed:
-            # However often a process dies, as long as each makes some of the calls.
-            await self._ctx.progressed(tx, self._job)
 
     def _context(self, mailing: Mailing) -> SendContext:
         content = read_column(mailing.content)
@@ -322,15 +320,21 @@ class ShardRun:
         if limit <= 0:
             return [], shard.walked_to
         retries = await self._due_retries(tx, mailing, now_ms, limit)
-        new = await ledger.next_recipients(tx, mailing, shard, limit - len(retries))
-        deliveries = await self._deliveries(context, tx, [*retries, *map(DueRecipient, new)])
+        recipients = self._sender.recipients
+        found = await recipients.find_many(
+            tx, mailing.project_id, [each.subscriber_id for each in retries]
+        )
+        new = await recipients.find_next(tx, mailing, shard, limit - len(retries))
+        found |= {each.subscriber_id: each for each in new}
+        claimed = [*retries, *(DueRecipient(each.subscriber_id) for each in new)]
+        deliveries = await self._deliveries(context, tx, claimed, found)
         if mailing.per_minute is not None and deliveries:
             await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(deliveries)))
         self._claimed_full_group = len(retries) + len(new) == self._group_size
         if not retries and not new:
             # Recipients in flight may still be retried; the end of the run checks that.
             self._is_stopping = True
-        return deliveries, new[-1] if new else shard.walked_to
+        return deliveries, new[-1].subscriber_id if new else shard.walked_to
 
     async def _due_retries(
         self, tx: Tx, mailing: Mailing, now_ms: int, limit: int
@@ -375,12 +379,13 @@ class ShardRun:
         return count
 
     async def _deliveries(
-        self, context: SendContext, tx: Tx, claimed: Sequence[DueRecipient]
+        self,
+        context: SendContext,
+        tx: Tx,
+        claimed: Sequence[DueRecipient],
+        found: Mapping[str, Subscriber],
     ) -> list[RecipientDelivery]:
         """Deliveries to those of `claimed` who get one; the others are skipped."""
-        found = await self._sender.recipients.find_many(
-            tx, context.mailing.project_id, [each.subscriber_id for each in claimed]
-        )
         now_ms = self._clock.now_ms()
         deliveries: list[RecipientDelivery] = []
         skipped: list[tuple[str, str]] = []
@@ -512,7 +517,7 @@ class ShardRun:
 
     async def _continue(self, tx: Tx, mailing: Mailing, shard: MailingShard) -> None:
         again_ms = self._resume_at_ms or 0
-        if not await ledger.next_recipients(tx, mailing, shard, 1):
+        if not await ledger.has_next(tx, mailing, shard):
             next_ms = await ledger.next_retry_ms(tx, mailing, self._bot)
             if next_ms is None:
                 await store.set_shard(tx, *mailing.key, replace(shard, is_done=True))

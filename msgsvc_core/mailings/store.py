@@ -224,7 +224,7 @@ async def count(
     tx: Tx, mailing: Mailing, *, sent: int = 0, failed: int = 0, unknown: int = 0, skipped: int = 0
 ) -> None:
     """Adds to the counts; `failed` includes `unknown`."""
-    await tx.execute(
+    await tx.execute_deferred(
         "UPDATE core_mailings SET sent = sent + :sent, failed = failed + :failed,"
         f" unknown = unknown + :unknown, skipped = skipped + :skipped WHERE {_KEY}",
         {
@@ -235,6 +235,7 @@ async def count(
             "unknown": unknown,
             "skipped": skipped,
         },
+        table="core_mailings",
     )
 
 
@@ -333,7 +334,7 @@ async def find_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> MailingS
 
 async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -> None:
     """Records a shard's progress, and its recipients in flight."""
-    await tx.execute(
+    await tx.execute_deferred(
         "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
         f" is_done = :is_done WHERE {_KEY} AND bot = :bot",
         {
@@ -344,6 +345,7 @@ async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -
             "in_hand": to_json(shard.in_flight),
             "is_done": shard.is_done,
         },
+        table="core_mailing_ways",
     )
 
 

@@ -76,7 +76,7 @@ async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None
                 "job_id": message.job_id,
             }
         )
-    await tx.insert_many("core_messages", rows)
+    await tx.insert_deferred("core_messages", rows)
 
 
 async def find(tx: Tx, project_id: str, message_id: str) -> Message | None:

@@ -1,6 +1,7 @@
 """Subscribers: lookup, changes, subscribing, unsubscribing and erasure."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from msgsvc_core.channels import chats
 from msgsvc_core.channels.registry import Channels
@@ -226,6 +227,13 @@ class Subscribers:
     ) -> dict[tuple[str, str], Subscriber]:
         """The subscribers that exist, by (project_id, subscriber_id)."""
         return await store.get_many(tx, keys)
+
+    async def find_selected(
+        self, tx: Tx, project_id: str, ids: str, params: Mapping[str, Any]
+    ) -> list[Subscriber]:
+        """The subscribers of a project whose ids are selected by the query `ids` with `params`, in the order
+        of their ids: for a table of ids, in one round trip."""
+        return await store.find_selected(tx, project_id, ids, params)
 
     async def get_recipient(
         self,

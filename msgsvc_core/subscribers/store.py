@@ -5,7 +5,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
-from msgsvc_core.db.sql import any_of, for_no_key_update, key_params, key_table, string_agg
+from msgsvc_core.db.sql import (
+    any_of,
+    for_no_key_update,
+    in_query,
+    key_params,
+    key_table,
+    string_agg,
+)
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.subscribers.filters import by_id, filter_of
 from msgsvc_core.subscribers.models import (
@@ -179,6 +186,18 @@ async def get_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, s
         " CROSS JOIN core_subscribers s",
     )
     return {(subscriber.project_id, subscriber.subscriber_id): subscriber for subscriber in found}
+
+
+async def find_selected(
+    tx: Tx, project_id: str, ids: str, params: Mapping[str, Any]
+) -> list[Subscriber]:
+    """Subscribers of a project whose ids are selected by the query `ids`, in the order of their ids."""
+    found = await _select(
+        tx,
+        f"s.project_id = :project_id AND {in_query('s.subscriber_id', ids, tx.dialect)}",
+        {**params, "project_id": project_id},
+    )
+    return sorted(found, key=lambda subscriber: subscriber.subscriber_id)
 
 
 async def list_page(

@@ -132,7 +132,9 @@ class StatementRecorder:
         for kind, name in (
             (Tx, "fetch_all"),
             (Tx, "execute"),
+            (Tx, "execute_deferred"),
             (Tx, "insert_many"),
+            (Tx, "insert_deferred"),
             (WriteBatch, "insert"),
             (WriteBatch, "require_new"),
         ):

@@ -453,7 +453,7 @@ async def test_recipients_get_their_message_their_event_and_their_place_in_the_c
     in_doubt = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "connection lost", in_doubt=True)
     made = [delivery(core, 1), delivery(core, 2, blocked), delivery(core, 3, in_doubt)]
     tx = FakeTx(answers=[ledger(1), ledger(2, 3), 1])
-    assert not await outcomes_of(core).settle(context_of(core), tx, made)
+    await outcomes_of(core).settle(context_of(core), tx, made)
 
     counts = {name: tx.statements[-1][1][name] for name in ("sent", "failed", "unknown")}
     assert counts == {"sent": 1, "failed": 2, "unknown": 1}
@@ -468,7 +468,7 @@ async def test_recipients_get_their_message_their_event_and_their_place_in_the_c
 
 async def test_of_who_was_erased_meanwhile_nothing_is_kept_or_told() -> None:
     core = plugin_context()
-    tx = FakeTx(answers=[ledger(), 1])
+    tx = FakeTx(answers=[ledger()])
     await outcomes_of(core).settle(context_of(core), tx, [delivery(core, 1)])
 
     assert tx.rows["core_messages"] == []
@@ -478,9 +478,10 @@ async def test_of_who_was_erased_meanwhile_nothing_is_kept_or_told() -> None:
 async def test_who_has_to_wait_goes_back_to_the_ledger_with_the_first_refusal() -> None:
     core = plugin_context()
     refused = DeliveryError(Reason.RATE_LIMITED, "slow down", 30)
-    tx = FakeTx(answers=[ledger(1), 1])
-    assert await outcomes_of(core).settle(context_of(core), tx, [delivery(core, 1, refused)])
+    tx = FakeTx(answers=[ledger(1)])
+    recorded = await outcomes_of(core).record(context_of(core), tx, [delivery(core, 1, refused)])
 
+    assert (recorded.ended, recorded.has_retries) == ([], True)
     [row] = json.loads(tx.statements[0][1]["keys"])
     # Status, tries, message, reason, error, when to try again, refused since.
     assert row[3:] == ["queued", "0", None, None, "slow down", str(NOW_MS + 30_000), str(NOW_MS)]
@@ -511,7 +512,7 @@ async def test_whom_a_dead_process_had_in_flight_are_in_doubt_or_sent_to_again(
 async def test_a_late_answer_corrects_who_was_given_up() -> None:
     core = plugin_context()
     late: Answer = [{"subscriber_id": "sub_1", "message_id": "msg_1"}]
-    tx = FakeTx(answers=[ledger(), 1, late, [{"message_id": "msg_1"}], 1])
+    tx = FakeTx(answers=[ledger(), late, [{"message_id": "msg_1"}], 1])
     failed = DeliveryError(Reason.CHAT_NOT_FOUND, "no such chat")
     made = [delivery(core, 1), delivery(core, 2, failed)]
 
@@ -603,8 +604,8 @@ async def test_a_shard_sends_to_its_recipients_and_the_last_one_ends_the_mailing
         runs,
         # Nobody waits to be tried again; one is next, and stands in flight before they are called.
         *(locked(runs), no_shard_in_flight, NOBODY, NOBODY, ledger(1), 1),
-        # What became of them, the counts; nobody is next, and nobody is in flight.
-        *(locked(runs, in_flight=("sub_1",)), ledger(1), 1, NOBODY, 1),
+        # What became of them; nobody is next; the counts, and nobody is in flight.
+        *(locked(runs, in_flight=("sub_1",)), ledger(1), NOBODY, 1, 1),
         # The end.
         *(found(runs), locked(runs), NOBODY, NOBODY, 1),
     )

@@ -1,6 +1,6 @@
 """Subscribers, their tags and their permissions in memory."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -480,6 +480,13 @@ class FakeSubscribers(Subscribers):
 
     async def get_many(self, tx: Tx, keys: Sequence[Key]) -> dict[Key, Subscriber]:
         return {key: self._filled(key) for key in keys if key in self.by_id}
+
+    async def find_selected(
+        self, tx: Tx, project_id: str, ids: str, params: Mapping[str, Any]
+    ) -> list[Subscriber]:
+        rows = await tx.fetch_all(ids, params)
+        keys = sorted((project_id, str(row["subscriber_id"])) for row in rows)
+        return [self._filled(key) for key in keys if key in self.by_id]
 
     async def find_by_user(
         self, tx: Tx, project_id: str, channel: str, user_id: str
