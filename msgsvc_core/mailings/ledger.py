@@ -88,7 +88,8 @@ def next_recipients(
     query = (
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
         " AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL"
-        " ORDER BY subscriber_id LIMIT :limit"
+        # As a query, since PostgreSQL plans each execution anew where it sees the limit.
+        " ORDER BY subscriber_id LIMIT (SELECT CAST(:limit AS bigint))"
     )
     return query, {**_key(mailing), "bot": shard.bot, "after": shard.walked_to, "limit": limit}
 
@@ -174,10 +175,12 @@ async def _record_others(
 
 
 #: Rows of a mailing by recipient, for PostgreSQL. Its statistics of a ledger are from when it was empty or
-#: had other mailings, so it would read all of it; with both ends of the range, it reads only that.
+#: had other mailings, so it would read all of it; with both ends of the range, it reads only that. Where it
+#: sees the ends it plans each execution anew, which takes as long as the update.
 _IN_RANGE = (
     "r.project_id = :project_id AND r.job_id = :job_id"
-    " AND r.subscriber_id BETWEEN :first AND :last AND r.subscriber_id = ANY(:ids)"
+    " AND r.subscriber_id BETWEEN (SELECT CAST(:first AS text)) AND (SELECT CAST(:last AS text))"
+    " AND r.subscriber_id = ANY(:ids)"
 )
 
 
