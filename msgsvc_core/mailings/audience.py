@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, any_of
+from msgsvc_core.db.sql import Dialect, any_of, in_query
 from msgsvc_core.mailings.models import Audience
 
 #: Attributes of subscribers: the table `t`, its column, and the subscriber as `s`.
@@ -69,7 +69,9 @@ def _tag_conditions(audience: Audience, dialect: Dialect) -> tuple[list[str], di
         if tags := getattr(audience, name):
             known, more = any_of("name", name, sorted(set(tags)), dialect)
             ids = f"SELECT tag_id FROM core_tags WHERE project_id = :project_id AND {known}"
-            parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND t.tag_id IN ({ids})) {holds}")
+            # Found once and not for each subscriber, also by PostgreSQL.
+            held = in_query("t.tag_id", ids, dialect)
+            parts.append(f"(SELECT COUNT(*) FROM {_TAGS} AND {held}) {holds}")
             params.update(more)
     if audience.tags_all:
         params["tags_all_count"] = len(set(audience.tags_all))
