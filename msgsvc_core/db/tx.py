@@ -247,8 +247,33 @@ class Tx:
             await self._execute_deferred()
             check_committed(await self._raw.execute("COMMIT"))
 
-    def _committed(self) -> None:
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything to commit, or to roll back."""
+        return self._begun
+
+    def finish(self) -> None:
+        """Runs the callbacks of the commit."""
         call_all(self._after_commit)
+
+
+class OneStatement:
+    """A connection to PostgreSQL for one statement, which commits by itself."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self._is_used = False
+
+    async def fetch(self, text: str, *values: Any) -> list[Any]:
+        return list(await self._use().fetch(text, *values))
+
+    async def execute(self, text: str, *values: Any) -> str:
+        return str(await self._use().execute(text, *values))
+
+    def _use(self) -> Any:
+        assert not self._is_used, "a second statement is a second transaction"
+        self._is_used = True
+        return self._raw
 
 
 async def begin(tx: Tx, *, durable: bool = True) -> None:
@@ -270,7 +295,7 @@ async def commit(tx: Tx) -> None:
     except BaseException:
         await rollback(tx)
         raise
-    tx._committed()
+    tx.finish()
 
 
 async def rollback(tx: Tx) -> None:

@@ -91,6 +91,9 @@ class Batch:
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         return self._db.transaction(background=True)
 
+    def statement(self) -> AbstractAsyncContextManager[Tx]:
+        return self._db.transaction(inline=self._spec.inline, background=True, one_statement=True)
+
     def reading(self) -> AbstractAsyncContextManager[Tx]:
         return self._db.read()
 

@@ -112,6 +112,10 @@ class JobContext(Protocol):
         """A transaction independent of the jobs, for work that may be repeated."""
         ...
 
+    def statement(self) -> "AbstractAsyncContextManager[Tx]":
+        """A transaction independent of the jobs, of one statement: see `Database.transaction`."""
+        ...
+
     def reading(self) -> "AbstractAsyncContextManager[Tx]":
         """A reading connection."""
         ...

@@ -200,7 +200,7 @@ class MessageDelivery:
         """Settles messages that must not be sent, and reschedules those whose file or chat is not ready
         soon. Returns the others by chat, the first of each marked, and the jobs that may wait a moment for
         their file, or for capacity in flight."""
-        outcomes, now_ms = self._outcomes, self._clock.now_ms()
+        now_ms = self._clock.now_ms()
         chats: dict[str, list[Delivery]] = defaultdict(list)
         due: list[Delivery] = []
         not_due: list[Delivery] = []
@@ -224,17 +224,7 @@ class MessageDelivery:
         patient = waiting.patient + _remove_surplus(chats, slots)
         firsts = [chat[0] for chat in chats.values()]
         try:
-            async with batch.ctx.completing(
-                *(delivery.job for delivery in (*not_due, *refused))
-            ) as tx:
-                ended = await outcomes.settle_unsent(tx, batch, not_due)
-                if refused and (refused := await _still_refused(tx, refused)):
-                    await files.record_tries(tx, refused)
-                    ended += await outcomes.settle(tx, refused)
-                marked = await store.mark_sending(
-                    tx, [first.message for first in firsts], repeats=batch.repeatable
-                )
-                await outcomes.count(tx, ended)
+            marked = await self._settle_and_mark(batch, not_due, refused, firsts)
         except _Edited:
             undone = [*not_due, *refused, *chain.from_iterable(chats.values())]
             return [], [*patient, *(delivery.job for delivery in undone)]
@@ -243,6 +233,27 @@ class MessageDelivery:
             first.marked = first.message.message_id in marked
             _apply_edit(first, marked.get(first.message.message_id))
         return list(chats.values()), patient
+
+    async def _settle_and_mark(
+        self,
+        batch: OutboundBatch,
+        not_due: Sequence[Delivery],
+        refused: Sequence[Delivery],
+        firsts: Sequence[Delivery],
+    ) -> dict[str, OutgoingMessage | None]:
+        """Ends messages that are not sent; marks `firsts`, and returns what `mark_sending` does."""
+        messages = [first.message for first in firsts]
+        if not not_due and not refused:
+            async with batch.ctx.statement() as tx:
+                return await store.mark_sending(tx, messages, repeats=batch.repeatable)
+        async with batch.ctx.completing(*(delivery.job for delivery in (*not_due, *refused))) as tx:
+            ended = await self._outcomes.settle_unsent(tx, batch, not_due)
+            if refused and (refused := await _still_refused(tx, refused)):
+                await files.record_tries(tx, refused)
+                ended += await self._outcomes.settle(tx, refused)
+            marked = await store.mark_sending(tx, messages, repeats=batch.repeatable)
+            await self._outcomes.count(tx, ended)
+        return marked
 
     def _remove_early(
         self, batch: OutboundBatch, chats: dict[str, list[Delivery]], patience_s: float

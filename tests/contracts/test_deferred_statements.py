@@ -1,4 +1,4 @@
-"""Statements that a transaction defers, over SQLite and PostgreSQL."""
+"""Statements that a transaction defers, and transactions of one, over SQLite and PostgreSQL."""
 
 import pytest
 
@@ -105,5 +105,37 @@ async def test_an_error_of_what_was_deferred_rolls_everything_back(db: Database)
     async with failing(Exception, match=r"(?i)unique"), db.transaction() as tx:
         await add(tx, 1)
         await insert(tx, 1)
+
+    assert await names(db) == []
+
+
+async def test_one_statement_is_committed_with_its_callbacks(db: Database) -> None:
+    called: list[int] = []
+    async with db.transaction(one_statement=True) as tx:
+        tx.on_commit(lambda: called.append(1))
+        await tx.execute("INSERT INTO things (id, name) VALUES (:id, 'one')", {"id": 1})
+
+    assert (await names(db), called) == (["one"], [1])
+
+
+async def test_one_statement_that_fails_has_no_callbacks(db: Database) -> None:
+    called: list[int] = []
+    async with failing(Exception, match=r"(?i)nowhere"), db.transaction(one_statement=True) as tx:
+        tx.on_commit(lambda: called.append(1))
+        await tx.fetch_all("DELETE FROM nowhere RETURNING id")
+    async with db.transaction() as tx:
+        await add(tx, 1)
+
+    assert (await names(db), called) == (["thing"], [])
+
+
+async def test_a_second_statement_is_refused_where_it_would_be_a_second_transaction(
+    db: Database,
+) -> None:
+    if db.dialect == "sqlite":
+        pytest.skip("there it is a transaction like others")
+    async with failing(AssertionError, match="second"), db.transaction(one_statement=True) as tx:
+        await tx.fetch_all("SELECT 1 AS one")
+        await tx.fetch_all("SELECT 1 AS one")
 
     assert await names(db) == []

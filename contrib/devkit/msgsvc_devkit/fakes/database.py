@@ -158,6 +158,7 @@ class FakeDatabase(Database):
         inline: bool = False,
         durable: bool = True,
         background: bool = False,
+        one_statement: bool = False,
         until_s: float | None = None,
     ) -> AsyncIterator[Tx]:
         tx = self._begin()

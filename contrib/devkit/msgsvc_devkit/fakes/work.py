@@ -34,6 +34,9 @@ class FakeJobContext(JobContext):
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
         return self.db.transaction()
 
+    def statement(self) -> AbstractAsyncContextManager[Tx]:
+        return self.db.transaction(one_statement=True)
+
     def reading(self) -> AbstractAsyncContextManager[Tx]:
         return self.db.read()
 
