@@ -178,8 +178,8 @@ class Database:
         `until_s`, by default `write_deadline`; then `DatabaseUnavailable` is raised. `background` is for
         work that nobody waits for: others go first, but not all of them.
 
-        `one_statement` is for a block that executes no more than one: on PostgreSQL that commits by itself, in
-        one round trip instead of three. The block must not raise after it.
+        `one_statement` is for a block that executes at most one: PostgreSQL commits that by itself, in one
+        round trip instead of three. The block must not raise after it.
 
         A cancelled caller still gets its rollback: otherwise `databases` would leak the connection and
         exhaust its pool.
