@@ -128,6 +128,10 @@ class Cluster:
         self.killed.append(worker)
         worker.kill()
 
+    def owners(self) -> list[Process]:
+        """The workers that own lanes of bots."""
+        return [one for one in self.workers if one.runner is not None and self.in_flight(one)[1]]
+
     def suspects(self, worker: Process) -> set[tuple[str, str]]:
         """The (project, subscriber) of a worker's jobs during which an earlier one died too."""
         assert worker.runner is not None

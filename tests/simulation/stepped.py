@@ -232,8 +232,8 @@ class Simulation:
             virtual.at(moment(), lambda bot=bot: self.platform.go_away(bot))
 
     def _kill(self) -> None:
-        """A worker dies, and another starts in its place."""
-        worker = self._rng.choice(self.cluster.workers)
+        """A worker dies, one with lanes if there is any, and another starts in its place."""
+        worker = self._rng.choice(self.cluster.owners() or self.cluster.workers)
         now_s = self._virtual.now_s
         self._deaths[worker.name] = now_s
         if worker.runner is not None:

@@ -1,5 +1,6 @@
 """Short simulations, by seed; and that a broken part is found out."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from math import floor
@@ -13,6 +14,7 @@ from msgsvc_core.jobs import lanes
 from tests.simulation import bulk, report, stepped
 from tests.simulation.invariants import Violated, jain
 from tests.simulation.platform import NO_FAULTS
+from tests.simulation.virtual_time import VirtualLoop, virtual_time
 
 SHORT = stepped.Options(1, 240, bots=2, tenants=2, workers=2, kills=1, clock_steps=1)
 
@@ -28,6 +30,18 @@ def test_every_invariant_holds_whatever_fails(seed: int) -> None:
 
     assert figures.shown >= figures.accepted - figures.unknown
     assert figures.killed == 1
+    # Its lanes were owned, and went on.
+    assert figures.takeovers_s
+
+
+def test_a_wait_that_is_too_short_for_a_float_ends() -> None:
+    with virtual_time(1) as virtual:
+        loop = VirtualLoop(virtual)
+        virtual.now_s = 20.9
+        loop.finish(asyncio.sleep(1e-17))
+        loop.close()
+
+        assert virtual.now_s > 20.9
 
 
 def test_a_seed_repeats_its_run() -> None:

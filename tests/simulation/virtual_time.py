@@ -25,6 +25,10 @@ from msgsvc_core.db import sqlite
 
 T = TypeVar("T")
 
+#: Seconds that a timer takes at least: code that waits for less than a float can add to the time, and looks
+#: again, would do so for ever while the time stands still.
+SHORTEST_TIMER_S = 1e-6
+
 #: Unix milliseconds at which every simulation starts.
 START_MS = round(datetime(2026, 1, 15, 12, 0, tzinfo=UTC).timestamp() * 1000)
 
@@ -118,11 +122,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.next_s = min(self.next_s, self._virtual.now_s)
         return super().call_soon(callback, *arguments, context=context)
 
+    def call_at(
+        self, when: float, callback: Any, *arguments: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        when = max(when, self._virtual.now_s + SHORTEST_TIMER_S)
+        return super().call_at(when, callback, *arguments, context=context)
+
     def run_until_idle(self) -> None:
         """Runs what is ready now, and what that makes ready."""
         self.run_forever()
         wait_s = self._idle.wait_s
-        self.next_s = math.inf if wait_s is None else self._virtual.now_s + max(wait_s, 1e-6)
+        self.next_s = (
+            math.inf if wait_s is None else self._virtual.now_s + max(wait_s, SHORTEST_TIMER_S)
+        )
 
     def run_in_executor(
         self, executor: Executor | None, work: Callable[..., T], *arguments: Any
