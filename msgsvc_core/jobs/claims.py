@@ -6,11 +6,12 @@ per lane rewrote each page once per lane.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgsvc_core.db import Database, TransactionBatcher, Tx
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Job
-from msgsvc_core.jobs.lease_clock import LeaseClock
+from msgsvc_core.jobs.lease_clock import LeaseClock, SetBack
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.values import value_object
 
@@ -49,6 +50,8 @@ class Claims:
         self._clock = clock
         self._lease = lease
         self._names = names
+        #: By lane, after which setting of the clock its jobs were ordered again.
+        self._ordered: dict[str, SetBack] = {}
         # Not durable by itself: the outcomes of the jobs are committed later, and durably.
         self._together = TransactionBatcher(
             db, self._claim_all, inline=True, durable=False, background=True, wait_s=None
@@ -69,17 +72,31 @@ class Claims:
         return [await self._claim(tx, one) for one in wanted]
 
     async def _claim(self, tx: Tx, wanted: _Wanted) -> Claimed:
+        now_ms, over_ms = self._clock.now_ms(), self._lease.clock.over_ms()
         found = await store.read_lane(tx, wanted.lane)
+        if await self._order_again(tx, wanted.lane, found):
+            found = await store.read_lane(tx, wanted.lane)
         jobs = await store.claim(
             tx,
             wanted.lane,
             self._names,
             found,
             runner_id=self._lease.runner_id,
-            now_ms=self._clock.now_ms(),
-            over_ms=self._lease.clock.over_ms(),
+            now_ms=now_ms,
+            over_ms=over_ms,
             lease_ms=self._lease.duration_ms,
             limit=wanted.limit,
             suspects=wanted.suspects,
         )
         return Claimed(jobs, found.due_ms)
+
+    async def _order_again(self, tx: Tx, lane: str, found: store.LaneSnapshot) -> bool:
+        """After the clock was set back, once for a lane: what was enqueued before that is due, in order.
+        Later on, jobs that were rescheduled since look the same: due before they were created."""
+        set_back = self._lease.clock.set_back
+        if set_back is None or self._ordered.get(lane) == set_back:
+            return False
+        tx.on_commit(partial(self._ordered.__setitem__, lane, set_back))
+        return await store.order_again(
+            tx, lane, found, to_ms=set_back.to_ms, from_ms=set_back.from_ms
+        )

@@ -79,6 +79,20 @@ async def read_lane(tx: Tx, lane: str) -> LaneSnapshot:
     return LaneSnapshot(tuple(sorted(levels)), lease_ends_ms)
 
 
+async def order_again(tx: Tx, lane: str, found: LaneSnapshot, *, to_ms: int, from_ms: int) -> bool:
+    """After the clock was set back from `from_ms` to `to_ms`: makes the jobs due that were due when they
+    were enqueued, before that or since, in the order of their ids. Returns whether there were any."""
+    changed = 0
+    for priority, _ in found.levels:
+        changed += await tx.execute(
+            "UPDATE core_jobs SET run_at_ms = :to_ms"
+            " WHERE lane = :lane AND state = 'ready' AND priority = :priority"
+            " AND run_at_ms > :to_ms AND run_at_ms <= :from_ms AND run_at_ms <= created_at_ms",
+            {"lane": lane, "priority": priority, "to_ms": to_ms, "from_ms": from_ms},
+        )
+    return changed > 0
+
+
 async def claim(
     tx: Tx,
     lane: str,

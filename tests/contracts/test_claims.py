@@ -48,6 +48,58 @@ async def test_lanes_that_are_claimed_for_at_once_get_their_own_jobs(
     assert [[job.lane for job in claimed.jobs] for claimed in rest] == [[lane] for lane in LANES]
 
 
+@pytest.mark.both_databases
+async def test_a_clock_that_is_set_back_changes_neither_when_nor_in_which_order_jobs_run(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await filled(make_service)
+    claims, lane = claims_of(service, clock, "run_1"), LANES[0]
+    later_ms = clock.now_ms() + 1000
+    async with service.db.transaction() as tx:
+        await service.jobs.enqueue(tx, NewJob("work", lane=lane, run_at_ms=later_ms))
+    clock.set_by(-45)
+    async with service.db.transaction() as tx:
+        await service.jobs.enqueue(tx, NewJob("work", lane=lane), NewJob("work", lane=lane))
+    async with service.db.read() as tx:
+        accepted = await tx.fetch_all(
+            "SELECT job_id FROM core_jobs WHERE lane = :lane AND run_at_ms <> :later_ms"
+            " ORDER BY job_id",
+            {"lane": lane, "later_ms": later_ms},
+        )
+
+    # As late as after a pause, when the clock has reached the old time again.
+    clock.advance(45)
+    found = await claims.claim(lane, 10, suspects=True)
+    # What was to run later does, by the clock as it is.
+    clock.advance(1)
+    rest = await claims.claim(lane, 10, suspects=True)
+
+    assert [job.job_id for job in found.jobs] == [row["job_id"] for row in accepted]
+    assert [job.run_at_ms for job in rest.jobs] == [later_ms]
+
+
+async def test_jobs_are_due_at_once_when_the_clock_is_set_back(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await filled(make_service)
+    claims = claims_of(service, clock, "run_1")
+    clock.set_by(-45)
+
+    found = await claims.claim(LANES[0], 2, suspects=True)
+    async with service.db.transaction() as tx:
+        waiting = await store.reschedule(
+            tx,
+            [store.Waiting(found.jobs[0], clock.now_ms() + 500, 0)],
+            runner_id="run_1",
+        )
+    rest = await claims.claim(LANES[0], 10, suspects=True)
+
+    assert len(found.jobs) == 2
+    assert waiting == {found.jobs[0].job_id}
+    # The one that was rescheduled waits, although it is due before it was created.
+    assert len(rest.jobs) == 1
+
+
 async def test_runners_that_claim_at_once_share_what_there_is(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:

@@ -45,18 +45,15 @@ def pace_kept(platform: Platform) -> list[str]:
 
 
 def in_order(platform: Platform, items: Iterable[Item]) -> list[str]:
-    """Single messages of a tenant to a chat are shown in the order in which they were accepted.
-
-    Not those between whose acceptance the clock was set back: jobs are due by it.
-    """
+    """Single messages of a tenant to a chat are shown in the order in which they were accepted."""
     found = []
-    chats: defaultdict[tuple[int, str, int], list[tuple[float, int]]] = defaultdict(list)
+    chats: defaultdict[tuple[int, str], list[tuple[float, int]]] = defaultdict(list)
     for item in items:
         if item.kind == "single":
             for call in platform.shown.get(item.key, ()):
                 assert call.came_s is not None
-                chats[item.tenant, item.chat_id, item.epoch].append((call.came_s, item.number))
-    for (tenant, chat_id, _), shown in chats.items():
+                chats[item.tenant, item.chat_id].append((call.came_s, item.number))
+    for (tenant, chat_id), shown in chats.items():
         numbers = [number for _, number in sorted(shown)]
         if numbers != sorted(numbers):
             found.append(f"tenant {tenant} in {chat_id} was shown in the order {numbers}")

@@ -40,8 +40,6 @@ class VirtualTime:
         self.now_s = 0.0
         #: By how much the wall clock has been set.
         self.set_by_ms = 0
-        #: How often it has been set back.
-        self.epoch = 0
         self.loops: list[VirtualLoop] = []
         #: What happens at its time beside the loops: faults and arrivals.
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -53,7 +51,6 @@ class VirtualTime:
     def set_clock(self, by_s: float) -> None:
         """Sets the machine's wall clock forward, or back."""
         self.set_by_ms += round(by_s * 1000)
-        self.epoch += by_s < 0
 
     def at(self, at_s: float, event: Callable[[], None]) -> None:
         """Calls `event` at that time."""

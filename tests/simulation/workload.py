@@ -36,8 +36,6 @@ class Item:
     text: str
     asked_s: float
     number: int = 0
-    #: How often the clock had been set back when it was accepted.
-    epoch: int = 0
     #: Of a single message.
     message_id: str = ""
 
@@ -177,7 +175,6 @@ class Workload:
                 text,
                 self.virtual.now_s,
                 number,
-                self.virtual.epoch,
             )
             body = SendBody(subscriber_id=person.subscriber_id, text=text)
             message = await self.service.messages.send(self.project_ids[tenant], body)
