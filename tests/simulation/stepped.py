@@ -23,7 +23,7 @@ from tests.simulation.cluster import LEASE_S, Cluster
 from tests.simulation.invariants import Ended, disturbed_s, jain, quantile
 from tests.simulation.platform import PACE, Call, Faults, Platform
 from tests.simulation.virtual_time import VirtualTime, virtual_time
-from tests.simulation.workload import MAILED, Item, Load, Workload
+from tests.simulation.workload import IN_A_ROW, MAILED, Item, Load, Workload
 
 #: Seconds within which all must have ended, beside the time that the pace takes.
 PATIENCE_S = 900.0
@@ -34,8 +34,9 @@ LEAST_SPAN_S = 5.0
 #: Seconds of its clock by which the machine's is set.
 CLOCK_STEPS_S = (-45.0, -7.0, 7.0, 45.0)
 
-#: Seconds that are allowed for a takeover after the lease has ended: a look at the lane, and empty buckets.
-TAKEOVER_S = LEASE_S + LEASE_S / 3 + 2.0
+#: Seconds that are allowed for a takeover: the lease, a look at the lane, empty buckets, and the rows of
+#: messages to one chat that have come meanwhile: they hold the lane's batches for a second each.
+TAKEOVER_S = LEASE_S + LEASE_S / 3 + 2.0 + IN_A_ROW
 
 #: Errors that are logged when what the platform or a fault does is not the code's mistake.
 EXPECTED_ERRORS = frozenset({"channel_unavailable"})
