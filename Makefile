@@ -63,7 +63,8 @@ bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
 bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a million messages
-	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 --rows 1000000 $(BENCH_ARGS)
+	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 --rows 1000000 \
+	  --projects 2000 --pages 10000 $(BENCH_ARGS)
 
 simulate: .venv/installed-dev ## Sends 10^8 messages in virtual time, by seed (SIMULATE_ARGS="--seed 7")
 	$(BIN)/python -m tests.simulation $(SIMULATE_ARGS)

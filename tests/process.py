@@ -50,13 +50,16 @@ class Deployment:
     def config(self) -> Path:
         return self.folder / "msgsvc.toml"
 
-    def configure(self, toml: str, database_url: str | None = None, port: int = 0) -> None:
-        """Writes the configuration: any free port and, by default, a file as database, and `toml`."""
+    def configure(
+        self, toml: str, database_url: str | None = None, port: int = 0, server: str = ""
+    ) -> None:
+        """Writes the configuration: any free port and, by default, a file as database, and `toml`; `server`
+        are further lines of its section of that name."""
         database_url = database_url or f"sqlite:///{self.folder / 'msgsvc.db'}"
         self.config.write_text(
             f'secret_keys = ["{SECRET_KEY}"]\n'
             f'database_url = "{database_url}"\n'
-            f"{toml}\n[server]\nport = {port}\n",
+            f"{toml}\n[server]\nport = {port}\n{server}\n",
             encoding="utf-8",
         )
 

@@ -33,6 +33,7 @@ from tests.bench.polls import polls
 from tests.bench.postgres import postgres
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
+from tests.bench.scale import processes, projects, rows, sign_in_pages, slow_webhooks
 from tests.bench.sending import sending
 from tests.bench.status import status
 from tests.bench.verifying import verifying
@@ -57,7 +58,15 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "polls": polls,
     "bots": bots,
     "memory": memory,
+    "scale-projects": projects,
+    "scale-webhooks": slow_webhooks,
+    "scale-rows": rows,
+    "scale-pages": sign_in_pages,
+    "scale-processes": processes,
 }
+
+#: Several measurements by one name: those whose names begin so.
+GROUPS = ("scale",)
 
 #: Characters of a line of the table, where it goes to a file.
 WIDTH = 110
@@ -90,6 +99,9 @@ def _read(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--jobs", type=int, help="that do nothing")
     parser.add_argument("--polls", type=int, help="that are held")
     parser.add_argument("--bots", type=int, help="that are polled")
+    parser.add_argument("--projects", type=int, help="of one process, each with a bot")
+    parser.add_argument("--slow-webhooks", type=int, help="of which one is healthy")
+    parser.add_argument("--pages", type=int, help="of sign-ins that wait")
     parser.add_argument("--presses", type=int, help="of Yes, with a poll that waits for each")
     parser.add_argument("--sends", type=int, help="over which memory is watched")
     parser.add_argument(
@@ -111,7 +123,11 @@ def _read(arguments: Sequence[str] | None) -> Options:
         help="also print what `postgres` counted of each statement",
     )
     parser.add_argument(
-        "--only", nargs="+", choices=MEASUREMENTS, metavar="NAME", help=", ".join(MEASUREMENTS)
+        "--only",
+        nargs="+",
+        choices=[*MEASUREMENTS, *GROUPS],
+        metavar="NAME",
+        help=", ".join([*MEASUREMENTS, *(f"{group} for all of it" for group in GROUPS)]),
     )
     parser.add_argument("--databases", nargs="+", choices=KINDS, help="by default all that answer")
     parser.add_argument("--out", type=Path, help="file for the findings")
@@ -137,7 +153,7 @@ def _measure(options: Options, console: Console) -> list[report.Finding]:
         run = Run(options, Path(folder), databases, progress)
         try:
             for name, measurement in MEASUREMENTS.items():
-                if not options.only or name in options.only:
+                if not options.only or {name, name.partition("-")[0]} & {*options.only}:
                     found += measurement(run)
         finally:
             databases.drop_all()

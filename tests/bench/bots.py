@@ -8,7 +8,7 @@ from tests.bench import bot_platform
 from tests.bench.polls import allow_open_files
 from tests.bench.report import Bound, Finding
 from tests.bench.run import BenchError, Run
-from tests.bench.servers import Setup, cpu_s, memory_mib, started, started_service
+from tests.bench.servers import Setup, cpu_percent, memory_mib, started, started_service
 from tests.process import Server
 
 MOST_KIB, MOST_PERCENT, MOST_START_S = Bound(most=40), Bound(most=2), Bound(most=3)
@@ -44,7 +44,7 @@ def bots(run: Run) -> list[Finding]:
             many_mib = _settled(service.server)
             # The first poll of each does what is done once.
             time.sleep(POLL_S)
-            percent = _percent(service.server)
+            percent = cpu_percent(service.server, WATCH_S)
             _until_polled(platform, number)
         run.advance(1)
     kib = (many_mib - few_mib) * 1024 / (number - FEW)
@@ -81,11 +81,3 @@ def _until_polled(platform: Server, number: int) -> None:
 def _settled(server: Server) -> float:
     time.sleep(5)
     return memory_mib(server)
-
-
-def _percent(server: Server) -> float | None:
-    """CPU time as a part of the clock's."""
-    began_s, before_s = time.monotonic(), cpu_s(server)
-    time.sleep(WATCH_S)
-    after_s, passed_s = cpu_s(server), time.monotonic() - began_s
-    return None if before_s is None or after_s is None else (after_s - before_s) / passed_s * 100

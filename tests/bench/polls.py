@@ -53,11 +53,11 @@ async def _measured(
     """KiB for each of the polls but the first, and the cores that all of them keep busy."""
     run.tell("polls: the first")
     first = await _hold(run, server, key, paths[:FIRST])
-    before = await _settled(server)
+    before = await settled(server)
     run.tell("polls: opening them")
     others = await _hold(run, server, key, paths[FIRST:])
     run.tell("polls: all held")
-    after = await _settled(server)
+    after = await settled(server)
     cores = await _cores(server)
     for poll in [*first, *others]:
         if poll.received and not poll.received.startswith(b"HTTP/1.1 200"):
@@ -115,7 +115,7 @@ async def _hold(run: Run, server: Server, key: str, paths: Sequence[str]) -> lis
     return held
 
 
-async def _settled(server: Server) -> float:
+async def settled(server: Server) -> float:
     """MiB, once the server has read what was sent and its memory stays."""
     ends_at = time.monotonic() + MAX_WAIT_S / 2
     found = memory_mib(server)

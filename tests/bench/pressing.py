@@ -68,7 +68,7 @@ def pressing(run: Run) -> list[Finding]:
                 stack.callback(other.kill)
                 urls["another process"] = other.url
             for where, url in urls.items():
-                presses = asyncio.run(_pressed(run, service, outbox, url))
+                presses = asyncio.run(pressed(run, service, outbox, url))
                 found += _findings(f"yes {kind}, {where}", presses)
     return found
 
@@ -77,17 +77,18 @@ def _findings(name: str, presses: Sequence[Press]) -> list[Finding]:
     beyond = [press.beyond_ms for press in presses]
     call_ms = median(press.call_ms for press in presses)
     return [
-        Finding(f"{name}: p99 ms behind", _p99(beyond), bound=MOST_MS, alone=True),
+        Finding(f"{name}: p99 ms behind", p99_ms(beyond), bound=MOST_MS, alone=True),
         Finding(f"{name}: ms / the call", median(p.poll_ms for p in presses), call_ms),
     ]
 
 
-def _p99(times_ms: Sequence[float]) -> float:
+def p99_ms(times_ms: Sequence[float]) -> float:
+    """Of a sample that may be small."""
     return quantiles(times_ms, n=100, method="inclusive")[98]
 
 
-async def _pressed(run: Run, service: ServiceUnderTest, outbox: Path, url: str) -> list[Press]:
-    """One Yes after another, each with a poll at `url`."""
+async def pressed(run: Run, service: ServiceUnderTest, outbox: Path, url: str) -> list[Press]:
+    """One Yes after another, as many as `--presses` says, each with a poll at `url`."""
     number = run.options.presses
     run.tell(f"yes: asking {number} people", total=number)
     sessions = await asyncio.to_thread(service.use, lambda opened: _open(opened, service, number))

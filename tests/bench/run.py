@@ -24,6 +24,9 @@ class Options:
     jobs: int = 20_000
     polls: int = 5000
     bots: int = 1000
+    projects: int = 1000
+    slow_webhooks: int = 300
+    pages: int = 2000
     presses: int = 200
     sends: int = 30_000
     messages: int = 10_000

@@ -26,6 +26,9 @@ from tests.process import Deployment, Server, install_module, start_server
 
 T = TypeVar("T")
 
+#: Writes what a measurement needs to the database of a service, given the project's id.
+Fill = Callable[[Service, str], Awaitable[None]]
+
 TEXT = "Your order 4711 is on its way and arrives tomorrow between 10 and 12."
 
 #: Subscribers that the messages go to, in turn; one's messages are delivered one after another.
@@ -71,6 +74,14 @@ def cpu_s(server: Server) -> float | None:
     # Counted from behind the name, which may hold anything (proc_pid_stat(5), utime and stime).
     user, system = line.rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_percent(server: Server, watch_s: float) -> float | None:
+    """CPU time of the next `watch_s` seconds, as a part of the clock's."""
+    began_s, before_s = time.monotonic(), cpu_s(server)
+    time.sleep(watch_s)
+    after_s, passed_s = cpu_s(server), time.monotonic() - began_s
+    return None if before_s is None or after_s is None else (after_s - before_s) / passed_s * 100
 
 
 @contextmanager
@@ -163,6 +174,8 @@ class Setup:
     channel: str = 'plugin = "sink"'
     plugins: tuple[str, ...] = ("sink",)
     sections: Sequence[str] = field(default_factory=tuple)
+    #: Lines of the section `[server]`.
+    server: str = ""
 
     def as_toml(self) -> str:
         parts = [
@@ -176,14 +189,22 @@ class Setup:
         return "\n".join(parts) + "\n"
 
 
+async def _nothing_more(_service: Service, _project_id: str) -> None:
+    """What is set up by default is enough."""
+
+
 @contextmanager
 def started_service(
-    run: Run, setup: Setup, route: Callable[[str], str] = lambda url: url
+    run: Run,
+    setup: Setup,
+    route: Callable[[str], str] = lambda url: url,
+    fill: Fill = _nothing_more,
 ) -> Iterator[ServiceUnderTest]:
     """The service as `msgsvc serve` runs it, its log in a file; killed at the end.
 
     A kill, for what still waits to be delivered is of no interest. `route` is given the URL of the
-    database, and returns the one by which the service reaches it.
+    database, and returns the one by which the service reaches it. `fill` writes to that database, given
+    the project's id, before the process is started.
     """
     installed = run.folder / "installed"
     for name, module in _OWN.items():
@@ -191,9 +212,11 @@ def started_service(
             assert module.__file__
             install_module(installed, Path(module.__file__))
     deployment = Deployment(run.new_folder(), [installed], forks=False)
-    deployment.configure(setup.as_toml(), route(run.databases.new(setup.kind)))
+    url = route(run.databases.new(setup.kind))
+    deployment.configure(setup.as_toml(), url, server=setup.server)
     project_id, key, ids = asyncio.run(_opened(deployment, setup.plugins, _set_up))
     bodies = Bodies.to(deployment.folder / "bodies.jsonl", ids)
+    asyncio.run(_opened(deployment, setup.plugins, lambda opened: fill(opened, project_id)))
     began_s = time.time()
     server = deployment.start()
     sends = Request(server.url + "/v1/send", bodies.path, key)

@@ -128,6 +128,49 @@ def test_what_a_message_costs_postgresql_is_counted_by_statement(
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_large_deployments_are_measured_beside_small_ones(tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+
+    main(
+        "--only scale --databases sqlite --projects 20 --slow-webhooks 4 --pages 60 --presses 5"
+        f" --rows 1000 --window 1 --warm-up 0 --out {out}".split()
+    )
+
+    found = {finding["name"]: finding for finding in json.loads(out.read_text())}
+    assert found["20 projects sqlite: KiB each"]["target"] == 20
+    assert found["20 projects sqlite: seconds until ready / with 10"]["ratio"] > 0
+    assert found["20 projects sqlite: ms for /readyz / with 10"]["ratio"] > 0
+    healthy = "a healthy webhook among 3 slow ones sqlite"
+    assert found[f"{healthy}: p99 ms / without them"]["ratio"] > 0
+    # As many calls to each as it may have at once.
+    assert found[f"{healthy}: connections / without them"]["value"] >= 24
+    full = "1,000 messages and 100 subscribers sqlite"
+    for what in ("POST /v1/send, p50", "sign-in status", "page of /v1/messages"):
+        assert found[f"{full}, {what}: ms / of none"]["ratio"] > 0
+    assert found[f"{full}, step of retention: ms / of none"]["target"] == 3
+    assert found["60 waiting sign-in pages sqlite: KiB each"]["target"] == 30
+    assert found["a Yes among 60 waiting sign-in pages sqlite: ms / without them"]["ratio"] > 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_a_message_costs_is_measured_by_number_of_processes(tmp_path: Path) -> None:
+    if not postgres_answers(postgres_url()):
+        pytest.skip("PostgreSQL does not answer")
+    out = tmp_path / "bench.json"
+
+    main(
+        "--only scale-processes --databases postgresql --rounds 1 --messages 200 --window 1"
+        f" --out {out}".split()
+    )
+
+    found = {finding["name"]: finding for finding in json.loads(out.read_text())}
+    for number in (2, 4):
+        cost = found[f"{number} processes postgresql: CPU µs a message / of 1"]
+        assert cost["ratio"] > 0
+        assert cost["target"] == 1.5
+    assert list(tmp_path.iterdir()) == [out]
+
+
 @pytest.mark.parametrize(
     ("finding", "met"),
     [

@@ -245,6 +245,25 @@ async def fill(tx: Tx, project_id: str, ids: Mapping[str, str], sizes: Sizes) ->
             await insert(tx, table, columns, given, count)
 
 
+async def fill_history(tx: Tx, project_id: str, *, messages: int, subscribers: int) -> None:
+    """Writes messages to so many people, and an event for each, of the same time."""
+    given = {"project_id": project_id, "subscribers": subscribers}
+    tables = {
+        # Beside others, whose ids on the platform are as those of `fill`.
+        "core_subscribers": (
+            subscribers,
+            {**_SUBSCRIBERS, "user_id": "'of-history-' || CAST(i AS text)"},
+        ),
+        "core_messages": (messages, {**_MESSAGES, "batch_id": "NULL"}),
+        "core_events": (
+            messages,
+            {**_OTHERS["core_events"], "occurred_at_ms": _MADE["created_at_ms"]},
+        ),
+    }
+    for table, (count, columns) in tables.items():
+        await insert(tx, table, {"project_id": ":project_id", **columns}, given, count)
+
+
 async def _begin_mailing(tx: Tx, project_id: str, job_id: str, total: int) -> None:
     """Has the mailing whose recipients there are be where they say that it is."""
     key = {"project_id": project_id, "job_id": job_id}

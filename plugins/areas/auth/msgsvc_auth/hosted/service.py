@@ -100,7 +100,7 @@ class HostedSignIn:
                 lang=visit.lang,
                 channel=visit.channel,
                 client=client,
-                browser_digest=_browser_digest(site, secret),
+                browser_digest=browser_digest(site, secret),
                 match=site.link.number_matching,
             )
             held = BrowserSignIn(new.session, Ticket(secret, new.token))
@@ -115,7 +115,7 @@ class HostedSignIn:
         project_id = site.project.project_id
         async with self._db.read() as tx:
             session_id = await store.find_session_id(
-                tx, project_id, _browser_digest(site, ticket.secret), digest(ticket.token)
+                tx, project_id, browser_digest(site, ticket.secret), digest(ticket.token)
             )
             if session_id is None:
                 return None
@@ -197,6 +197,7 @@ def site_root(site: Site) -> str:
     return urlsplit(site.link.callback_url)._replace(path="/", query="").geturl()
 
 
-def _browser_digest(site: Site, secret: str) -> str:
+def browser_digest(site: Site, secret: str) -> str:
+    """What is stored of the secret of the browser that began a sign-in."""
     # A cookie that was moved to another site's page opens nothing there.
     return digest(f"{site.link.link_id}.{secret}")
