@@ -7,14 +7,12 @@ event, by leaving the bot's time as it is and counting what the periods would ha
 """
 
 import asyncio
-import heapq
 import math
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from time import process_time
 from types import SimpleNamespace
 from typing import Any, Literal, cast
@@ -22,31 +20,31 @@ from typing import Any, Literal, cast
 from msgsvc_core.channels import ChannelIdentity
 from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.lanes import LANE, lane_of
-from msgsvc_core.channels.outbound import BATCH, BATCHES, OutboundGates
+from msgsvc_core.channels.outbound import BATCH, BATCHES
 from msgsvc_core.channels.outbox import JOB
-from msgsvc_core.config.settings import JobSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.jobs.claims import Claimed, Lease
-from msgsvc_core.jobs.contract import BULK, NORMAL, URGENT, Gate, Job, LaneSpec, Reschedule
+from msgsvc_core.jobs.claims import Lease
+from msgsvc_core.jobs.contract import NORMAL, URGENT, Gate, Job, LaneSpec
 from msgsvc_core.jobs.lane import Lane
 from msgsvc_core.jobs.lease_clock import LeaseClock
 from tests.simulation import invariants
 from tests.simulation.cluster import LEASE_S
+from tests.simulation.memory_lane import (
+    MemoryContext,
+    MemoryQueue,
+    NoDatabase,
+    gates_in_memory,
+)
 from tests.simulation.platform import NO_FAULTS, PACE, Call, Platform, SimulatedChannel
+from tests.simulation.repetition import Period, Repetition
 from tests.simulation.stepped import TAKEOVER_S, quiet_logs
 from tests.simulation.virtual_time import ProcessClock, VirtualLoop, VirtualTime, virtual_time
 
 #: Seconds that each call takes to the platform and back: the same for all, or nothing would repeat.
 TRIP_S = 0.03
 
-#: Seconds to which two states must agree.
-EQUAL_S = 1e-6
-
 #: Seconds without a message after which a run is given up, when there are messages.
 PATIENCE_S = 120.0
-
-#: Moments at which the state is looked at after an event before giving up until the next.
-LOOKS = 4000
 
 EventKind = Literal["question", "row", "refusal", "failure", "lost", "death", "clock"]
 
@@ -118,112 +116,6 @@ def run(options: Options, *, progress: Callable[[int], None] = lambda _messages:
     return figures
 
 
-class MemoryQueue:
-    """The jobs of one lane, in the order in which `store.claim` returns them. Implements what `Lane` uses of
-    `Claims`."""
-
-    def __init__(self, bot: str, backlog: int, now_ms: Callable[[], int]) -> None:
-        self.backlog = backlog
-        self._lane = lane_of(bot)
-        self._now_ms = now_ms
-        self._numbers = count()
-        self._waiting: list[tuple[int, int, str, Job]] = []
-        #: Claimed jobs, by id.
-        self.running: dict[str, Job] = {}
-        self.completed = 0
-        self.on_claim: Callable[[], None] = lambda: None
-        self.completed_twice: list[str] = []
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._waiting and not self.running and not self.backlog
-
-    def add(self, priority: int, chat_id: str, text: str) -> Job:
-        job = self._job(priority, chat_id, text)
-        self._push(job)
-        return job
-
-    async def claim(self, _lane: str, limit: int, *, suspects: bool, tx: object = None) -> Claimed:
-        """As `Claims.claim`."""
-        self.on_claim()
-        found: list[Job] = []
-        now_ms = self._now_ms()
-        late: list[tuple[int, int, str, Job]] = []
-        while self._waiting and len(found) < limit:
-            entry = heapq.heappop(self._waiting)
-            if entry[1] > now_ms:
-                late.append(entry)
-            else:
-                found.append(replace(entry[3], deliveries=entry[3].deliveries + 1))
-        for entry in late:
-            heapq.heappush(self._waiting, entry)
-        while self.backlog and len(found) < limit:
-            self.backlog -= 1
-            number = next(self._numbers)
-            found.append(self._job(BULK, f"many-{number}", "Hello", number))
-        self.running.update((job.job_id, job) for job in found)
-        due_ms = now_ms if self.backlog else min((e[1] for e in self._waiting), default=None)
-        return Claimed(found, due_ms)
-
-    def skip(self, messages: int) -> None:
-        self.backlog -= messages
-        self.completed += messages
-
-    def complete(self, job: Job) -> None:
-        if self.running.pop(job.job_id, None) is None:
-            self.completed_twice.append(job.job_id)
-        self.completed += 1
-
-    def put_back(self, back: Iterable[Reschedule]) -> None:
-        for each in back:
-            job = self.running.pop(each.job.job_id)
-            attempts = job.attempts + (1 if each.counts else 0)
-            run_at_ms = job.run_at_ms if each.at_ms is None else each.at_ms
-            self._push(replace(job, attempts=attempts, run_at_ms=run_at_ms))
-
-    def expire(self) -> None:
-        """The leases of a dead runner's jobs end."""
-        for job in list(self.running.values()):
-            self._push(self.running.pop(job.job_id))
-
-    def _push(self, job: Job) -> None:
-        heapq.heappush(self._waiting, (job.priority, job.run_at_ms, job.job_id, job))
-
-    def _job(self, priority: int, chat_id: str, text: str, number: int | None = None) -> Job:
-        number = next(self._numbers) if number is None else number
-        now_ms = self._now_ms()
-        return Job(
-            f"job_{number:012}",
-            JOB,
-            self._lane,
-            {"call": "send", "chat_id": chat_id, "sealed": text},
-            1,
-            0,
-            now_ms,
-            None,
-            priority,
-            now_ms,
-        )
-
-
-class MemoryContext:
-    """What `BotCalls` uses of a `JobContext`."""
-
-    def __init__(self, queue: MemoryQueue) -> None:
-        self._queue = queue
-
-    @asynccontextmanager
-    async def completing(self, *jobs: Job) -> AsyncIterator[None]:
-        yield
-        for job in jobs:
-            self._queue.complete(job)
-
-    @asynccontextmanager
-    async def putting_back(self, back: Sequence[Reschedule]) -> AsyncIterator[None]:
-        yield
-        self._queue.put_back(back)
-
-
 class Script:
     """The platform of one bot, which does at its next call what the next event says."""
 
@@ -282,8 +174,10 @@ class BotRun:
         #: Of each message of an event, when it was asked for, by its text.
         self._asked_s: dict[str, float] = {}
         self._is_question: set[str] = set()
-        self._seen: dict[Any, tuple[float, int]] = {}
-        self._looks = 0
+        self._repetition = Repetition(virtual, self._queue)
+        #: Whether the loops are to stop between two moments, and the period that was found then.
+        self._pause = False
+        self._period: Period | None = None
         self._rows: list[list[str]] = []
         #: Questions that waited too long.
         self._late: list[str] = []
@@ -339,8 +233,7 @@ class BotRun:
         while (event_s := self._event_s()) is not None and event_s <= self._virtual.now_s + 1e-9:
             kind = self._events[self._next_event][1]
             self._next_event += 1
-            self._seen.clear()
-            self._looks = 0
+            self._repetition.restart()
             self._figures.events[kind] += 1
             getattr(self, f"_begin_{kind}")()
 
@@ -401,13 +294,12 @@ class BotRun:
         """A process that owns the lane, with nothing but the queue's jobs."""
         loop = self._loop = VirtualLoop(self._virtual)
         self._loops.append(loop)
-        self._seen.clear()
-        self._looks = 0
+        self._repetition.restart()
         self._took_over_from_s: float | None = None
         name = f"process-{self._deaths}"
         identity = ChannelIdentity(self._bot, self._bot)
         channel = SimulatedChannel(identity, self._platform, name)
-        gates = self._gates = _gates(self._clock, channel)
+        gates = self._gates = gates_in_memory(self._clock, channel)
         gate = self._gate = gates[self._bot]
         calls = BotCalls(
             clock=self._clock,
@@ -426,7 +318,7 @@ class BotRun:
             lane_of(self._bot),
             LaneSpec(LANE, concurrency=BATCHES, batch=BATCH),
             [JOB],
-            db=cast("Any", _NoDatabase()),
+            db=cast("Any", NoDatabase()),
             clock=self._clock,
             lease=Lease(name, lease_ms, LeaseClock(self._clock, lease_ms)),
             claims=cast("Any", self._queue),
@@ -482,79 +374,25 @@ class BotRun:
         if self._platform.breaches:
             # Raised where no task is in between.
             self._pause = True
-        if not self._options.skips or self._looks >= LOOKS or self._pause:
+        if not self._options.skips or self._pause:
             return
-        self._looks += 1
-        state = self._state()
-        if state is None:
-            return
-        now_s, claimed = self._virtual.now_s, self._queue.backlog
-        before = self._seen.get(state)
-        self._seen[state] = now_s, claimed
-        if before is not None:
-            self._period = now_s - before[0], before[1] - claimed
-            # Between two moments: the claim that is being made is the first of the next period.
-            self._pause = True
-
-    _pause = False
-    _period = (0.0, 0)
-
-    def _state(self) -> Any:
-        """All that the future depends on while only the backlog flows, relative to the time. None if
-        something else is going on."""
-        gate, now_s = self._gate, self._virtual.now_s
-        pacer = gate._pacer
-        waits = any(
-            not job.payload["chat_id"].startswith("many-") for job in self._queue.running.values()
-        )
-        if pacer is None or pacer.bot is None or waits or self._queue._waiting:
-            return None
-        if gate.order or gate._chat_pauses or gate.closed:
-            return None
-        bot, limit = pacer.bot, gate.concurrency
-
-        def since(at_s: float) -> int:
-            return round((at_s - now_s) / EQUAL_S)
-
-        timers = sorted(since(t.when()) for t in self._loop._scheduled if not t.cancelled())
-        under_way = sorted(since(at_s) for at_s, _, _ in self._virtual._events)
-        return (
-            since(bot._even_s),
-            tuple(sorted(map(since, bot._taken.values()))),
-            round(bot._road.sure_s / EQUAL_S),
-            limit._limit,
-            limit._in_flight,
-            len(limit._claimed),
-            since(limit._since_s),
-            limit._answers,
-            limit._answers_before,
-            len(gate._ahead),
-            len(self._lane._running),
-            len(self._queue.running),
-            tuple(timers),
-            tuple(under_way),
-            # The wall clock counts whole milliseconds.
-            round(now_s * 1000 % 1, 3) % 1.0,
-        )
+        self._period = self._repetition.look(self._gate, self._lane, self._loop)
+        # Between two moments: the claim that is being made is the first of the next period.
+        self._pause = self._period is not None
 
     def _skip(self) -> None:
         """Skips whole periods, up to the next event and the end of the backlog."""
-        period_s, messages = self._period
-        self._seen.clear()
-        if messages <= 0 or period_s <= 0:
+        period, self._period = self._period, None
+        if period is None:
             return
-        # The last minute of a backlog is stepped.
-        times = max(0, self._queue.backlog // messages - math.ceil(60 / period_s))
         event_s = self._event_s()
-        if event_s is not None:
-            times = min(times, int((event_s - self._virtual.now_s) / period_s))
-        if times <= 0:
-            self._looks = LOOKS
-            return
-        self._queue.skip(times * messages)
-        self._skipped += times * messages
-        self._skipped_s += times * period_s
-        self._looks = LOOKS
+        within_s = math.inf if event_s is None else event_s - self._virtual.now_s
+        times = period.times(self._queue.backlog, within_s)
+        self._queue.skip(times * period.messages)
+        self._skipped += times * period.messages
+        self._skipped_s += times * period.seconds
+        # Until the next event nothing more can be skipped.
+        self._repetition.stop()
 
     # ---- the end --------------------------------------------------------------------------------
 
@@ -591,53 +429,6 @@ class BotRun:
         rows = sum(kind == "row" for _, kind in self._events)
         questions = sum(kind == "question" for _, kind in self._events)
         return max(0, self._messages - rows * ROW - questions)
-
-
-# ---- ports --------------------------------------------------------------------------------------
-
-
-class _NoDatabase:
-    """A gate's pause is written and never read: the lane has one owner at a time here."""
-
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[None]:
-        yield
-
-    transaction = read
-
-
-class _States:
-    """What a gate uses of `ChannelStates`; keeps the pause for the next owner."""
-
-    def __init__(self) -> None:
-        self.until_ms = 0
-
-    async def find(self, _tx: object, _key: str) -> Any:
-        return SimpleNamespace(
-            paused_until_ms=self.until_ms, stopped=False, outage_since_ms=None, outage_trial=0
-        )
-
-    async def pause(self, _tx: object, _key: str, until_ms: int) -> None:
-        self.until_ms = max(self.until_ms, until_ms)
-
-
-def _gates(clock: ProcessClock, channel: SimulatedChannel) -> OutboundGates:
-    @asynccontextmanager
-    async def borrow(_key: str) -> AsyncIterator[SimulatedChannel]:
-        yield channel
-
-    channels = SimpleNamespace(get=lambda _key: channel, borrow=borrow)
-    metrics = SimpleNamespace(waited=lambda *_: None, refused=lambda *_: None)
-    return OutboundGates(
-        clock=clock,
-        db=cast("Any", _NoDatabase()),
-        jobs=cast("Any", None),
-        channels=cast("Any", channels),
-        states=cast("Any", _States()),
-        outages=cast("Any", None),
-        metrics=cast("Any", metrics),
-        settings=JobSettings(),
-    )
 
 
 def _is_of_event(call: Call) -> bool:
