@@ -40,7 +40,14 @@ class Process:
     """A simulated process: a service, and its loop."""
 
     def __init__(
-        self, name: str, virtual: VirtualTime, platform: Platform, path: Path, *, works: bool
+        self,
+        name: str,
+        virtual: VirtualTime,
+        platform: Platform,
+        path: Path,
+        *,
+        bots: Sequence[str],
+        works: bool,
     ) -> None:
         self.name = name
         self.loop = VirtualLoop(virtual)
@@ -52,7 +59,7 @@ class Process:
             "plugins": (),
             "database_url": f"sqlite:///{path}",
             "sqlite_synchronous": "NORMAL",
-            "channels": {key: {"plugin": "simulated"} for key in platform.bots},
+            "channels": {key: {"plugin": "simulated"} for key in bots},
             "jobs": {"runner": "embedded" if works else "none", "lease_s": LEASE_S},
         }
         self.service = Service(
@@ -104,7 +111,9 @@ class Cluster:
         self._started = 0
         self.killed: list[Process] = []
         self.workers: list[Process] = []
-        self.site = Process("site", virtual, platform, path, works=False)
+        #: Those of the configuration, which no process reads again.
+        self._bots = tuple(platform.bots)
+        self.site = Process("site", virtual, platform, path, bots=self._bots, works=False)
 
     def start(self, workers: int) -> None:
         self.site.loop.finish(self.site.start())
@@ -118,7 +127,9 @@ class Cluster:
         """A new worker, which starts now."""
         self._started += 1
         name = f"worker-{self._started}"
-        worker = Process(name, self._virtual, self._platform, self._path, works=True)
+        worker = Process(
+            name, self._virtual, self._platform, self._path, bots=self._bots, works=True
+        )
         self.workers.append(worker)
         worker.starting = worker.loop.create_task(worker.start())
         return worker

@@ -54,6 +54,8 @@ class Options:
     kills: int = 2
     clock_steps: int = 2
     outages: int = 1
+    #: How many bots the tenants add meanwhile.
+    added_bots: int = 1
     check_questions_s: float = invariants.QUESTION_S
 
 
@@ -140,11 +142,13 @@ class Simulation:
         self._virtual = virtual
         self._errors = errors
         # Of each part its own, so that a change of one leaves the others as they were.
-        rngs = [random.Random(f"{options.seed} {part}") for part in range(4)]
-        self._rng = rngs[0]
+        rngs = [random.Random(f"{options.seed} {part}") for part in range(5)]
+        self._rng, self._rng_of_added = rngs[0], rngs[4]
         self.platform = Platform(virtual, rngs[1], options.faults)
         for number in range(options.bots):
             self.platform.add_bot(f"bot{number:02}")
+        #: Those that were there from the start, whose pace mailings use up.
+        self._bots = tuple(self.platform.bots)
         self.cluster = Cluster(virtual, self.platform, path, rngs[2])
         per_s = PACE.per_bot_s
         assert per_s is not None
@@ -154,6 +158,8 @@ class Simulation:
         self._steps = self._added = 0
         #: Until when something may wait because the clock was set back.
         self._late_until_s = 0.0
+        #: Until when all bots are disturbed.
+        self._disturbed_until_s = 0.0
         #: When each killed worker died, and the bots whose lanes it owned.
         self._deaths: dict[str, float] = {}
         self._orphans: list[tuple[str, float]] = []
@@ -228,9 +234,19 @@ class Simulation:
             virtual.at(moment(), self._kill)
         for _ in range(options.clock_steps):
             virtual.at(moment(), self._set_clock)
+        for number in range(options.added_bots):
+            at_s = from_s + self._rng_of_added.uniform(0.05, 0.9) * self._spread_s
+            self._workload.schedule_bot(self.cluster.site.loop, at_s, number, self._bot_added)
         for _ in range(options.outages):
             bot = rng.choice(sorted(self.platform.bots))
             virtual.at(moment(), lambda bot=bot: self.platform.go_away(bot))
+
+    def _bot_added(self, key: str) -> None:
+        self.platform.add_bot(key)
+        self._added += 1
+        # What disturbs all disturbs the new one too.
+        now_s = self._virtual.now_s
+        self.platform.disturb(key, now_s, max(now_s, self._disturbed_until_s))
 
     def _kill(self) -> None:
         """A worker dies, one with lanes if there is any, and another starts in its place."""
@@ -257,6 +273,7 @@ class Simulation:
         self._disturb_all(now_s, max(now_s, self._late_until_s) + TAKEOVER_S)
 
     def _disturb_all(self, from_s: float, to_s: float) -> None:
+        self._disturbed_until_s = max(self._disturbed_until_s, to_s)
         for bot in self.platform.bots:
             self.platform.disturb(bot, from_s, to_s)
 
@@ -306,11 +323,11 @@ class Simulation:
             accepted=len(items),
             shown=len(platform.shown),
             statuses=statuses,
-            used={bot: self._used(bot, undisturbed=False) for bot in platform.bots},
-            used_undisturbed={bot: self._used(bot, undisturbed=True) for bot in platform.bots},
+            used={bot: self._used(bot, undisturbed=False) for bot in self._bots},
+            used_undisturbed={bot: self._used(bot, undisturbed=True) for bot in self._bots},
             waits_s=dict(waits),
             undisturbed_waits_s=undisturbed_s,
-            fairness={bot: self._fairness(bot, items) for bot in platform.bots},
+            fairness={bot: self._fairness(bot, items) for bot in self._bots},
             refusals=times["refused"] + times["chat refused"],
             failures=times["failed"],
             lost_answers=times["lost"],

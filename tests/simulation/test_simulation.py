@@ -20,7 +20,16 @@ SHORT = stepped.Options(1, 240, bots=2, tenants=2, workers=2, kills=1, clock_ste
 
 #: Nothing fails here but what is broken on purpose.
 CALM = stepped.Options(
-    1, 120, bots=1, tenants=2, workers=2, faults=NO_FAULTS, kills=0, clock_steps=0, outages=0
+    1,
+    120,
+    bots=1,
+    tenants=2,
+    workers=2,
+    faults=NO_FAULTS,
+    kills=0,
+    clock_steps=0,
+    outages=0,
+    added_bots=0,
 )
 
 
@@ -42,6 +51,14 @@ def test_a_wait_that_is_too_short_for_a_float_ends() -> None:
         loop.close()
 
         assert virtual.now_s > 20.9
+
+
+def test_a_bot_that_is_added_meanwhile_sends_at_once() -> None:
+    figures = stepped.run(replace(CALM, added_bots=2))
+
+    # Each of the added ones has questions, which wait for two seconds at most.
+    assert figures.bots_added == 2
+    assert figures.shown == figures.accepted > CALM.messages
 
 
 def test_a_seed_repeats_its_run() -> None:

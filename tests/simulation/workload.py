@@ -2,9 +2,11 @@
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgsvc_core.channels.project_channels.models import CreateChannelBody
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
 from msgsvc_core.messages.models import SendBody
@@ -20,6 +22,10 @@ SHARED_EVERY = 20
 
 #: Single messages that a tenant sends to one person together.
 IN_A_ROW = 3
+
+#: People of a bot that a tenant adds while the service runs: each gets a row of messages at once, and half
+#: as many questions come beside them.
+PEOPLE_OF_ADDED = 10
 
 Kind = Literal["mailing", "single", "question"]
 
@@ -80,7 +86,6 @@ class Workload:
 
     async def set_up(self, bots: list[str], per_bot: int) -> None:
         """Adds the tenants and their people: `per_bot` of each tenant on each bot."""
-        now_ms = self.service.clock.now_ms()
         for tenant in range(self.load.tenants):
             project = await self.service.projects.create(f"Tenant {tenant}")
             self.project_ids.append(project.project_id)
@@ -96,24 +101,48 @@ class Workload:
                     person = Person(f"sub_{tenant:03}{bot}{number:07}", chat_id)
                     people.append(person)
                     self._subscribers[tenant, chat_id] = person.subscriber_id
-                    rows.append(
-                        {
-                            "project_id": project.project_id,
-                            "subscriber_id": person.subscriber_id,
-                            "channel": bot,
-                            "bot": bot,
-                            "user_id": chat_id,
-                            "chat_id": chat_id,
-                            "first_name": "Ann",
-                            "lang": "en",
-                            "status": "active",
-                            "source": "api",
-                            "created_at_ms": now_ms,
-                            "last_seen_at_ms": now_ms,
-                        }
-                    )
+                    rows.append(self._row(project.project_id, bot, bot, person))
             async with self.service.db.transaction() as tx:
                 await tx.insert_many("core_subscribers", rows)
+
+    async def add_bot(self, number: int, added: Callable[[str], None]) -> None:
+        """A tenant adds a bot of its own, and writes to people at once; `added` is told the bot's key."""
+        tenant = number % self.load.tenants
+        project_id, name = self.project_ids[tenant], f"added_{number}"
+        body = CreateChannelBody(name=name, plugin="simulated", settings={})
+        async with self.service.db.transaction() as tx:
+            channel = await self.service.own_channels.create(tx, project_id, body)
+            bot = channel.channel_id
+            people = [
+                Person(f"sub_{name}_{person:07}", f"{name}-{tenant}-{person}")
+                for person in range(PEOPLE_OF_ADDED)
+            ]
+            await tx.insert_many(
+                "core_subscribers", [self._row(project_id, name, bot, person) for person in people]
+            )
+            added(bot)
+        for person in people:
+            self._subscribers[tenant, person.chat_id] = person.subscriber_id
+            await self._send_row(tenant, bot, person)
+        for question in range(PEOPLE_OF_ADDED // 2):
+            await self._ask(bot, question)
+
+    def _row(self, project_id: str, channel: str, bot: str, person: Person) -> dict[str, object]:
+        now_ms = self.service.clock.now_ms()
+        return {
+            "project_id": project_id,
+            "subscriber_id": person.subscriber_id,
+            "channel": channel,
+            "bot": bot,
+            "user_id": person.chat_id,
+            "chat_id": person.chat_id,
+            "first_name": "Ann",
+            "lang": "en",
+            "status": "active",
+            "source": "api",
+            "created_at_ms": now_ms,
+            "last_seen_at_ms": now_ms,
+        }
 
     def recipient_of(self, item: Item) -> tuple[str, str]:
         """The project and the subscriber of a tenant's message."""
@@ -150,6 +179,13 @@ class Workload:
         for number in range(questions):
             at_s = begins_s + rng.uniform(0, load.spread_s)
             self._later(loop_of_site, at_s, self._ask, rng.choice(bots), number)
+
+    def schedule_bot(
+        self, loop_of_site: "object", at_s: float, number: int, added: Callable[[str], None]
+    ) -> None:
+        """Adds a bot at that time."""
+        self.pending += 1
+        self._later(loop_of_site, at_s, self.add_bot, number, added)
 
     def _later(self, loop: "object", at_s: float, send: "object", *arguments: object) -> None:
         async def run() -> None:
