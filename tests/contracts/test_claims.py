@@ -19,8 +19,8 @@ LEASE_MS = 10_000
 
 
 async def filled(make_service: ServiceFactory) -> Service:
-    """A service whose lanes have three jobs each, which its own runner takes for another plugin's."""
-    service = await make_service()
+    """A service without a runner of its own, whose lanes have three jobs each."""
+    service = await make_service(jobs={"runner": "none"})
     async with service.db.transaction() as tx:
         await service.jobs.enqueue(
             tx, *(NewJob("work", lane=lane) for lane in LANES for _ in range(3))
