@@ -2,6 +2,7 @@
 that to another request."""
 
 import asyncio
+import gc
 import json
 import tracemalloc
 from collections.abc import Sequence
@@ -133,7 +134,8 @@ async def test_a_response_that_never_ends_is_given_up_with_little_memory(name: s
 
 
 def allocated_by(files: str) -> int:
-    """Bytes that code of these files has allocated and not freed."""
+    """Bytes that code of these files has allocated and that are still in use."""
+    gc.collect()
     snapshot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, files)])
     return sum(statistic.size for statistic in snapshot.statistics("filename"))
 
