@@ -19,7 +19,7 @@ from tests.bench.servers import TEXT, ServiceUnderTest, Setup, started, started_
 from tests.bench.steady import at, times_ms
 
 #: Times the p99 of a quiet service.
-MOST_P99 = Bound(most=1.5)
+MOST_P99 = Bound(most=1.25)
 
 #: Messages a minute: what the single messages are sent beside, and a pace that is high.
 PACE, HIGH_PACE = 60_000, 150_000

@@ -25,7 +25,7 @@ from tests.bench.report import Bound, Finding
 from tests.bench.run import Run
 from tests.bench.servers import ServiceUnderTest, Setup, started, started_service
 
-LEAST = Bound(least=0.5)
+LEAST = Bound(least=0.6)
 
 #: Webhooks of the project, which with the calls that each may have at once make 104 connections.
 ENDPOINTS = 13
