@@ -18,7 +18,7 @@ from msgsvc_core.db.revisions import (
     applied_revisions,
 )
 from msgsvc_core.db.transaction_batcher import TransactionBatcher
-from msgsvc_core.db.tx import Row, Tx
+from msgsvc_core.db.tx import Row, Tx, shielded
 from msgsvc_core.db.upgrading import migrate, pending_revisions
 from msgsvc_core.db.write_batch import WriteBatch
 
@@ -42,4 +42,5 @@ __all__ = [
     "migrate",
     "pending_revisions",
     "retry_on_deadlock",
+    "shielded",
 ]

@@ -2,10 +2,10 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -28,6 +28,8 @@ from msgsvc_core.db.write_batch import WriteBatch, by_shape, call_all
 UNDO_S = 2.0
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 
 class Row(Protocol):
@@ -308,7 +310,7 @@ async def rollback(tx: Tx) -> None:
         log.warning("rollback_failed", error=str(error))
 
 
-async def shielded(work: Any) -> None:
+async def shielded(work: Awaitable[T]) -> T:
     """Awaits `work` to its end even if the caller is cancelled meanwhile; the cancellation is raised
     afterwards, also where `work` failed: otherwise the canceller would wait for a task that continues after
     an error."""
@@ -321,7 +323,7 @@ async def shielded(work: Any) -> None:
             cancelled = error
     if cancelled and not task.cancelled():
         raise cancelled from task.exception()
-    task.result()
+    return task.result()
 
 
 def _ordered(names: tuple[str, ...], params: Mapping[str, Any] | None) -> list[Any]:

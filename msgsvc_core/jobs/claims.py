@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from msgsvc_core.db import Database, TransactionBatcher, Tx
+from msgsvc_core.db import Database, TransactionBatcher, Tx, shielded
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.jobs.lease_clock import LeaseClock, SetBack
@@ -62,11 +62,13 @@ class Claims:
     ) -> Claimed:
         """Claims due jobs, batched with other lanes; with `tx`, in that transaction.
 
-        Raises `DatabaseUnavailable`. Cancelling the caller may leave jobs claimed until their lease
-        expires.
+        Raises `DatabaseUnavailable`. A caller that is cancelled returns when nothing more can be claimed for
+        it: a runner that stops releases its jobs afterwards.
         """
         wanted = _Wanted(lane, limit, suspects)
-        return await (self._together.submit(wanted) if tx is None else self._claim(tx, wanted))
+        if tx is not None:
+            return await self._claim(tx, wanted)
+        return await shielded(self._together.submit(wanted))
 
     async def _claim_all(self, tx: Tx, wanted: Sequence[_Wanted]) -> list[Claimed]:
         return [await self._claim(tx, one) for one in wanted]

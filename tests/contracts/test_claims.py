@@ -100,6 +100,30 @@ async def test_jobs_are_due_at_once_when_the_clock_is_set_back(
     assert len(rest.jobs) == 1
 
 
+@pytest.mark.both_databases
+async def test_a_runner_that_stops_while_it_claims_keeps_nothing(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await filled(make_service)
+    found = 0
+    for turns, lane in enumerate(LANES, start=1):
+        claiming = asyncio.create_task(
+            claims_of(service, clock, "run_1").claim(lane, 3, suspects=True)
+        )
+        for _ in range(2 * turns):
+            await asyncio.sleep(0)
+        claiming.cancel()
+        await asyncio.wait([claiming])
+        async with service.db.transaction() as tx:
+            await store.release(tx, runner_id="run_1")
+        # What was still under way would be committed by now.
+        await asyncio.sleep(0.05)
+        claimed = await claims_of(service, clock, "run_2").claim(lane, 3, suspects=True)
+        found += len(claimed.jobs)
+
+    assert found == 3 * len(LANES)
+
+
 async def test_runners_that_claim_at_once_share_what_there_is(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:
