@@ -1,4 +1,4 @@
-"""JSON output: compact, without escapes for letters of any script."""
+"""JSON: written compactly, without escapes for letters of any script, and read."""
 
 import json
 from contextlib import suppress

@@ -148,7 +148,9 @@ def _requests(url: str) -> Iterator[bytes]:
 
 async def _generate(connections: int, seconds: float, url: str) -> Load:
     parts = urlsplit(url)
-    assert parts.hostname and parts.port  # noqa: PT018 - both come from `listens on`
+    # Both come from `listens on`.
+    assert parts.hostname
+    assert parts.port
     host, port = parts.hostname, parts.port
     requests = _requests(url)
     latencies_s: list[float] = []

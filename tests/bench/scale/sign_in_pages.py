@@ -171,7 +171,9 @@ class _Page(asyncio.Protocol):
 
 async def _open(run: Run, server: Server, requests: Sequence[bytes]) -> list[_Page]:
     parts = urlsplit(server.url)
-    assert parts.hostname and parts.port  # noqa: PT018 - both come from `listens on`
+    # Both come from `listens on`.
+    assert parts.hostname
+    assert parts.port
     loop = asyncio.get_running_loop()
     pages = [_Page(request) for request in requests]
     waiting = iter(pages)
