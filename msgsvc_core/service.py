@@ -115,6 +115,7 @@ from msgsvc_core.plugins.accounts import AccountDirectory
 from msgsvc_core.plugins.audit import AuditLog
 from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
+from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
 from msgsvc_core.projects.overview import ProjectOverview
@@ -999,6 +1000,7 @@ class Service:
                     is_open=lambda: bool(self.plugins.hook.open_ticket.get_hookimpls()),
                 ),
                 accounts=self.accounts,
+                sign_ins=SignIns(source=self.plugins.hook.register_sign_ins),
                 areas=self._dashboard_areas,
                 endpoints=lambda: self.endpoints,
             ),

@@ -22,6 +22,7 @@ from msgsvc_core.members.service import Members
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.plugins.accounts import AccountDirectory
+from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
@@ -42,6 +43,7 @@ class Peers:
 
     tickets: TicketDesk
     accounts: AccountDirectory
+    sign_ins: SignIns
     #: Calls all plugins' hook `register_dashboard`; returns their dashboard pages, bound to their services.
     areas: Callable[[], Sequence[Pages]]
     #: All endpoints of the API, available once every plugin has registered its own.

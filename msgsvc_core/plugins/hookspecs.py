@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from msgsvc_core.plugins.advice import Finding
     from msgsvc_core.plugins.audit import AuditRecord
     from msgsvc_core.plugins.context import PluginContext
+    from msgsvc_core.plugins.sign_ins import SignInSource
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
 
@@ -121,6 +122,13 @@ class HookSpecs:
         """The accounts that own projects, for the core and other plugins (`service.accounts`). Plain.
 
         Only one plugin with this hook is used. Without one there are no accounts.
+        """
+
+    @hookspec(firstresult=True)
+    def register_sign_ins(self) -> "SignInSource":
+        """Sign-ins that other plugins start, on a hosted page or by a question in the messenger. Plain.
+
+        Only one plugin with this hook is used. Without one no plugin can have people signed in.
         """
 
     @hookspec

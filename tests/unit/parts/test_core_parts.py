@@ -20,7 +20,13 @@ from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.clock import HOUR_MS
-from msgsvc_core.kernel.errors import BillingBlocked, Conflict, Forbidden, ValidationFailed
+from msgsvc_core.kernel.errors import (
+    BillingBlocked,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ValidationFailed,
+)
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_core.kernel.providers import NotProvided, Providers
 from msgsvc_core.mailings.models import Audience
@@ -32,6 +38,7 @@ from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import SendBody
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.validation import MessageValidation
+from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
@@ -362,3 +369,11 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
     [(sql, params)] = core.db.statements
     assert "core_links" in sql
     assert params["before_ms"] == core.clock.now_ms() - HOUR_MS
+
+
+async def test_nobody_can_sign_in_without_a_plugin_that_provides_it() -> None:
+    sign_ins = SignIns(source=lambda: None)
+
+    assert not sign_ins.is_available
+    with pytest.raises(NotFound):
+        await sign_ins.status(FakeTx(), PROJECT, "ses_1")

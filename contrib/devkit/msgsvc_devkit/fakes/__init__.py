@@ -18,6 +18,7 @@ from msgsvc_devkit.fakes.members import FakeMembers
 from msgsvc_devkit.fakes.messages import FakeMessages, FakeTemplates
 from msgsvc_devkit.fakes.projects import PROJECT, FakeProjects
 from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
+from msgsvc_devkit.fakes.sign_ins import FakeSignIns
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 from msgsvc_devkit.fakes.tickets import FakeTicketDesk
@@ -48,6 +49,7 @@ __all__ = [
     "FakePeers",
     "FakePermissions",
     "FakeProjects",
+    "FakeSignIns",
     "FakeSubscribers",
     "FakeTags",
     "FakeTemplates",

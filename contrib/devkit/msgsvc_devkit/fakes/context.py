@@ -25,6 +25,7 @@ from msgsvc_devkit.fakes.members import FakeMembers
 from msgsvc_devkit.fakes.messages import FakeMessages, FakeTemplates
 from msgsvc_devkit.fakes.projects import FakeProjects
 from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
+from msgsvc_devkit.fakes.sign_ins import FakeSignIns
 from msgsvc_devkit.fakes.subscribers import FakePermissions, FakeSubscribers, FakeTags
 from msgsvc_devkit.fakes.telemetry import fake_metrics
 from msgsvc_devkit.fakes.tickets import FakeTicketDesk
@@ -36,6 +37,7 @@ class FakePeers(Peers):
 
     tickets: FakeTicketDesk
     accounts: FakeAccounts
+    sign_ins: FakeSignIns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ def plugin_context(
         peers=FakePeers(
             tickets=FakeTicketDesk(),
             accounts=FakeAccounts(clock=clock, projects=projects),
+            sign_ins=FakeSignIns(clock=clock),
             areas=list,
             endpoints=list,
         ),

@@ -1,0 +1,128 @@
+"""A fake of the plugin that signs people in."""
+
+from dataclasses import dataclass, replace
+
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import new_secret_id, new_token
+from msgsvc_core.plugins.sign_ins import (
+    AskedSignIn,
+    DirectSignIn,
+    PageSignIn,
+    SignedIn,
+    SignInMethod,
+    SignIns,
+    SignInStatus,
+)
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_devkit.clock import FakeClock
+
+#: Milliseconds for which a question waits, and then for which a code can be exchanged.
+WAITS_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class FakeSignIn:
+    """A sign-in, with what it was started by."""
+
+    session_id: str
+    request: PageSignIn | DirectSignIn
+    ends_at_ms: int
+    status: SignInStatus = "pending"
+    match_number: int | None = None
+    code: str | None = None
+    person: SignedIn | None = None
+
+
+class FakeSignIns(SignIns):
+    """`started` contains the sign-ins by their id; `confirm` and `deny` are the person's answer."""
+
+    def __init__(self, *, clock: Clock | None = None, available: bool = True) -> None:
+        self._clock = clock or FakeClock()
+        self._available = available
+        self.started: dict[str, FakeSignIn] = {}
+        super().__init__(source=lambda: None)
+
+    @property
+    def is_available(self) -> bool:
+        return self._available
+
+    @property
+    def latest(self) -> FakeSignIn:
+        """The sign-in that was started last."""
+        return list(self.started.values())[-1]
+
+    def confirm(self, session_id: str, subscriber: Subscriber, method: SignInMethod) -> str:
+        """The person says Yes; returns the code for the browser."""
+        started, now_ms = self.started[session_id], self._clock.now_ms()
+        person = SignedIn(
+            session_id=session_id,
+            source=started.request.source,
+            source_id=started.request.source_id,
+            subscriber=subscriber,
+            method=method,
+            confirmed_at_ms=now_ms,
+        )
+        code = new_token()
+        self.started[session_id] = replace(
+            started, status="confirmed", code=code, person=person, ends_at_ms=now_ms + WAITS_MS
+        )
+        return code
+
+    def deny(self, session_id: str) -> None:
+        """The person presses Cancel."""
+        self.started[session_id] = replace(self.started[session_id], status="denied")
+
+    async def open_page(self, tx: Tx, request: PageSignIn) -> str:
+        session_id = self._start(request, None)
+        return f"https://msgsvc.example/login/{session_id}"
+
+    async def ask(self, tx: Tx, request: DirectSignIn) -> AskedSignIn:
+        number = 42 if request.number_matching else None
+        session_id = self._start(request, number)
+        return AskedSignIn(
+            session_id=session_id,
+            match_number=number,
+            expires_at_ms=self.started[session_id].ends_at_ms,
+        )
+
+    async def status(self, tx: Tx, project_id: str, session_id: str) -> SignInStatus:
+        return self._status(self._get(project_id, session_id))
+
+    async def exchange(self, tx: Tx, project_id: str, code: str) -> SignedIn | None:
+        for started in self.started.values():
+            if started.code == code and isinstance(started.request, PageSignIn):
+                return self._consume(project_id, started)
+        return None
+
+    async def take(self, tx: Tx, project_id: str, session_id: str) -> SignedIn | None:
+        started = self._get(project_id, session_id)
+        return self._consume(project_id, started) if _is_direct(started) else None
+
+    def _start(self, request: PageSignIn | DirectSignIn, number: int | None) -> str:
+        session_id = new_secret_id("ses")
+        self.started[session_id] = FakeSignIn(
+            session_id, request, self._clock.now_ms() + WAITS_MS, match_number=number
+        )
+        return session_id
+
+    def _get(self, project_id: str, session_id: str) -> FakeSignIn:
+        started = self.started.get(session_id)
+        if started is None or started.request.project_id != project_id:
+            raise NotFound("there is no sign-in {session_id!r}", session_id=session_id)
+        return started
+
+    def _status(self, started: FakeSignIn) -> SignInStatus:
+        waits = started.status in {"pending", "confirmed"}
+        return "expired" if waits and self._clock.now_ms() >= started.ends_at_ms else started.status
+
+    def _consume(self, project_id: str, started: FakeSignIn) -> SignedIn | None:
+        if started.request.project_id != project_id or self._status(started) != "confirmed":
+            return None
+        self.started[started.session_id] = replace(started, status="consumed")
+        return started.person
+
+
+def _is_direct(started: FakeSignIn) -> bool:
+    return isinstance(started.request, DirectSignIn)
