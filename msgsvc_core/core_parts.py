@@ -19,6 +19,7 @@ from msgsvc_core.messages.models import (
     DeliverySuccess,
 )
 from msgsvc_core.security import key_canary
+from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS
 from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
     PermissionChanged,
@@ -96,6 +97,7 @@ CORE_EVENTS = (
 #: Columns with long-lived encrypted values of the core: see `SealedColumn`.
 CORE_SEALED = (
     CHANNEL_SETTINGS,
+    CONTACTS,
     key_canary.SEALED,
 )
 

@@ -125,6 +125,7 @@ from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers import routes as subscriber_routes
 from msgsvc_core.subscribers.consent import Consents
+from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.conversation import Conversation
 from msgsvc_core.subscribers.erasure import SubscriberErasure
 from msgsvc_core.subscribers.export_routes import router as export_router
@@ -321,6 +322,7 @@ class Service:
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
         )
+        self.contacts = VerifiedContacts(clock=self.clock, secrets=self.secrets)
         self.channel_sender = ChannelSender(
             db=self.db,
             clock=self.clock,
@@ -785,6 +787,7 @@ class Service:
             self.batch_counts.spec,
             self.erasure.spec,
             self.tags.spec,
+            self.contacts.spec,
             self.retention.spec,
         ]
         mailing = [
@@ -918,6 +921,7 @@ class Service:
             self.billing,
             self.projects,
             self.subscribers,
+            self.contacts,
             self.tags,
             self.permissions,
             self.links,
@@ -985,6 +989,7 @@ class Service:
             outbox=self.outbox,
             files=self.files,
             subscribers=self.subscribers,
+            contacts=self.contacts,
             tags=self.tags,
             permissions=self.permissions,
             members=self.members,

@@ -18,6 +18,7 @@ Ms = sa.BigInteger
 def upgrade() -> None:
     _projects()
     _subscribers()
+    _contacts()
     _permissions()
     _tags()
     _links()
@@ -123,6 +124,23 @@ def _index_creation() -> None:
         _index(name, "core_subscribers", [*by_time, "subscriber_id"])
     else:
         op.create_index(name, "core_subscribers", by_time, postgresql_include=["subscriber_id"])
+
+
+def _contacts() -> None:
+    """What a messenger or a code verified, encrypted: `value` can't be searched, and nothing looks for it."""
+    op.create_table(
+        "core_subscriber_contacts",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("subscriber_id", Id, primary_key=True),
+        sa.Column("kind", sa.Text, primary_key=True),
+        sa.Column("value", sa.Text, nullable=False),
+        # Which secret key encrypted it.
+        sa.Column("key_mark", sa.Text, nullable=False),
+        sa.Column("source", sa.Text, nullable=False),
+        sa.Column("verified_at_ms", Ms, nullable=False),
+        _subscriber(),
+    )
+    _index("core_subscriber_contacts_key", "core_subscriber_contacts", ["key_mark"])
 
 
 def _permissions() -> None:

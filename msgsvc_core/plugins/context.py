@@ -26,6 +26,7 @@ from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import SecretBox
+from msgsvc_core.subscribers.contacts.service import VerifiedContacts
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.tags.service import Tags
@@ -71,6 +72,7 @@ class PluginContext:
     outbox: BotOutbox
     files: Files
     subscribers: Subscribers
+    contacts: VerifiedContacts
     tags: Tags
     permissions: Permissions
     members: Members

@@ -6,6 +6,8 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.subscribers.contacts.models import Contacts
+from msgsvc_core.subscribers.contacts.service import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -21,6 +23,8 @@ COLUMNS = (
     "tags",
     "permissions",
     "external_id",
+    "phone",
+    "email",
     "attributes",
     "status",
     "source",
@@ -30,7 +34,11 @@ COLUMNS = (
 
 
 async def to_csv(
-    db: Database, subscribers: Subscribers, project_id: str, filters: SubscriberFilters
+    db: Database,
+    subscribers: Subscribers,
+    contacts: VerifiedContacts,
+    project_id: str,
+    filters: SubscriberFilters,
 ) -> AsyncIterator[bytes]:
     """The lines of the file, newest subscriber first, in pieces of up to `CHUNK`.
 
@@ -43,7 +51,9 @@ async def to_csv(
         # A connection for the query alone: the client may read slowly.
         async with db.read() as tx:
             found = await subscribers.list_after(tx, project_id, filters, after, CHUNK)
-        text += lines([_cells(subscriber) for subscriber in found])
+            ids = [subscriber.subscriber_id for subscriber in found]
+            verified = await contacts.find_many(tx, project_id, ids)
+        text += lines([_cells(one, verified.get(one.subscriber_id, Contacts())) for one in found])
         if text:
             yield text.encode()
         if len(found) < CHUNK:
@@ -51,7 +61,7 @@ async def to_csv(
         after, text = found[-1].subscriber_id, ""
 
 
-def _cells(subscriber: Subscriber) -> tuple[str, ...]:
+def _cells(subscriber: Subscriber, contacts: Contacts) -> tuple[str, ...]:
     return (
         subscriber.subscriber_id,
         subscriber.channel,
@@ -61,6 +71,8 @@ def _cells(subscriber: Subscriber) -> tuple[str, ...]:
         escape_formula(",".join(subscriber.tags)),
         escape_formula(",".join(subscriber.permissions)),
         escape_formula(subscriber.external_id or ""),
+        escape_formula(contacts.phone or ""),
+        escape_formula(contacts.email or ""),
         escape_formula(to_json(subscriber.attributes)) if subscriber.attributes else "",
         subscriber.status,
         subscriber.source,

@@ -108,6 +108,8 @@ async def test_an_export_holds_all_that_is_known_of_a_subscriber(
             "tags": "new,vip",
             "permissions": "",
             "external_id": "customer-1",
+            "phone": "",
+            "email": "",
             "attributes": '{"city":"Москва"}',
             "status": "active",
             "source": "deep_link",

@@ -33,6 +33,7 @@ CORE_TABLES = {
     "subscribers": (
         "core_links",
         "core_permissions",
+        "core_subscriber_contacts",
         "core_subscriber_permissions",
         "core_subscriber_tags",
         "core_subscribers",

@@ -27,6 +27,7 @@ INHERITED = {
     "FakeAccounts": {"find"},
     "FakeBilling": {"charge", "check", "quote", "plan_of", "plan_of_account", "check_export"},
     "FakeChannels": {"get_bot", "borrow", "receive", "apply_health"},
+    "FakeContacts": {"find"},
     "FakeEvents": {"emit"},
     "FakeMailings": {
         "start",

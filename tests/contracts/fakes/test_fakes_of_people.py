@@ -20,6 +20,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.members.models import AddMemberBody, MemberQuery, UpdateMemberBody
 from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.subscribers.contacts import ContactKind, Contacts
 from msgsvc_core.subscribers.models import (
     Subscriber,
     SubscriberFilters,
@@ -514,3 +515,42 @@ async def test_an_account_is_in_projects_that_it_owns_or_is_a_member_of(
         await members.link_account(tx, project_id, ann.member_id, "acc_1")
     with pytest.raises(NotFound):
         await projects.set_owner(tx, "prj_none", "acc_1")
+
+
+async def test_a_verified_contact_replaces_the_earlier_one_of_its_kind(
+    core: PluginContext, tx: Tx, project_id: str, clock: FakeClock
+) -> None:
+    anna = (await subscribe(core, tx, project_id)).subscriber_id
+    boris = (await subscribe(core, tx, project_id, BORIS)).subscriber_id
+    first_ms = clock.now_ms()
+    given: dict[ContactKind, str] = {"phone": "1 (202) 555-0123", "email": " Anna@Shop.example "}
+    for kind, value in given.items():
+        await core.contacts.record(tx, project_id, anna, kind=kind, value=value, source="m")
+    clock.advance(60)
+    await core.contacts.record(
+        tx, project_id, anna, kind="phone", value="+442071838750", source="m"
+    )
+
+    found = await core.contacts.find(tx, project_id, anna)
+    assert (found.phone, found.phone_verified_at_ms) == ("+442071838750", first_ms + 60_000)
+    assert (found.email, found.email_verified_at_ms) == ("anna@shop.example", first_ms)
+    assert await core.contacts.find(tx, project_id, boris) == Contacts()
+    assert await core.contacts.find(tx, "prj_other", anna) == Contacts()
+    assert await core.contacts.find_many(tx, project_id, [anna, boris, "sub_0"]) == {anna: found}
+
+
+async def test_a_contact_that_is_none_is_refused_without_its_value(
+    core: PluginContext, tx: Tx, project_id: str
+) -> None:
+    anna = (await subscribe(core, tx, project_id)).subscriber_id
+    given: dict[ContactKind, str] = {"phone": "ring me", "email": "anna at shop"}
+    for kind, value in given.items():
+        with pytest.raises(ValidationFailed) as refused:
+            await core.contacts.record(tx, project_id, anna, kind=kind, value=value, source="m")
+        assert value not in str(refused.value)
+    with pytest.raises(SubscriberNotFound):
+        await core.contacts.record(
+            tx, project_id, "sub_0", kind="phone", value="+12025550123", source="m"
+        )
+
+    assert await core.contacts.find(tx, project_id, anna) == Contacts()

@@ -7,6 +7,7 @@ and connects them all. `tests/contracts/fakes` runs the same assertions against 
 from msgsvc_devkit.fakes.accounts import FakeAccounts
 from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels, fake_settings
+from msgsvc_devkit.fakes.contacts import FakeContacts
 from msgsvc_devkit.fakes.context import FakeContext, FakePeers, channel_context, plugin_context
 from msgsvc_devkit.fakes.database import FakeDatabase, FakeTx, NoTables
 from msgsvc_devkit.fakes.events import FakeEvents
@@ -34,6 +35,7 @@ __all__ = [
     "FakeAccounts",
     "FakeBilling",
     "FakeChannels",
+    "FakeContacts",
     "FakeContext",
     "FakeDatabase",
     "FakeEvents",

@@ -15,6 +15,7 @@ from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.fakes.accounts import FakeAccounts
 from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels, fake_settings, find_nothing
+from msgsvc_devkit.fakes.contacts import FakeContacts
 from msgsvc_devkit.fakes.database import FakeDatabase
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.files import FakeFiles
@@ -55,6 +56,7 @@ class FakeContext(PluginContext):
     outbox: FakeOutbox
     files: FakeFiles
     subscribers: FakeSubscribers
+    contacts: FakeContacts
     tags: FakeTags
     permissions: FakePermissions
     members: FakeMembers
@@ -120,6 +122,7 @@ def plugin_context(
         outbox=outbox,
         files=files,
         subscribers=subscribers,
+        contacts=FakeContacts(clock=clock, subscribers=subscribers),
         tags=tags,
         permissions=permissions,
         members=members,

@@ -11,6 +11,7 @@ from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.messages.service import Messages
+from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.export import to_csv
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters, SubscriberQuery
 from msgsvc_core.subscribers.permissions.service import Permissions
@@ -72,7 +73,11 @@ async def subscribers(
 
 @pages.get("/subscribers/export", access="project:write", holds_connection=False)
 async def export(
-    page: PageContext, clock: Clock, db: Database, all_subscribers: Subscribers
+    page: PageContext,
+    clock: Clock,
+    db: Database,
+    all_subscribers: Subscribers,
+    contacts: VerifiedContacts,
 ) -> Download | Redirect:
     if not may_export(page):
         return Redirect(page.url("/subscribers"), notice=page._("CSV export needs a larger plan."))
@@ -80,7 +85,7 @@ async def export(
     if refused:
         raise refused
     now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
-    pieces = to_csv(db, all_subscribers, page.project_id, filters)
+    pieces = to_csv(db, all_subscribers, contacts, page.project_id, filters)
     return Download(pieces, f"subscribers-{now:%Y-%m-%d}.csv")
 
 

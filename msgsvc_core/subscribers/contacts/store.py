@@ -1,0 +1,99 @@
+"""The SQL of verified contacts: one row for each subscriber and kind."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import array_param, for_key_share, in_array
+from msgsvc_core.subscribers.contacts.models import ContactRow
+
+_COLUMNS = "project_id, subscriber_id, kind, value, key_mark, source, verified_at_ms"
+
+
+async def save(tx: Tx, contact: ContactRow) -> bool:
+    """Inserts a contact, or replaces that of its kind; False if the subscriber does not exist."""
+    return bool(
+        await tx.execute(
+            f"INSERT INTO core_subscriber_contacts ({_COLUMNS})"
+            " SELECT s.project_id, s.subscriber_id, CAST(:kind AS TEXT), CAST(:value AS TEXT),"
+            " CAST(:key_mark AS TEXT), CAST(:source AS TEXT), CAST(:verified_at_ms AS BIGINT)"
+            " FROM core_subscribers s"
+            " WHERE s.project_id = :project_id AND s.subscriber_id = :subscriber_id"
+            f"{for_key_share(tx.dialect)}"
+            " ON CONFLICT (project_id, subscriber_id, kind) DO UPDATE SET value = excluded.value,"
+            " key_mark = excluded.key_mark, source = excluded.source,"
+            " verified_at_ms = excluded.verified_at_ms",
+            {
+                "project_id": contact.project_id,
+                "subscriber_id": contact.subscriber_id,
+                "kind": contact.kind,
+                "value": contact.sealed,
+                "key_mark": contact.key_mark,
+                "source": contact.source,
+                "verified_at_ms": contact.verified_at_ms,
+            },
+        )
+    )
+
+
+async def list_of(tx: Tx, project_id: str, subscriber_ids: Sequence[str]) -> list[ContactRow]:
+    """The contacts of these subscribers."""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_subscriber_contacts WHERE project_id = :project_id"
+        f" AND {in_array('subscriber_id', 'subscriber_ids', tx.dialect)}",
+        {
+            "project_id": project_id,
+            "subscriber_ids": array_param(subscriber_ids, tx.dialect),
+        },
+    )
+    return [_contact(row) for row in rows]
+
+
+async def list_older(
+    tx: Tx, key_mark: str, after: tuple[str, str, str], limit: int
+) -> list[ContactRow]:
+    """Up to `limit` contacts of all projects under other keys than that of `key_mark`, by their primary key
+    from behind `after`."""
+    rows = await tx.fetch_all(
+        # Two ranges, so that the index is used: for `<>` it is not.
+        f"SELECT {_COLUMNS} FROM core_subscriber_contacts"
+        " WHERE (key_mark < :key_mark OR key_mark > :key_mark)"
+        " AND (project_id, subscriber_id, kind) > (:project_id, :subscriber_id, :kind)"
+        " ORDER BY project_id, subscriber_id, kind LIMIT :most",
+        {
+            "key_mark": key_mark,
+            "project_id": after[0],
+            "subscriber_id": after[1],
+            "kind": after[2],
+            "most": limit,
+        },
+    )
+    return [_contact(row) for row in rows]
+
+
+async def reseal(tx: Tx, contact: ContactRow, sealed: str, key_mark: str) -> None:
+    """Replaces the encrypted value, unless it has changed meanwhile."""
+    await tx.execute(
+        "UPDATE core_subscriber_contacts SET value = :sealed, key_mark = :key_mark"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id AND kind = :kind"
+        " AND value = :before",
+        {
+            "sealed": sealed,
+            "key_mark": key_mark,
+            "project_id": contact.project_id,
+            "subscriber_id": contact.subscriber_id,
+            "kind": contact.kind,
+            "before": contact.sealed,
+        },
+    )
+
+
+def _contact(row: Row) -> ContactRow:
+    return ContactRow(
+        project_id=row["project_id"],
+        subscriber_id=row["subscriber_id"],
+        kind=row["kind"],
+        sealed=row["value"],
+        key_mark=row["key_mark"],
+        source=row["source"],
+        verified_at_ms=row["verified_at_ms"],
+    )

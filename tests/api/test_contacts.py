@@ -1,0 +1,87 @@
+"""Verified contacts in the database: exported, erased with their subscriber, under the current secret key."""
+
+import httpx2
+import pytest
+
+from msgsvc_core.kernel.clock import HOUR_MS
+from msgsvc_core.security import DecryptionError, SecretBox
+from msgsvc_core.service import Service
+from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.fixtures import Tenant
+from tests.api.conftest import Subscribe
+from tests.api.test_export import PATH, rows_of
+
+OLDER, NEWER = "older-key-" * 4, "newer-key-" * 4
+PHONE, EMAIL = "+12025550123", "ann@shop.example"
+
+
+async def record(contacts: VerifiedContacts, service: Service, tenant: Tenant, ann: str) -> None:
+    async with service.db.transaction() as tx:
+        project_id = tenant.project.project_id
+        await contacts.record(tx, project_id, ann, kind="phone", value=PHONE, source="telegram")
+        await contacts.record(tx, project_id, ann, kind="email", value=EMAIL, source="code")
+
+
+async def stored(service: Service) -> list[dict[str, str]]:
+    async with service.db.read() as tx:
+        rows = await tx.fetch_all("SELECT kind, value, key_mark FROM core_subscriber_contacts")
+    return [{name: row[name] for name in ("kind", "value", "key_mark")} for row in rows]
+
+
+async def test_verified_contacts_are_exported(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, subscribe: Subscribe
+) -> None:
+    ann = await subscribe("Ann")
+    await subscribe("Ben")
+    await record(service.contacts, service, tenant, ann)
+
+    ben_row, ann_row = rows_of(await client.get(PATH))
+    assert (ann_row["phone"], ann_row["email"]) == (f"'{PHONE}", EMAIL)
+    assert (ben_row["phone"], ben_row["email"]) == ("", "")
+    assert PHONE not in str(await stored(service))
+
+
+async def test_contacts_go_with_their_subscriber(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
+) -> None:
+    await record(service.contacts, service, tenant, ann)
+    await client.delete(f"/v1/subscribers/{ann}?erase=true")
+
+    assert await stored(service) == []
+
+
+async def test_contacts_are_encrypted_anew_after_a_rotation(
+    service: Service, tenant: Tenant, ann: str, clock: FakeClock
+) -> None:
+    await record(VerifiedContacts(clock=clock, secrets=SecretBox([OLDER])), service, tenant, ann)
+    rotated = VerifiedContacts(clock=clock, secrets=SecretBox([NEWER, OLDER]))
+    await rotated.reseal(FakeJobContext(service.db), [])
+
+    newest = VerifiedContacts(clock=clock, secrets=SecretBox([NEWER]))
+    async with service.db.read() as tx:
+        found = await newest.find(tx, tenant.project.project_id, ann)
+    assert (found.phone, found.email) == (PHONE, EMAIL)
+    assert all(SecretBox([NEWER]).is_current(row["value"]) for row in await stored(service))
+
+
+async def test_contacts_of_a_lost_key_are_unknown_and_left_as_they_are(
+    service: Service, tenant: Tenant, ann: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msgsvc_core.subscribers.contacts.service._STEP", 1)
+    await record(VerifiedContacts(clock=clock, secrets=SecretBox([OLDER])), service, tenant, ann)
+    before = await stored(service)
+    lost = VerifiedContacts(clock=clock, secrets=SecretBox([NEWER]))
+    await lost.reseal(FakeJobContext(service.db), [])
+
+    async with service.db.read() as tx:
+        assert await lost.find(tx, tenant.project.project_id, ann) == Contacts()
+    assert await stored(service) == before
+    with pytest.raises(DecryptionError):
+        SecretBox([NEWER]).is_current(before[0]["value"])
+
+
+def test_the_job_runs_every_hour(service: Service) -> None:
+    assert service.contacts.spec.every_s == HOUR_MS / 1000
+    assert service.contacts.spec.name in {spec.name for spec in service.job_specs}

@@ -1,0 +1,63 @@
+"""Verified contacts: what is a phone number, and what is kept of it."""
+
+import pytest
+
+from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
+from msgsvc_core.subscribers.contacts.models import normalized_contact
+from msgsvc_devkit import FakeClock
+from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_secrets
+
+
+@pytest.mark.parametrize(
+    ("given", "phone"),
+    [
+        ("+12025550123", "+12025550123"),
+        ("12025550123", "+12025550123"),
+        ("+1 (202) 555-0123", "+12025550123"),
+        ("+44\u00a020\u20117183\u20118750", "+442071838750"),
+        ("+999999999999999", "+999999999999999"),
+    ],
+)
+def test_a_phone_number_is_plus_and_digits(given: str, phone: str) -> None:
+    assert normalized_contact("phone", given) == phone
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "+",
+        "+123456",
+        "+1234567890123456",
+        "0012025550123",
+        "++12025550123",
+        "+1202555O123",
+        "+١٢٠٢٥٥٥٠١٢٣",
+    ],
+)
+def test_what_is_no_phone_number_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match="phone number"):
+        normalized_contact("phone", given)
+
+
+async def test_a_contact_is_encrypted_for_its_row() -> None:
+    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets())
+    tx = FakeTx(replies={"INSERT INTO core_subscriber_contacts": 1})
+    await contacts.record(tx, PROJECT, "sub_1", kind="phone", value="+12025550123", source="m")
+
+    (row,) = tx.params_of("INSERT")
+    place = ("core_subscriber_contacts.value", PROJECT, "sub_1", "phone")
+    assert fake_secrets().decrypt(row["value"], place) == "+12025550123"
+    assert "2025550123" not in str(row)
+    tx.replies["SELECT"] = [{**row, "subscriber_id": "sub_2"}]
+    assert await contacts.find(tx, PROJECT, "sub_2") == Contacts()
+
+
+async def test_what_is_no_contact_is_not_in_the_error() -> None:
+    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets())
+    with pytest.raises(ValidationFailed) as refused:
+        await contacts.record(FakeTx(), PROJECT, "sub_1", kind="email", value="s3cret", source="m")
+
+    assert "s3cret" not in str(refused.value)
+    assert "phone=" not in repr(Contacts(phone="+12025550123", phone_verified_at_ms=1))
