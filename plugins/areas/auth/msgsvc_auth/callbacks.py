@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from msgsvc_core.kernel.errors import InvalidUrl
@@ -28,11 +29,24 @@ def with_code(callback_url: str, code: str, state: str) -> str:
     >>> with_code("https://shop.example/back?from=bot", "c0de", "a b")
     'https://shop.example/back?from=bot&code=c0de&state=a+b'
     """
+    return _with(callback_url, {"code": code}, state)
+
+
+def with_denial(callback_url: str, state: str) -> str:
+    """The callback that says that the person did not sign in (RFC 6749, section 4.1.2.1).
+
+    >>> with_denial("https://msgsvc.example/oidc/return", "abc")
+    'https://msgsvc.example/oidc/return?error=access_denied&state=abc'
+    """
+    return _with(callback_url, {"error": "access_denied"}, state)
+
+
+def _with(callback_url: str, added: Mapping[str, str], state: str) -> str:
     parts = urlsplit(callback_url)
-    added = urlencode({"code": code} | ({"state": state} if state else {}))
+    query = urlencode({**added, **({"state": state} if state else {})})
     # The registered query is kept byte for byte (RFC 6749, section 3.1.2).
-    query = f"{parts.query}&{added}" if parts.query else added
-    return parts._replace(query=query).geturl()
+    whole = f"{parts.query}&{query}" if parts.query else query
+    return parts._replace(query=whole).geturl()
 
 
 def _problem(url: str, *, allow_http: bool) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgsvc_auth import store
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.metrics import SignInMetrics
-from msgsvc_auth.models import Session
+from msgsvc_auth.models import CodeKind, Session
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
@@ -33,9 +33,20 @@ class Presented:
 
 
 class CodeExchange:
-    """One UPDATE consumes the codes of all requests; the others get the reason of their rejection."""
+    """One UPDATE consumes the codes of all requests; the others get the reason of their rejection.
 
-    def __init__(self, *, clock: Clock, subscribers: Subscribers, metrics: SignInMetrics) -> None:
+    A code of another kind than `kind` is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        subscribers: Subscribers,
+        metrics: SignInMetrics,
+        kind: CodeKind = "site",
+    ) -> None:
+        self._kind = kind
         self._clock = clock
         self._subscribers = subscribers
         self._metrics = metrics
@@ -44,7 +55,7 @@ class CodeExchange:
         """Answers each in turn. Of several with the same code, the first has it."""
         # In one order, so that two processes don't wait for each other's rows.
         keys = sorted({key for one in presented for key in one.keys})
-        consumed = await store.consume(tx, keys, now_ms=self._clock.now_ms())
+        consumed = await store.consume(tx, keys, self._kind, now_ms=self._clock.now_ms())
         winners = [_take(consumed, one) for one in presented]
         lost = [
             key
@@ -52,7 +63,7 @@ class CodeExchange:
             for key in one.keys
             if session is None
         ]
-        known = await store.find_sessions_by_code(tx, lost) if lost else {}
+        known = await store.find_sessions_by_code(tx, lost, self._kind) if lost else {}
         people = await self._subscribers.get_many(
             tx, [_subscriber_of(session) for session in winners if session is not None]
         )

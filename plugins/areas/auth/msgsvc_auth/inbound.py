@@ -121,27 +121,28 @@ class SignInBot:
             return
         await ctx.enter_project(session.project_id)
         _, return_url = self._language(ctx, session), _return_url(confirmed)
+        name = session.requester_name or project.name
         # Not every messenger takes every address: some want a dot in the host, or fewer characters.
         await self._replace_question(
             ctx,
-            texts.confirmed(_, project.name, return_url),
-            otherwise=None if return_url is None else texts.confirmed(_, project.name, None),
+            texts.confirmed(_, name, return_url),
+            otherwise=None if return_url is None else texts.confirmed(_, name, None),
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
         if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
-        project = await self._project(ctx, session)
-        await self._replace_question(ctx, texts.denied(self._language(ctx, session), project.name))
+        name = await self._name(ctx, session)
+        await self._replace_question(ctx, texts.denied(self._language(ctx, session), name))
 
     async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
         """One guess is all there is: of three numbers, the second would be right half the time."""
         if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
-        project = await self._project(ctx, session)
-        message = texts.wrong_number(self._language(ctx, session), project.name)
+        name = await self._name(ctx, session)
+        message = texts.wrong_number(self._language(ctx, session), name)
         await self._replace_question(ctx, message, notice=message.text)
 
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:
@@ -180,6 +181,12 @@ class SignInBot:
     def _language(self, ctx: InboundContext, session: Session) -> Translate:
         """The site's choice, for the person comes from its page; else the person's own."""
         return self._texts.into(session.lang, __name__) if session.lang else ctx._
+
+    async def _name(self, ctx: InboundContext, session: Session) -> str:
+        """What the person signs in to: another plugin's requester, or the project."""
+        if session.requester_name is not None:
+            return session.requester_name
+        return (await self._project(ctx, session)).name
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
         return await self._projects.get(ctx.tx, session.project_id)

@@ -12,9 +12,13 @@ from msgsvc_core.api.types import Kept, UrlText
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.visible_text import check_visible
+from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_core.subscribers.models import Subscriber
 
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
+
+#: Who exchanges a code: a site's server by the API, or the plugin whose request the sign-in was.
+CodeKind = Literal["site", "plugin"]
 
 #: Seconds between two looks at a session's status (decision 0075: 2-3).
 POLL_INTERVAL_S = 2
@@ -56,6 +60,23 @@ class Session:
     code_hash: str | None = None
     confirmed_at_ms: int | None = None
     code_expires_at_ms: int | None = None
+    #: The plugin that started it, and its id there; None for sign-ins of the API and of static links.
+    source: str | None = None
+    source_id: str | None = None
+    #: The request whose page it is on; None for a question that a plugin asks directly.
+    request_id: str | None = None
+    requester_name: str | None = None
+    requester_url: str | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether a plugin asks one subscriber, who alone can answer."""
+        return self.source is not None and self.request_id is None
+
+    @property
+    def method(self) -> SignInMethod:
+        """How the person answers, or answered."""
+        return "button" if self.match_number is None else "number"
 
     def status(self, now_ms: int) -> Status:
         """The status at that moment: a question, or a code, that ran out is `expired`."""

@@ -15,12 +15,15 @@ from msgsvc_auth.hosted.cookies import Tickets
 from msgsvc_auth.hosted.pages import HostedPages
 from msgsvc_auth.hosted.rendering import PageTemplates
 from msgsvc_auth.hosted.service import HostedSignIn
+from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.inbound import SignInBot
 from msgsvc_auth.jobs import SessionPurge
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
+from msgsvc_auth.requested.pages import RequestedPages
+from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
@@ -109,18 +112,40 @@ class AuthPlugin:
             links=self._links,
             minutes=settings.mini_app_minutes,
         )
+        requested_pages = RequestedPages(
+            clock=context.clock,
+            settings=settings,
+            base_url=context.config.base_url,
+            sign_in=self._sign_in,
+        )
+        self._requested = RequestedSignIns(
+            clock=context.clock,
+            codes=Codes(context.secrets),
+            exchange=CodeExchange(
+                clock=context.clock,
+                subscribers=context.subscribers,
+                metrics=metrics,
+                kind="plugin",
+            ),
+            sign_in=self._sign_in,
+            pages=requested_pages,
+        )
         hosted = HostedSignIn(
             clock=context.clock,
             db=context.db,
             limiter=context.limiter,
             settings=settings,
-            projects=context.projects,
             channels=context.channels,
             sign_in=self._sign_in,
-            links=self._links,
         )
         self._pages = HostedPages(
             hosted=hosted,
+            sites=Sites(
+                db=context.db,
+                projects=context.projects,
+                links=self._links,
+                requested=requested_pages,
+            ),
             texts=context.texts,
             tickets=Tickets(context.config.base_url),
             templates=PageTemplates(context.texts),
@@ -142,6 +167,10 @@ class AuthPlugin:
             StaticLinks: self._links,
             MiniAppSignIn: self._mini_apps,
         }
+
+    @hookimpl
+    def register_sign_ins(self) -> RequestedSignIns:
+        return self._requested
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:

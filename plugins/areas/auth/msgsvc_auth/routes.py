@@ -58,7 +58,7 @@ async def get_session_status(
     The code stays the same until it is exchanged, so a lost response can be requested again. With
     `wait`, the response is held until the person decides, for at most that many seconds.
     """
-    session = await sign_in.wait(ctx.project_id, session_id, query.wait)
+    session = await sign_in.get_for_site(ctx.project_id, session_id, query.wait)
     now_ms = clock.now_ms()
     return StatusAnswer(
         session_id=session.session_id,

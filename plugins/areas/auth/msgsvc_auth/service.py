@@ -13,6 +13,7 @@ from msgsvc_auth.confirming import Confirmations, Confirmed
 from msgsvc_auth.exchange import CodeExchange, Presented
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.models import NewSession, Session, SessionBody, StaticLink
+from msgsvc_auth.page_requests import PageRequest
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.session_limits import SessionLimits
 from msgsvc_auth.settings import AuthSettings
@@ -89,6 +90,15 @@ class SignIn:
         session = replace(session, state=body.state, channel=body.channel, lang=body.lang)
         return await self._insert(tx, NewSession(session, token))
 
+    def check_channel(self, project_id: str, channel: str | None) -> None:
+        """Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer, and
+        `Unavailable` if no bot is ready. None is any channel."""
+        if channel is not None:
+            self._channels.check_name(project_id, channel)
+        self._channels.check_answers(project_id, channel)
+        names = None if channel is None else [channel]
+        self._channels.deep_links(project_id, session_payload(new_token()), names, asks=True)
+
     def links(self, new: NewSession) -> dict[str, str]:
         """The link to the bot of each channel, by which the person answers. Raises `Unavailable` while
         no bot is ready."""
@@ -117,6 +127,34 @@ class SignIn:
         session = replace(session, state=state, channel=channel, lang=lang)
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
 
+    async def open_by_request(
+        self,
+        tx: Tx,
+        request: PageRequest,
+        *,
+        lang: Language,
+        client: Client,
+        browser_digest: str,
+    ) -> NewSession:
+        """Opens a session on the page of another plugin's request.
+
+        It has no state and no callback: those of the request are the plugin's, and neither in events nor in
+        the bot's links.
+        """
+        match = request.number_matching
+        session = self._new_session(request.project_id, None, client, match=match)
+        session = replace(
+            session,
+            channel=request.channel,
+            lang=lang,
+            source=request.source,
+            source_id=request.source_id,
+            request_id=request.request_id,
+            requester_name=request.requester_name,
+            requester_url=request.requester_url,
+        )
+        return await self._insert(tx, NewSession(session, new_token(), browser_digest))
+
     async def open_trial(self, tx: Tx, project_id: str) -> NewSession:
         """Opens a trial session for a project's team; it returns to no site.
 
@@ -129,7 +167,8 @@ class SignIn:
         """A session of `open_trial`. Raises `NotFound` for real sign-ins."""
         session = await self.get(project_id, session_id, tx)
         # Anybody may give that state to a sign-in of the project's site, which leads back there.
-        if session.state != TRIAL or session.callback_url is not None:
+        is_other = session.callback_url is not None or session.source is not None
+        if session.state != TRIAL or is_other:
             raise NotFound("there is no trial {session_id!r}", session_id=session_id)
         return session
 
@@ -148,10 +187,17 @@ class SignIn:
             session = await self._sessions.get((project_id, session_id), tx)
             if session is not None:
                 return session
-        raise NotFound("there is no session {session_id!r}", session_id=session_id)
+        raise _missing(session_id)
 
     async def find_by_token(self, tx: Tx, token: str) -> Session | None:
         return await store.find_session_by_token(tx, digest(token))
+
+    async def get_for_site(self, project_id: str, session_id: str, timeout_s: float) -> Session:
+        """As `wait`, but raises `NotFound` for a sign-in of another plugin: its code is not the site's."""
+        session = await self.wait(project_id, session_id, timeout_s)
+        if session.source is not None:
+            raise _missing(session_id)
+        return session
 
     async def wait(self, project_id: str, session_id: str, timeout_s: float) -> Session:
         """The session, as soon as it is not pending any more, at the latest after `timeout_s`.
@@ -282,3 +328,7 @@ class SignIn:
     async def _find_decided(self, keys: Sequence[Key]) -> Iterable[Key]:
         async with self._db.read() as tx:
             return await store.find_decided(tx, keys, now_ms=self._clock.now_ms())
+
+
+def _missing(session_id: str) -> NotFound:
+    return NotFound("there is no session {session_id!r}", session_id=session_id)

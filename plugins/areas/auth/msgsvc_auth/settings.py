@@ -41,6 +41,12 @@ class AuthSettings(Section):
         description="Sign-ins that one address may start on hosted pages in any 3600 seconds; an "
         "IPv6 address counts by its first 64 bits.",
     )
+    request_lifetime_s: int = Field(
+        600,
+        ge=30,
+        le=3600,
+        description="Seconds in which a sign-in can be started on a page that another plugin asked for.",
+    )
     messenger_names: dict[str, str] = Field(
         {},
         description="Display names of channels on hosted pages, by channel name in the API; by "

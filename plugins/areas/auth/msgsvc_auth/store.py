@@ -4,18 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_auth.codes import IssuedCode
-from msgsvc_auth.models import NewSession, Session, StaticLink
+from msgsvc_auth.models import CodeKind, NewSession, Session, StaticLink
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import key_params, key_table, limited_delete
 
 _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
     " expires_at_ms, client_ip, client_agent, match_number, subscriber_id, nonce, code_hash,"
-    " confirmed_at_ms, code_expires_at_ms"
+    " confirmed_at_ms, code_expires_at_ms, source, source_id, request_id, requester_name, requester_url"
 )
 _SESSION_IN_JOIN = ", ".join(f"s.{column}" for column in _SESSION.split(", "))
 _KEY = ("project_id", "session_id")
 _CODE = ("project_id", "code_hash")
+_OF_KIND: Mapping[CodeKind, str] = {
+    "site": "source IS NULL",
+    "plugin": "request_id IS NOT NULL",
+}
 _LINK = "project_id, link_id, slug, name, callback_url, number_matching, created_at_ms"
 
 
@@ -37,6 +41,12 @@ async def insert_session(tx: Tx, new: NewSession, token_digest: str) -> None:
             "client_ip": session.client_ip,
             "client_agent": session.client_agent,
             "match_number": session.match_number,
+            "subscriber_id": session.subscriber_id,
+            "source": session.source,
+            "source_id": session.source_id,
+            "request_id": session.request_id,
+            "requester_name": session.requester_name,
+            "requester_url": session.requester_url,
             "browser_digest": new.browser_digest,
         },
     )
@@ -132,14 +142,14 @@ async def set_subscriber(tx: Tx, session: Session, subscriber_id: str) -> None:
 
 
 async def consume(
-    tx: Tx, codes: Sequence[tuple[str, str]], *, now_ms: int
+    tx: Tx, codes: Sequence[tuple[str, str]], kind: CodeKind, *, now_ms: int
 ) -> dict[tuple[str, str], Session]:
-    """Consumes codes; returns the sessions of valid ones by (project_id, code_hash).
+    """Consumes codes of that kind; returns the sessions of valid ones by (project_id, code_hash).
 
     Of concurrent calls with the same code one gets its session. `codes` is not empty.
     """
     rows = await tx.fetch_all(
-        f"UPDATE auth_sessions SET status = 'consumed' WHERE {_of_codes(tx)}"
+        f"UPDATE auth_sessions SET status = 'consumed' WHERE {_of_codes(tx, kind)}"
         f" AND status = 'confirmed' AND code_expires_at_ms > :now_ms RETURNING {_SESSION}",
         {**key_params(codes, tx.dialect), "now_ms": now_ms},
     )
@@ -147,11 +157,11 @@ async def consume(
 
 
 async def find_sessions_by_code(
-    tx: Tx, codes: Sequence[tuple[str, str]]
+    tx: Tx, codes: Sequence[tuple[str, str]], kind: CodeKind
 ) -> dict[tuple[str, str], Session]:
-    """Existing sessions, by (project_id, code_hash). `codes` is not empty."""
+    """Existing sessions of that kind, by (project_id, code_hash). `codes` is not empty."""
     rows = await tx.fetch_all(
-        f"SELECT {_SESSION} FROM auth_sessions WHERE {_of_codes(tx)}",
+        f"SELECT {_SESSION} FROM auth_sessions WHERE {_of_codes(tx, kind)}",
         key_params(codes, tx.dialect),
     )
     return _by_code(rows)
@@ -265,9 +275,10 @@ async def _change_pending(
     return _session(row)
 
 
-def _of_codes(tx: Tx) -> str:
+def _of_codes(tx: Tx, kind: CodeKind) -> str:
     table = key_table(_CODE, tx.dialect)
-    return f"(project_id, code_hash) IN (SELECT keys.project_id, keys.code_hash FROM {table})"
+    keys = f"SELECT keys.project_id, keys.code_hash FROM {table}"
+    return f"(project_id, code_hash) IN ({keys}) AND {_OF_KIND[kind]}"
 
 
 def _by_code(rows: Sequence[Row]) -> dict[tuple[str, str], Session]:
@@ -299,6 +310,11 @@ def _as_session(row: Row) -> Session:
         code_hash=row["code_hash"],
         confirmed_at_ms=row["confirmed_at_ms"],
         code_expires_at_ms=row["code_expires_at_ms"],
+        source=row["source"],
+        source_id=row["source_id"],
+        request_id=row["request_id"],
+        requester_name=row["requester_name"],
+        requester_url=row["requester_url"],
     )
 
 

@@ -24,7 +24,11 @@ def question(
 
     With `numbers`, these replace Yes. `data` gives a choice's button its data.
     """
-    asked = _("Sign in to {project}?", project=project)
+    name = session.requester_name
+    if name is None:
+        asked = _("Sign in to {project}?", project=project)
+    else:
+        asked = _("Sign in to {name} with {project}?", name=name, project=project)
     advice = _("If you did not start this yourself, press Cancel.")
     cancel = Button(_("Cancel"), data=data("n"))
     if numbers:
@@ -38,24 +42,25 @@ def question(
     return OutgoingMessage(text, format="plain", buttons=buttons)
 
 
-def confirmed(_: Translate, project: str, return_url: str | None) -> OutgoingMessage:
-    """Replaces the question after Yes. `return_url` leads to the site with the code."""
-    done = _("You are signed in to {project}.", project=project)
+def confirmed(_: Translate, name: str, return_url: str | None) -> OutgoingMessage:
+    """Replaces the question after Yes. `name` is what people sign in to; `return_url` leads to the site with
+    the code."""
+    done = _("You are signed in to {project}.", project=name)
     if return_url is None:
         way_back = _("Go back to the page where you started.")
         return OutgoingMessage(f"{done} {way_back}")
     return OutgoingMessage(done, buttons=((Button(_("Return to the site"), url=return_url),),))
 
 
-def denied(_: Translate, project: str) -> OutgoingMessage:
+def denied(_: Translate, name: str) -> OutgoingMessage:
     """Replaces the question after Cancel."""
-    return OutgoingMessage(_("Cancelled. You are not signed in to {project}.", project=project))
+    return OutgoingMessage(_("Cancelled. You are not signed in to {project}.", project=name))
 
 
-def wrong_number(_: Translate, project: str) -> OutgoingMessage:
+def wrong_number(_: Translate, name: str) -> OutgoingMessage:
     """Replaces the question after a wrong number."""
     text = _(
-        "That is not the number on the page. You are not signed in to {project}.", project=project
+        "That is not the number on the page. You are not signed in to {project}.", project=name
     )
     return OutgoingMessage(text)
 
@@ -75,8 +80,9 @@ def already(_: Translate) -> str:
 def _circumstances(_: Translate, session: Session, now_ms: int) -> list[str]:
     """Which site asks, for which browser, since when: a line each."""
     lines = []
-    if session.callback_url is not None:
-        lines.append(_("Site: {site}", site=readable_site(session.callback_url)))
+    url = session.requester_url or session.callback_url
+    if url:
+        lines.append(_("Site: {site}", site=readable_site(url)))
     if session.client_agent:
         lines.append(
             _("Browser: {browser}", browser=readable_agent(_, session.client_agent)),

@@ -5,6 +5,7 @@ from typing import Any
 from msgsvc_auth import store
 from msgsvc_auth.jobs import DAY_MS
 from msgsvc_auth.mini_app import store as mini_app_store
+from msgsvc_auth.requested import store as requested_store
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import Tenant
@@ -26,6 +27,31 @@ async def test_sessions_go_a_step_at_a_time(
 
     found = await purged(
         service, clock, (store, "purge_sessions"), "auth_sessions", "session_id", session
+    )
+
+    assert found == Purged(left=["x5"], steps=[2, 2, 1])
+
+
+async def test_requests_go_a_step_at_a_time(
+    service: Service, tenant: Tenant, clock: FakeClock
+) -> None:
+    def request(at_ms: int) -> dict[str, Any]:
+        return {
+            "project_id": tenant.project.project_id,
+            "token_digest": f"at {at_ms}",
+            "source": "oidc",
+            "source_id": "1",
+            "requester_name": "Grafana",
+            "requester_url": "https://grafana.example/",
+            "return_url": "https://msgsvc.example/back",
+            "state": "",
+            "number_matching": False,
+            "created_at_ms": at_ms,
+            "expires_at_ms": at_ms + DAY_MS,
+        }
+
+    found = await purged(
+        service, clock, (requested_store, "purge_requests"), "auth_requests", "request_id", request
     )
 
     assert found == Purged(left=["x5"], steps=[2, 2, 1])

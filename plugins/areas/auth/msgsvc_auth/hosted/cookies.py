@@ -42,7 +42,7 @@ class Tickets:
             str(ticket),
             max_age=max_age_s,
             # Required by the prefix.
-            path="/" if self._secure else f"{root}/login/{site.link.slug}",
+            path="/" if self._secure else f"{root}/login/{site.path}",
             secure=self._secure,
             httponly=True,
             samesite="lax",

@@ -3,8 +3,10 @@
 import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from msgsvc_auth.models import Session, StaticLink
+from msgsvc_auth.page_requests import PageRequest
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.ids import ID_WIDTH, new_token
 from msgsvc_core.projects.models import Project
@@ -21,15 +23,65 @@ _TICKET = re.compile(rf"([0-9A-Za-z]{{43}})\.([0-9A-Za-z]{{{ID_WIDTH}}})(\.done)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A static link, and its active project."""
+    """What a page is for: a static link, or a request of another plugin; and its active project."""
 
-    link: StaticLink
+    origin: StaticLink | PageRequest
     project: Project
+
+    @property
+    def request(self) -> PageRequest | None:
+        """The request, of a page that another plugin asked for."""
+        return self.origin if isinstance(self.origin, PageRequest) else None
+
+    @property
+    def path(self) -> str:
+        """The page's path below `/login/`."""
+        return self.origin.path if isinstance(self.origin, PageRequest) else self.origin.slug
+
+    @property
+    def origin_id(self) -> str:
+        """Binds cookies to the page."""
+        if isinstance(self.origin, PageRequest):
+            return self.origin.request_id
+        return self.origin.link_id
+
+    @property
+    def name(self) -> str:
+        """What people sign in to: the requester, or the project itself."""
+        if isinstance(self.origin, PageRequest):
+            return self.origin.requester_name
+        return self.project.name
+
+    @property
+    def return_url(self) -> str:
+        """Where the browser takes the code, as registered now."""
+        if isinstance(self.origin, PageRequest):
+            return self.origin.return_url
+        return self.origin.callback_url
+
+    @property
+    def host(self) -> str:
+        """The host that people know, with its port if that is not the default; the name of a requester
+        without one."""
+        return urlsplit(self._known_url).netloc or self.name
+
+    @property
+    def root(self) -> str | None:
+        """The front page of that host."""
+        if not self._known_url:
+            return None
+        return urlsplit(self._known_url)._replace(path="/", query="", fragment="").geturl()
+
+    @property
+    def _known_url(self) -> str:
+        if isinstance(self.origin, PageRequest):
+            return self.origin.requester_url
+        return self.origin.callback_url
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The query parameters of the page."""
+    """The query parameters of the page. `state` and `channel` of a request's page are the request's."""
 
     #: Goes to the callback along with the code.
     state: str
@@ -39,7 +91,7 @@ class Visit:
 
     def key(self, site: Site) -> str:
         """Names the cookie: tabs with other states are other sign-ins, and don't disturb each other."""
-        return digest(f"{site.link.link_id}\n{self.state}")[:REF_LENGTH]
+        return digest(f"{site.origin_id}\n{self.state}")[:REF_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)

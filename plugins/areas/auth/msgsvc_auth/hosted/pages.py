@@ -1,4 +1,5 @@
-"""GET and POST /login/{slug}, the status for its script, and the script for sites' own buttons."""
+"""GET and POST /login/{slug} and /login/req_{token}, the status for their script, and the script for sites'
+own buttons."""
 
 import re
 from http import HTTPStatus
@@ -21,6 +22,7 @@ from msgsvc_auth.hosted.requests import (
     read_visit,
 )
 from msgsvc_auth.hosted.service import HostedSignIn
+from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.models import MAX_WAIT_S
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.kernel.errors import BadRequest, Forbidden, NotFound
@@ -39,9 +41,16 @@ class HostedPages:
     """The routes. A slug has no `_` or `.`, so paths with one never conflict with a site."""
 
     def __init__(
-        self, *, hosted: HostedSignIn, texts: Texts, tickets: Tickets, templates: PageTemplates
+        self,
+        *,
+        hosted: HostedSignIn,
+        sites: Sites,
+        texts: Texts,
+        tickets: Tickets,
+        templates: PageTemplates,
     ) -> None:
         self._hosted = hosted
+        self._sites = sites
         self._texts = texts
         self._tickets = tickets
         self._templates = templates
@@ -55,9 +64,9 @@ class HostedPages:
         ]
 
     async def page(self, request: Request) -> Response:
-        """The sign-in page of a static link. Errors are shown as a page."""
+        """The sign-in page of a static link or a request. Errors are shown as a page."""
         try:
-            site = await self._hosted.site(request.path_params["slug"])
+            site = await self._sites.get(request.path_params["slug"])
             if request.method == "HEAD" or is_prefetch(request):
                 return _nothing_begun(request)
             if is_embedded(request):
@@ -76,7 +85,7 @@ class HostedPages:
         `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
         page is out of date, `done` that another tab has continued to the site. 404 without the cookie.
         """
-        site = await self._hosted.site(request.path_params["slug"])
+        site = await self._sites.get(request.path_params["slug"])
         key = request.query_params.get("key", "")
         held = await self._hosted.find(site, self._tickets.read(request, key))
         if held is None:
@@ -105,13 +114,15 @@ class HostedPages:
         return Response(self._templates.button(), media_type="text/javascript", headers=headers)
 
     async def _show(self, request: Request, site: Site) -> Response:
-        visit = read_visit(request, self._texts)
+        visit = read_visit(request, self._texts, site)
         key = visit.key(site)
         resumes = RESUME in request.query_params
         held = await self._hosted.find(site, self._tickets.read(request, key))
         if held is None and resumes:
             return self._templates.sign_in(request, site, visit, Shown("lost"))
-        begun = held is None or (self._hosted.status(held) in ENDED and not resumes)
+        begun = held is None or (
+            self._hosted.status(held) in ENDED and not resumes and self._hosted.may_begin(site)
+        )
         if held is None or begun:
             held = await self._hosted.open(site, visit, client_of(request))
         held = await self._hosted.set_language(held, visit)
@@ -120,14 +131,16 @@ class HostedPages:
             response = _see_other(location)
             self._hand_over(response, request, site, key, held)
             return response
-        response = self._templates.sign_in(request, site, visit, self._page_state(held, location))
+        response = self._templates.sign_in(
+            request, site, visit, self._page_state(site, held, location)
+        )
         if begun:
             self._set_ticket(response, request, site, key, held)
         return response
 
     async def _restart(self, request: Request, site: Site) -> Response:
         """The button `Try again`. The cookie comes with forms of our own pages alone."""
-        visit = read_visit(request, self._texts)
+        visit = read_visit(request, self._texts, site)
         key = visit.key(site)
         held = await self._hosted.find(site, self._tickets.read(request, key))
         response = _see_other(address(request, site, visit))
@@ -136,13 +149,16 @@ class HostedPages:
             self._set_ticket(response, request, site, key, new)
         return response
 
-    def _page_state(self, sign_in: BrowserSignIn, location: str | None) -> Shown:
+    def _page_state(self, site: Site, sign_in: BrowserSignIn, location: str | None) -> Shown:
         status = self._hosted.status(sign_in)
         if status != "pending":
             return Shown(
                 "consumed" if status == "confirmed" else status,
                 number=sign_in.session.match_number,
                 location=location,
+                back=self._hosted.back(site) if status in ENDED else None,
+                # A request is answered once.
+                again=self._hosted.may_begin(site) and (status in ENDED or site.request is None),
             )
         return Shown(
             status,

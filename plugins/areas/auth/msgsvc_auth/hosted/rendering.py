@@ -11,7 +11,6 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, root_of
-from msgsvc_auth.hosted.service import site_host, site_root
 from msgsvc_auth.models import Status
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import Language, Texts
@@ -38,6 +37,10 @@ class Shown:
     page: str = ""
     #: States in which a redirected browser may still need the code.
     location: str | None = None
+    #: Takes a browser that gave up back to the requester. Static links have no such address.
+    back: str | None = None
+    #: Whether another sign-in can be started here.
+    again: bool = True
 
 
 class PageTemplates:
@@ -63,10 +66,12 @@ class PageTemplates:
             request,
             "sign_in.html" if shown.status == "pending" else "ended.html",
             visit.lang,
+            name=site.name,
             project=site.project.name,
-            host=site_host(site),
-            site_root=site_root(site),
-            status_url=f"{root_of(request)}/{site.link.slug}/status",
+            requested=site.request is not None,
+            host=site.host,
+            site_root=site.root,
+            status_url=f"{root_of(request)}/{site.path}/status",
             key=visit.key(site),
             here=here,
             again=address(request, site, visit),

@@ -16,8 +16,12 @@ from msgsvc_core.pages import read_language
 RESUME = "resume"
 
 
-def read_visit(request: Request, texts: Texts) -> Visit:
+def read_visit(request: Request, texts: Texts, site: Site) -> Visit:
     """Raises `BadRequest` for a state that can't be returned to the site."""
+    asked = site.request
+    if asked is not None:
+        # Nothing in the address changes what the other plugin asked for, but the language.
+        return Visit(asked.state, language(request, texts, asked.lang or ""), asked.channel)
     fields = request.query_params
     state = fields.get("state", "")
     # PostgreSQL can't store a NUL.
@@ -28,10 +32,11 @@ def read_visit(request: Request, texts: Texts) -> Visit:
     return Visit(state, language(request, texts), fields.get("channel") or None)
 
 
-def language(request: Request, texts: Texts) -> Language:
-    """The language in the URL, else the browser's preferred one, else the service's default."""
+def language(request: Request, texts: Texts, requested: str = "") -> Language:
+    """The language in the URL, else the `requested` one, else the browser's preferred one, else the
+    service's default."""
     return read_language(
-        request.query_params.get("lang", ""),
+        request.query_params.get("lang") or requested,
         request.headers.get("accept-language", ""),
         texts.default_lang,
         texts.spoken,
@@ -62,6 +67,7 @@ def root_of(request: Request) -> str:
 
 def address(request: Request, site: Site, visit: Visit, **added: str) -> str:
     """The page's own URL, in its language."""
-    query = {"state": visit.state, "channel": visit.channel or "", "lang": visit.lang, **added}
+    own = {"state": visit.state, "channel": visit.channel or ""} if site.request is None else {}
+    query = {**own, "lang": visit.lang, **added}
     given = {name: value for name, value in query.items() if value}
-    return f"{root_of(request)}/{site.link.slug}?{urlencode(given)}"
+    return f"{root_of(request)}/{site.path}?{urlencode(given)}"

@@ -1,32 +1,27 @@
 """Sign-ins on the hosted page: which browser may see one, and which gets the code."""
 
-import re
 from dataclasses import replace
-from urllib.parse import urlsplit
 
-from msgsvc_auth.callbacks import with_code
+from msgsvc_auth.callbacks import with_code, with_denial
 from msgsvc_auth.clients import Client
 from msgsvc_auth.hosted import store
 from msgsvc_auth.hosted.models import BrowserSignIn, Messenger, Site, Ticket, Visit
-from msgsvc_auth.links import StaticLinks
+from msgsvc_auth.hosted.sites import no_page
 from msgsvc_auth.messengers import messenger_name
-from msgsvc_auth.models import Session, Status
+from msgsvc_auth.models import NewSession, Session, Status
+from msgsvc_auth.page_requests import PageRequest
 from msgsvc_auth.payloads import session_payload
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.db import Database
+from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import NotFound, RateLimitProject
-from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.kernel.errors import RateLimitProject
 from msgsvc_core.limits import Limiter
-from msgsvc_core.projects.service import Projects
 from msgsvc_core.security import digest
 
 #: Seconds of the window in which the sign-ins of an address are counted.
 WINDOW_S = 3600
-
-_SLUG = re.compile(r"[a-z0-9-]{3,48}")
 
 
 class HostedSignIn:
@@ -39,19 +34,15 @@ class HostedSignIn:
         db: Database,
         limiter: Limiter,
         settings: AuthSettings,
-        projects: Projects,
         channels: Channels,
         sign_in: SignIn,
-        links: StaticLinks,
     ) -> None:
         self._clock = clock
         self._db = db
         self._limiter = limiter
         self._settings = settings
-        self._projects = projects
         self._channels = channels
         self._sign_in = sign_in
-        self._links = links
 
     @property
     def pending_s(self) -> int:
@@ -63,50 +54,47 @@ class HostedSignIn:
         """Seconds for which a browser that was sent on needs it: as long as the code may live."""
         return self._settings.code_lifetime_s
 
-    async def site(self, slug: str) -> Site:
-        """Raises `NotFound`, the same for a slug that nobody has and one of a disabled project."""
-        if _SLUG.fullmatch(slug):
-            async with self._db.read() as tx:
-                link = await self._links.find_started(tx, slug)
-                if link is not None:
-                    project = await self._projects.get(tx, link.project_id)
-                    if project.status == "active":
-                        return Site(link, project)
-        raise NotFound("there is no sign-in page at this address")
+    def may_begin(self, site: Site) -> bool:
+        """Whether sign-ins can be started on the page; a request runs out."""
+        return site.request is None or site.request.is_open(self._clock.now_ms())
 
     async def open(self, site: Site, visit: Visit, client: Client) -> BrowserSignIn:
         """A new sign-in for this browser.
 
         Raises `ValidationFailed` for a channel that is unknown, or that nobody can answer,
-        `RateLimitProject` for an address that has opened too many, `Unavailable` if no bot is ready.
+        `RateLimitProject` for an address that has opened too many, `Unavailable` if no bot is ready, and
+        `NotFound` for a request that has run out.
         """
-        if visit.channel is not None:
-            self._channels.check_name(site.project.project_id, visit.channel)
-        self._channels.check_answers(site.project.project_id, visit.channel)
+        if not self.may_begin(site):
+            raise no_page()
         # Before counting: without an available bot no sign-in takes place.
-        self._channels.deep_links(
-            site.project.project_id,
-            session_payload(new_token()),
-            None if visit.channel is None else [visit.channel],
-            asks=True,
-        )
+        self._sign_in.check_channel(site.project.project_id, visit.channel)
         await self._count(client)
         secret = Ticket.new_secret()
         async with self._db.transaction() as tx:
-            new = await self._sign_in.open_by_link(
-                tx,
-                site.link,
-                state=visit.state,
-                lang=visit.lang,
-                channel=visit.channel,
-                client=client,
-                browser_digest=browser_digest(site, secret),
-                match=site.link.number_matching,
-            )
+            new = await self._begin(tx, site, visit, client, browser_digest(site, secret))
             held = BrowserSignIn(new.session, Ticket(secret, new.token))
             # Before the commit: a sign-in that no bot can ask about is none.
             self.messengers(held)
         return held
+
+    async def _begin(
+        self, tx: Tx, site: Site, visit: Visit, client: Client, browser: str
+    ) -> NewSession:
+        if isinstance(site.origin, PageRequest):
+            return await self._sign_in.open_by_request(
+                tx, site.origin, lang=visit.lang, client=client, browser_digest=browser
+            )
+        return await self._sign_in.open_by_link(
+            tx,
+            site.origin,
+            state=visit.state,
+            lang=visit.lang,
+            channel=visit.channel,
+            client=client,
+            browser_digest=browser,
+            match=site.origin.number_matching,
+        )
 
     async def find(self, site: Site, ticket: Ticket | None) -> BrowserSignIn | None:
         """The sign-in of the browser that has this ticket, for this site."""
@@ -149,9 +137,15 @@ class HostedSignIn:
     def location(self, site: Site, sign_in: BrowserSignIn) -> str | None:
         """Where the browser takes the code: the callback that is registered now, and no other."""
         code = self._code(sign_in.session)
-        return (
-            None if code is None else with_code(site.link.callback_url, code, sign_in.session.state)
-        )
+        if code is None:
+            return None
+        state = sign_in.session.state if site.request is None else site.request.state
+        return with_code(site.return_url, code, state)
+
+    def back(self, site: Site) -> str | None:
+        """Where a browser goes back to the requester without a code; None for a static link."""
+        request = site.request
+        return None if request is None else with_denial(request.return_url, request.state)
 
     def messengers(self, sign_in: BrowserSignIn) -> list[Messenger]:
         """How the person can answer. Raises `Unavailable` if no bot is ready."""
@@ -187,17 +181,7 @@ class HostedSignIn:
             )
 
 
-def site_host(site: Site) -> str:
-    """The site's host, with its port if that is not the default."""
-    return urlsplit(site.link.callback_url).netloc
-
-
-def site_root(site: Site) -> str:
-    """The front page of the callback's site."""
-    return urlsplit(site.link.callback_url)._replace(path="/", query="").geturl()
-
-
 def browser_digest(site: Site, secret: str) -> str:
     """What is stored of the secret of the browser that began a sign-in."""
     # A cookie that was moved to another site's page opens nothing there.
-    return digest(f"{site.link.link_id}.{secret}")
+    return digest(f"{site.origin_id}.{secret}")

@@ -1,4 +1,4 @@
-"""The plugin's tables: sessions, static links, and data of mini apps that has been used.
+"""The plugin's tables: sessions, static links, requests of other plugins, and used data of mini apps.
 
 Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
 """
@@ -16,6 +16,7 @@ Ms = sa.BigInteger
 def upgrade() -> None:
     _sessions()
     _links()
+    _requests()
     _mini_app_uses()
 
 
@@ -43,6 +44,13 @@ def _sessions() -> None:
         sa.Column("match_number", sa.Integer),
         # Of the secret that the browser of the hosted page keeps in a cookie.
         sa.Column("browser_digest", sa.Text),
+        # Of a sign-in that another plugin started: on a page, whose request is named, or asked directly of
+        # `subscriber_id`. Requests are deleted before their sessions.
+        sa.Column("source", sa.Text),
+        sa.Column("source_id", sa.Text),
+        sa.Column("request_id", Id),
+        sa.Column("requester_name", sa.Text),
+        sa.Column("requester_url", sa.Text),
         # A person who is erased takes their sign-ins along, and a code that is still out dies.
         sa.ForeignKeyConstraint(
             ["project_id", "subscriber_id"],
@@ -72,6 +80,29 @@ def _links() -> None:
         sa.Column("number_matching", sa.Boolean, nullable=False, server_default=sa.false()),
     )
     op.create_index("auth_links_callback", "auth_links", ["project_id", "callback_url"])
+
+
+def _requests() -> None:
+    """Sign-in pages of other plugins, each for one occasion."""
+    op.create_table(
+        "auth_requests",
+        sa.Column("project_id", Id, _project(), primary_key=True),
+        sa.Column("request_id", Id, primary_key=True),
+        # Unique over all projects: a page's address names nothing else.
+        sa.Column("token_digest", sa.Text, nullable=False, unique=True),
+        sa.Column("source", sa.Text, nullable=False),
+        sa.Column("source_id", sa.Text, nullable=False),
+        sa.Column("requester_name", sa.Text, nullable=False),
+        sa.Column("requester_url", sa.Text, nullable=False),
+        sa.Column("return_url", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("lang", sa.Text),
+        sa.Column("channel", sa.Text),
+        sa.Column("number_matching", sa.Boolean, nullable=False),
+        sa.Column("created_at_ms", Ms, nullable=False),
+        sa.Column("expires_at_ms", Ms, nullable=False),
+    )
+    op.create_index("auth_requests_expiry", "auth_requests", ["expires_at_ms"])
 
 
 def _mini_app_uses() -> None:

@@ -11,11 +11,14 @@ from msgsvc_auth.confirming import Confirmations
 from msgsvc_auth.exchange import CodeExchange
 from msgsvc_auth.hosted.models import Site
 from msgsvc_auth.hosted.service import HostedSignIn
+from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.inbound import SignInBot
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app.service import MiniAppSignIn
-from msgsvc_auth.models import Session, StaticLink
+from msgsvc_auth.models import CodeKind, Session, StaticLink
+from msgsvc_auth.requested.pages import RequestedPages
+from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.projects.models import Project
@@ -122,9 +125,12 @@ class Auth:
             clock=self.core.clock, channels=self.core.channels, allow_http=False
         )
 
-    def exchange(self) -> CodeExchange:
+    def exchange(self, kind: CodeKind = "site") -> CodeExchange:
         return CodeExchange(
-            clock=self.core.clock, subscribers=self.core.subscribers, metrics=self.metrics
+            clock=self.core.clock,
+            subscribers=self.core.subscribers,
+            metrics=self.metrics,
+            kind=kind,
         )
 
     def confirmations(self) -> Confirmations:
@@ -159,16 +165,39 @@ class Auth:
             links=self.links,
         )
 
+    def requested_pages(self) -> RequestedPages:
+        return RequestedPages(
+            clock=self.core.clock,
+            settings=self.settings,
+            base_url="http://msgsvc.test/",
+            sign_in=self.sign_in(),
+        )
+
+    def requested(self) -> RequestedSignIns:
+        return RequestedSignIns(
+            clock=self.core.clock,
+            codes=Codes(self.core.secrets),
+            exchange=self.exchange("plugin"),
+            sign_in=self.sign_in(),
+            pages=self.requested_pages(),
+        )
+
+    def sites(self) -> Sites:
+        return Sites(
+            db=self.core.db,
+            projects=self.core.projects,
+            links=self.links,
+            requested=self.requested_pages(),
+        )
+
     def hosted(self) -> HostedSignIn:
         return HostedSignIn(
             clock=self.core.clock,
             db=self.core.db,
             limiter=self.core.limiter,
             settings=self.settings,
-            projects=self.core.projects,
             channels=self.core.channels,
             sign_in=self.sign_in(),
-            links=self.links,
         )
 
     def mini_apps(self) -> MiniAppSignIn:

@@ -65,6 +65,7 @@ class Hosted(Auth):
     def pages(self) -> HostedPages:
         return HostedPages(
             hosted=self.hosted(),
+            sites=self.sites(),
             texts=self.core.texts,
             tickets=Tickets("http://msgsvc.test"),
             templates=PageTemplates(self.core.texts),
@@ -123,7 +124,7 @@ async def test_there_is_no_page_of_a_disabled_project_or_of_what_is_no_slug() ->
     shop.found()
     for slug in ("shop", "button.js", "x" * 49):
         with pytest.raises(NotFound):
-            await shop.hosted().site(slug)
+            await shop.sites().get(slug)
 
     assert len(shop.core.db.statements) == 1
 

@@ -63,8 +63,8 @@ async def test_a_static_link_leads_to_https_alone() -> None:
 
 async def test_sessions_are_deleted_after_a_week() -> None:
     core = plugin_context()
-    core.db.answers += [0, 0]
+    core.db.answers += [0, 0, 0]
     await SessionPurge(clock=core.clock).purge(FakeJobContext(core.db), [])
 
-    (_, sessions), _ = core.db.statements
+    (_, sessions), *_ = core.db.statements
     assert core.clock.now_ms() - 7 * DAY_MS in sessions.values()
