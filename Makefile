@@ -19,10 +19,10 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs bench bench-full simulate clean
+.PHONY: help install demo test test-all faults check format docs bench bench-full simulate oidc-clients clean
 
 help: ## Shows these lines
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: .venv/installed-dev ## Builds .venv with the core, the plugins and the tools of development
 
@@ -45,6 +45,9 @@ test-all: .venv/installed-dev ## Runs every test on both databases, and faults w
 
 faults: .venv/installed-dev ## Runs the fault tests as often as promised, into build/faults.json (FAULTS_ARGS="-k kill")
 	$(BIN)/python -m pytest tests/faults --long --figures build/faults.json $(FAULTS_ARGS)
+
+oidc-clients: .venv/installed-dev ## Installs the OpenID clients of others that tests/oidc_clients drives
+	@PYTHON=$(PYTHON) tests/oidc_clients/install.sh
 
 check: .venv/installed-dev ## Runs ruff, mypy and import-linter
 	$(BIN)/ruff check .

@@ -2,8 +2,8 @@
 
 `service` and `client` run a test once on SQLite and once on PostgreSQL, if available. The environment
 variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns a missing one into a failure; it also
-accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, and `npm`, which is needed
-for the accessibility checks.
+accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, `npm`, which is needed for
+the accessibility checks, and `oidc-clients`, without which the tests that look for them fail.
 """
 
 import asyncio
@@ -36,6 +36,8 @@ from msgsvc_devkit.services import ServiceMaker, SharedServices
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
 PROGRAMS = ("node", "npm", "php", "go", "nginx")
+#: What the tests that need it look for by themselves.
+LOOKED_FOR_BY_TESTS = ("oidc-clients",)
 #: Best first: the headless shell draws no windows, so a page takes half of the CPU time.
 CHROMIUM_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: Marks a function whose cases don't affect each other, and can share a service.
@@ -74,6 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     required = [name for name in os.environ.get(REQUIRE_VARIABLE, "").split(",") if name]
     found = {name: shutil.which(name) is not None for name in PROGRAMS}
     found |= backends_found() if required else {}
+    found |= dict.fromkeys(LOOKED_FOR_BY_TESTS, True)
     missing = [name for name in required if not found.get(name)]
     if missing:
         raise pytest.UsageError(
