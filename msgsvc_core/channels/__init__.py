@@ -22,6 +22,12 @@ from msgsvc_core.channels.failures import (
 )
 from msgsvc_core.channels.inbound import Chat, Inbound, InboundContext, InboundRule
 from msgsvc_core.channels.kinds import ChannelKind
+from msgsvc_core.channels.platform_sign_in import (
+    PlatformAttempt,
+    PlatformPerson,
+    PlatformSignIn,
+    PlatformSignInRefused,
+)
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import (
     Blocked,
@@ -75,6 +81,10 @@ __all__ = [
     "MiniAppUser",
     "OutgoingMessage",
     "Pace",
+    "PlatformAttempt",
+    "PlatformPerson",
+    "PlatformSignIn",
+    "PlatformSignInRefused",
     "Polled",
     "Reason",
     "ReceivedFile",

@@ -7,6 +7,7 @@ from typing import IO, Literal, get_args
 
 from msgsvc_core.channels.commands import BotCommand
 from msgsvc_core.channels.failures import ChannelNotReady, InvalidMiniApp, InvalidWebhook
+from msgsvc_core.channels.platform_sign_in import PlatformSignIn
 from msgsvc_core.channels.updates import MiniAppUser, Polled, Update, WebhookAnswer, WebhookCall
 from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
@@ -158,6 +159,8 @@ class Channel(ABC):
     pace: Pace = Pace()
     #: Set according to the channel's settings.
     receiving: Receiving = "nothing"
+    #: Set if people can sign in on the platform's own page.
+    platform_sign_in: PlatformSignIn | None = None
 
     def __init__(self, identity: ChannelIdentity) -> None:
         self.identity = identity

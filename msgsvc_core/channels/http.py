@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import IO, Any
+from urllib.parse import urlencode
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
 from msgsvc_core.http_client import (
@@ -74,22 +75,25 @@ class PlatformHttp:
         *,
         json: Any = None,
         form: Upload | None = None,
+        fields: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         timeout_s: float | None = None,
     ) -> PlatformAnswer:
         """Makes one request and returns the response; `path` is appended to the base URL, or an absolute URL.
 
-        The body is `json` or `form`. Raises `DeliveryError`, `in_doubt` if the request may have reached the
-        platform, and ValueError for what JSON or HTTP can't express.
+        The body is `json`, `form`, or `fields` as `application/x-www-form-urlencoded`. Raises
+        `DeliveryError`, `in_doubt` if the request may have reached the platform, and ValueError for what JSON
+        or HTTP can't express.
         """
+        body, content_type = _body(json, form, fields)
         try:
             answer = await self._opened().request(
                 method,
                 self._url(path),
                 params=params,
-                body=form if json is None else to_json_bytes(json),
-                content_type=None if json is None else "application/json",
+                body=body,
+                content_type=content_type,
                 headers=headers,
                 timeout_s=timeout_s or self._timeout_s,
                 limits=_LIMITS,
@@ -156,6 +160,17 @@ class PlatformHttp:
             except ForbiddenTarget as error:
                 raise DeliveryError(Reason.INVALID_MESSAGE, str(error)) from None
         return url
+
+
+def _body(
+    json: Any, form: Upload | None, fields: Mapping[str, str] | None
+) -> tuple[bytes | Upload | None, str | None]:
+    """The body, and its content type unless that is the form's own."""
+    if json is not None:
+        return to_json_bytes(json), "application/json"
+    if fields is not None:
+        return urlencode(fields).encode(), "application/x-www-form-urlencoded"
+    return form, None
 
 
 def _delivery_error(error: CallError) -> DeliveryError:

@@ -32,6 +32,7 @@ from msgsvc_telegram import files
 from msgsvc_telegram.client import BotApi
 from msgsvc_telegram.failures import BotApiError
 from msgsvc_telegram.formatting import MAX_ENTITIES, appearance, too_many_entities
+from msgsvc_telegram.login import TelegramLogin
 from msgsvc_telegram.messages import (
     Call,
     editing,
@@ -81,6 +82,8 @@ class TelegramChannel(Channel):
         self._is_own_address = context.is_own_address
         self._settings = settings
         self._api = BotApi(settings)
+        self._login = TelegramLogin.from_settings(settings, context.clock)
+        self.platform_sign_in = self._login
         self.capabilities = replace(self.capabilities, commands=settings.command_menu)
         self.receiving = settings.receiving
         self.pace = Pace(settings.per_bot_s, settings.per_chat_s, settings.per_group_min)
@@ -310,6 +313,8 @@ class TelegramChannel(Channel):
 
     async def close(self) -> None:
         await self._api.close()
+        if self._login is not None:
+            await self._login.close()
 
 
 def _chat(chat_id: str) -> int:

@@ -15,7 +15,7 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
             "telegram",
             TelegramSettings,
             TelegramChannel,
-            operator_settings=frozenset({"base_url", "proxy"}),
+            operator_settings=frozenset({"base_url", "login_url", "proxy"}),
             title="Telegram",
         )
     ]

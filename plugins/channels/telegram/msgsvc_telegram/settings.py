@@ -1,10 +1,10 @@
 """Settings of a bot: `[channels.<name>]` with `plugin = "telegram"`."""
 
 import re
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from msgsvc_core.config.settings import Section
 from msgsvc_core.kernel.errors import InvalidValue
@@ -45,6 +45,22 @@ class TelegramSettings(Section):
         True,
         description="Whether the bot's command menu is set; `false` keeps the one set with @BotFather.",
     )
+    login_client_id: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._-]{1,100}$",
+        description="Client ID of the bot's Web Login from @BotFather: people can then sign in on Telegram's "
+        "own page too.",
+    )
+    login_client_secret: SecretStr | None = Field(
+        None, description="Client Secret of the bot's Web Login, needed with `login_client_id`."
+    )
+    login_phone: bool = Field(
+        True, description="Whether Telegram's page asks people to share their phone number."
+    )
+    login_url: str = Field(
+        "https://oauth.telegram.org",
+        description="Issuer of Telegram's OpenID Connect, the base URL of its page and its calls.",
+    )
     per_bot_s: float = Field(
         30.0, gt=0, description="Messages per second (Telegram: 30, more only for paid broadcasts)."
     )
@@ -58,7 +74,13 @@ class TelegramSettings(Section):
             raise InvalidValue("is no token of BotFather, which look like 123456:ABC-DEF...")
         return token
 
-    @field_validator("base_url")
+    @model_validator(mode="after")
+    def _login_has_both(self) -> Self:
+        if (self.login_client_id is None) != (self.login_client_secret is None):
+            raise InvalidValue("give login_client_id and login_client_secret, or neither")
+        return self
+
+    @field_validator("base_url", "login_url")
     @classmethod
     def _leads_to_a_host(cls, url: str) -> str:
         if not _has_host(url) or urlsplit(url).query or urlsplit(url).fragment:
