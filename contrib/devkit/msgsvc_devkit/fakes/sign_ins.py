@@ -97,13 +97,17 @@ class FakeSignIns(SignIns):
         return None
 
     async def take(self, tx: Tx, project_id: str, session_id: str) -> SignedIn | None:
-        started = self._get(project_id, session_id)
-        return self._consume(project_id, started) if _is_direct(started) else None
+        started = self.started.get(session_id)
+        if started is None or not _is_direct(started):
+            return None
+        return self._consume(project_id, started)
 
     def _start(self, request: PageSignIn | DirectSignIn, number: int | None) -> str:
-        session_id = new_secret_id("ses")
+        session_id, waits_ms = new_secret_id("ses"), WAITS_MS
+        if isinstance(request, DirectSignIn) and request.lifetime_s is not None:
+            waits_ms = min(request.lifetime_s * 1000, WAITS_MS)
         self.started[session_id] = FakeSignIn(
-            session_id, request, self._clock.now_ms() + WAITS_MS, match_number=number
+            session_id, request, self._clock.now_ms() + waits_ms, match_number=number
         )
         return session_id
 

@@ -7,7 +7,7 @@ opened link.
 """
 
 import re
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgsvc_core.channels import ButtonPressed, InboundContext
 from msgsvc_core.channels.inbound import OWN_BUTTON
@@ -26,14 +26,26 @@ _DATA = re.compile(
 )
 
 
+class Chat(NamedTuple):
+    """One person's chat with a bot: its key, and the platform's ids."""
+
+    channel: str
+    chat_id: str
+    user_id: str
+
+    @classmethod
+    def of(cls, ctx: InboundContext) -> "Chat":
+        return cls(ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
+
+
 class SealedButtons:
-    """Writes the data of buttons for the chat of an update, and reads it back from a press."""
+    """Writes the data of buttons for a chat, and reads it back from a press there."""
 
     def __init__(self, secrets: SecretBox) -> None:
         self._secrets = secrets
 
-    def write(self, ctx: InboundContext, choice: Choice, token: str) -> str:
-        seal = self._secrets.sign(PURPOSE, *_parts(ctx, choice, token))
+    def write(self, chat: Chat, choice: Choice, token: str) -> str:
+        seal = self._secrets.sign(PURPOSE, str(choice), token, *chat)
         return f"{OWN_BUTTON}{PREFIX}{choice}:{token}:{seal}"
 
     def read(self, ctx: InboundContext) -> tuple[Choice, str] | None:
@@ -44,13 +56,9 @@ class SealedButtons:
             return None
         text, token, seal = match.groups()
         choice = _choice(text)
-        if not self._secrets.verify(seal, PURPOSE, *_parts(ctx, choice, token)):
+        if not self._secrets.verify(seal, PURPOSE, str(choice), token, *Chat.of(ctx)):
             return None
         return choice, token
-
-
-def _parts(ctx: InboundContext, choice: Choice, token: str) -> tuple[str, ...]:
-    return (str(choice), token, ctx.channel, ctx.update.chat_id, ctx.update.user.user_id)
 
 
 def _choice(text: str) -> Choice:

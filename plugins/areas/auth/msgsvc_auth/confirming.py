@@ -61,23 +61,36 @@ class Confirmations:
         )
         if confirmed is None:
             return None
+        if session.is_direct:
+            return await self._finish_direct(tx, confirmed, code.code)
         # Only after the update: a concurrent second Yes that does not count must not subscribe.
         subscriber = await self._subscribers.ensure(
             tx, session.project_id, channel, user, chat_id, source="auth"
         )
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
         await self._emit_completed(tx, confirmed, subscriber)
-        # Not refusable: the person has answered, and the bill is not theirs.
-        charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
-        await self._billing.charge(tx, charge)
+        await self._charge(tx, confirmed)
         return Confirmed(confirmed, subscriber, code.code)
+
+    async def _finish_direct(self, tx: Tx, confirmed: Session, code: str) -> Confirmed:
+        """The person is known, and approved something: that subscribes nobody anew, and is no sign-in of
+        which others are told (decision 0094)."""
+        assert confirmed.subscriber_id is not None
+        subscriber = await self._subscribers.get(tx, confirmed.project_id, confirmed.subscriber_id)
+        await self._charge(tx, confirmed)
+        return Confirmed(confirmed, subscriber, code)
 
     async def is_of(self, tx: Tx, session: Session, channel: str, user: ChannelUser) -> bool:
         """Whether it is this person whose Yes counted."""
-        if session.subscriber_id is None:
+        if session.subscriber_id is None or session.confirmed_at_ms is None:
             return False
         winner = await self._subscribers.get(tx, session.project_id, session.subscriber_id)
         return (winner.bot, winner.user_id) == (channel, user.user_id)
+
+    async def _charge(self, tx: Tx, session: Session) -> None:
+        # Not refusable: the person has answered, and the bill is not theirs.
+        charge = Charge(session.project_id, CONFIRMED, session.session_id, refusable=False)
+        await self._billing.charge(tx, charge)
 
     async def _emit_completed(self, tx: Tx, session: Session, subscriber: Subscriber) -> None:
         fields = {

@@ -10,7 +10,10 @@ class AuthCompleted(ResponseModel):
     """Fields of `auth.completed`, beside the subscriber's."""
 
     session_id: str
-    state: str = Field(description="The `external_id` of the session; empty for a static link.")
+    state: str = Field(
+        description="The `external_id` of the session; empty for a static link, and on a page of another "
+        "plugin."
+    )
     auth_time: str = Field(description="When the person pressed Yes, RFC 3339 in UTC.")
 
 

@@ -75,6 +75,18 @@ class CodeExchange:
             for one, session in zip(presented, winners, strict=True)
         ]
 
+    async def take(
+        self, tx: Tx, project_id: str, session_id: str
+    ) -> tuple[Session, Subscriber] | None:
+        """The person who said Yes to a plugin's question. None unless it was confirmed in time and not taken
+        before."""
+        session = await store.take(tx, project_id, session_id, now_ms=self._clock.now_ms())
+        if session is None:
+            return None
+        subscriber = await self._subscribers.get(tx, *_subscriber_of(session))
+        self._metrics.count_on_commit(tx, "exchanged", subscriber.bot)
+        return session, subscriber
+
 
 def _take(consumed: dict[Key, Session], one: Presented) -> Session | None:
     """The session of the code, removed so that a duplicate in the same batch is refused."""

@@ -1,7 +1,7 @@
 """The bot's side of a sign-in: asks on opening a link, and applies the answer."""
 
 from msgsvc_auth import buttons, payloads, texts
-from msgsvc_auth.buttons import SealedButtons
+from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.callbacks import with_code
 from msgsvc_auth.confirming import Confirmed
 from msgsvc_auth.links import StaticLinks
@@ -53,7 +53,7 @@ class SignInBot:
         if opened is None:
             return False
         session = opened.session
-        project = await self._project(ctx, session)
+        project, chat = await self._project(ctx, session), Chat.of(ctx)
         await ctx.reply(
             texts.question(
                 self._language(ctx, session),
@@ -61,7 +61,7 @@ class SignInBot:
                 session,
                 self._clock.now_ms(),
                 numbers=self._sign_in.numbers_of(session),
-                data=lambda choice: self._buttons.write(ctx, choice, opened.token),
+                data=lambda choice: self._buttons.write(chat, choice, opened.token),
             )
         )
         return True
@@ -86,6 +86,8 @@ class SignInBot:
     async def _may_be_asked(self, ctx: InboundContext, session: Session) -> bool:
         return (
             session.status(self._clock.now_ms()) == "pending"
+            # Its token is in the buttons that one person was sent: nobody else is to be asked.
+            and not session.is_direct
             and session.channel in {None, ctx.channel_name}
             and await self._may_act(ctx, session.project_id)
         )
@@ -121,28 +123,30 @@ class SignInBot:
             return
         await ctx.enter_project(session.project_id)
         _, return_url = self._language(ctx, session), _return_url(confirmed)
-        name = session.requester_name or project.name
         # Not every messenger takes every address: some want a dot in the host, or fewer characters.
         await self._replace_question(
             ctx,
-            texts.confirmed(_, name, return_url),
-            otherwise=None if return_url is None else texts.confirmed(_, name, None),
+            texts.confirmed(_, session, project.name, return_url),
+            otherwise=None
+            if return_url is None
+            else texts.confirmed(_, session, project.name, None),
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
         if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
-        name = await self._name(ctx, session)
-        await self._replace_question(ctx, texts.denied(self._language(ctx, session), name))
+        project = await self._project(ctx, session)
+        message = texts.denied(self._language(ctx, session), session, project.name)
+        await self._replace_question(ctx, message)
 
     async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
         """One guess is all there is: of three numbers, the second would be right half the time."""
         if not await self._sign_in.deny(ctx.tx, session, ctx.channel):
             await self._refuse(ctx, session)
             return
-        name = await self._name(ctx, session)
-        message = texts.wrong_number(self._language(ctx, session), name)
+        project = await self._project(ctx, session)
+        message = texts.wrong_number(self._language(ctx, session), session, project.name)
         await self._replace_question(ctx, message, notice=message.text)
 
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:
@@ -150,7 +154,7 @@ class SignInBot:
         _ = self._language(ctx, session)
         if await self._is_own(ctx, session):
             # The second of two quick presses: the message with the way back must stay.
-            await ctx.answer_button(texts.already(_))
+            await ctx.answer_button(texts.already(_, session))
         else:
             await self._reply_too_late(ctx, _)
 
@@ -181,12 +185,6 @@ class SignInBot:
     def _language(self, ctx: InboundContext, session: Session) -> Translate:
         """The site's choice, for the person comes from its page; else the person's own."""
         return self._texts.into(session.lang, __name__) if session.lang else ctx._
-
-    async def _name(self, ctx: InboundContext, session: Session) -> str:
-        """What the person signs in to: another plugin's requester, or the project."""
-        if session.requester_name is not None:
-            return session.requester_name
-        return (await self._project(ctx, session)).name
 
     async def _project(self, ctx: InboundContext, session: Session) -> Project:
         return await self._projects.get(ctx.tx, session.project_id)

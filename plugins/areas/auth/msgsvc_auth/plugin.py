@@ -23,6 +23,9 @@ from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.requested.pages import RequestedPages
+from msgsvc_auth.requested.question_limits import QuestionLimits
+from msgsvc_auth.requested.questions import DirectQuestions
+from msgsvc_auth.requested.sending import QuestionSender
 from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
@@ -112,6 +115,7 @@ class AuthPlugin:
             links=self._links,
             minutes=settings.mini_app_minutes,
         )
+        buttons = SealedButtons(context.secrets)
         requested_pages = RequestedPages(
             clock=context.clock,
             settings=settings,
@@ -129,6 +133,20 @@ class AuthPlugin:
             ),
             sign_in=self._sign_in,
             pages=requested_pages,
+            questions=DirectQuestions(
+                subscribers=context.subscribers,
+                sign_in=self._sign_in,
+                limits=QuestionLimits(clock=context.clock, settings=settings),
+                sender=QuestionSender(
+                    texts=context.texts,
+                    projects=context.projects,
+                    channels=context.channels,
+                    messages=context.messages,
+                    outbox=context.outbox,
+                    buttons=buttons,
+                    sign_in=self._sign_in,
+                ),
+            ),
         )
         hosted = HostedSignIn(
             clock=context.clock,
@@ -154,7 +172,7 @@ class AuthPlugin:
             clock=context.clock,
             texts=context.texts,
             projects=context.projects,
-            buttons=SealedButtons(context.secrets),
+            buttons=buttons,
             sign_in=self._sign_in,
             links=self._links,
         )

@@ -25,6 +25,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidUrl, NotFound
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.ids import new_secret_id, new_token
+from msgsvc_core.plugins.sign_ins import DirectSignIn
 from msgsvc_core.security import SecretBox, digest, new_number, offered
 from msgsvc_core.subscribers.models import Subscriber
 
@@ -154,6 +155,27 @@ class SignIn:
             requester_url=request.requester_url,
         )
         return await self._insert(tx, NewSession(session, new_token(), browser_digest))
+
+    async def open_direct(self, tx: Tx, request: DirectSignIn) -> NewSession:
+        """Opens a session that one subscriber alone can confirm. No link leads to it."""
+        match = request.number_matching
+        session = self._new_session(request.project_id, None, None, match=match)
+        longest_s = self._settings.session_lifetime_s
+        lifetime_s = min(request.lifetime_s or longest_s, longest_s)
+        session = replace(
+            session,
+            lang=request.lang,
+            expires_at_ms=session.created_at_ms + lifetime_s * 1000,
+            subscriber_id=request.subscriber_id,
+            source=request.source,
+            source_id=request.source_id,
+            requester_name=request.requester_name,
+            requester_url=request.requester_url,
+        )
+        new = NewSession(session, new_token())
+        await store.insert_session(tx, new, digest(new.token))
+        self._metrics.count_on_commit(tx, "begun")
+        return new
 
     async def open_trial(self, tx: Tx, project_id: str) -> NewSession:
         """Opens a trial session for a project's team; it returns to no site.

@@ -47,6 +47,17 @@ class AuthSettings(Section):
         le=3600,
         description="Seconds in which a sign-in can be started on a page that another plugin asked for.",
     )
+    questions_pending: int = Field(
+        3,
+        ge=1,
+        description="Questions of other plugins, e.g. to approve a payment, that may wait for one "
+        "subscriber's answer.",
+    )
+    questions_per_hour: int = Field(
+        10,
+        ge=1,
+        description="Such questions to one subscriber in any 3600 seconds.",
+    )
     messenger_names: dict[str, str] = Field(
         {},
         description="Display names of channels on hosted pages, by channel name in the API; by "

@@ -167,6 +167,33 @@ async def find_sessions_by_code(
     return _by_code(rows)
 
 
+async def take(tx: Tx, project_id: str, session_id: str, *, now_ms: int) -> Session | None:
+    """Consumes a plugin's question that was answered by Yes; None for any other session. Of concurrent calls,
+    one succeeds."""
+    row = await tx.fetch_one(
+        "UPDATE auth_sessions SET status = 'consumed'"
+        " WHERE project_id = :project_id AND session_id = :session_id"
+        " AND source IS NOT NULL AND request_id IS NULL"
+        f" AND status = 'confirmed' AND code_expires_at_ms > :now_ms RETURNING {_SESSION}",
+        {"project_id": project_id, "session_id": session_id, "now_ms": now_ms},
+    )
+    return _session(row)
+
+
+async def list_pending_question_ends(
+    tx: Tx, project_id: str, subscriber_id: str, *, now_ms: int
+) -> list[int]:
+    """When the plugins' questions run out that wait for this subscriber's answer, soonest first."""
+    rows = await tx.fetch_all(
+        "SELECT expires_at_ms FROM auth_sessions"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id"
+        " AND source IS NOT NULL AND request_id IS NULL"
+        " AND status = 'pending' AND expires_at_ms > :now_ms ORDER BY expires_at_ms",
+        {"project_id": project_id, "subscriber_id": subscriber_id, "now_ms": now_ms},
+    )
+    return [row["expires_at_ms"] for row in rows]
+
+
 async def purge_sessions(tx: Tx, opened_before_ms: int, limit: int) -> int:
     """Deletes some old sessions of all projects; returns how many."""
     old = limited_delete("auth_sessions", "created_at_ms < :opened_before_ms", tx.dialect)

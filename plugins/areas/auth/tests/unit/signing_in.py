@@ -18,6 +18,9 @@ from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.models import CodeKind, Session, StaticLink
 from msgsvc_auth.requested.pages import RequestedPages
+from msgsvc_auth.requested.question_limits import QuestionLimits
+from msgsvc_auth.requested.questions import DirectQuestions
+from msgsvc_auth.requested.sending import QuestionSender
 from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.service import SignIn
 from msgsvc_auth.settings import AuthSettings
@@ -173,6 +176,25 @@ class Auth:
             sign_in=self.sign_in(),
         )
 
+    def sender(self) -> QuestionSender:
+        return QuestionSender(
+            texts=self.core.texts,
+            projects=self.core.projects,
+            channels=self.core.channels,
+            messages=self.core.messages,
+            outbox=self.core.outbox,
+            buttons=SealedButtons(self.core.secrets),
+            sign_in=self.sign_in(),
+        )
+
+    def questions(self) -> DirectQuestions:
+        return DirectQuestions(
+            subscribers=self.core.subscribers,
+            sign_in=self.sign_in(),
+            limits=QuestionLimits(clock=self.core.clock, settings=self.settings),
+            sender=self.sender(),
+        )
+
     def requested(self) -> RequestedSignIns:
         return RequestedSignIns(
             clock=self.core.clock,
@@ -180,6 +202,7 @@ class Auth:
             exchange=self.exchange("plugin"),
             sign_in=self.sign_in(),
             pages=self.requested_pages(),
+            questions=self.questions(),
         )
 
     def sites(self) -> Sites:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from msgsvc_auth.buttons import SealedButtons
+from msgsvc_auth.buttons import Chat, SealedButtons
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.jobs import SessionPurge
 from msgsvc_auth.links import StaticLinks
@@ -36,7 +36,7 @@ def press(core: FakeContext, data: str, user_id: str = "7") -> FakeInboundContex
 
 def test_a_button_is_for_the_person_who_was_asked() -> None:
     core, buttons, token = plugin_context(), SealedButtons(fake_secrets()), new_token()
-    data = buttons.write(press(core, ""), "y", token)
+    data = buttons.write(Chat.of(press(core, "")), "y", token)
 
     assert buttons.read(press(core, data)) == ("y", token)
     assert buttons.read(press(core, data, user_id="8")) is None

@@ -1,0 +1,64 @@
+"""Sends a plugin's question by the subscriber's bot."""
+
+from msgsvc_auth import texts
+from msgsvc_auth.buttons import Chat, SealedButtons
+from msgsvc_auth.models import NewSession
+from msgsvc_auth.service import SignIn
+from msgsvc_core.channels.outbox import BotOutbox
+from msgsvc_core.channels.registry import Channels
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import Conflict
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.messages.service import Messages
+from msgsvc_core.plugins.sign_ins import DirectSignIn
+from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.models import Subscriber
+
+
+class QuestionSender:
+    """Writes the question in the person's language, with buttons that are sealed for them."""
+
+    def __init__(
+        self,
+        *,
+        texts: Texts,
+        projects: Projects,
+        channels: Channels,
+        messages: Messages,
+        outbox: BotOutbox,
+        buttons: SealedButtons,
+        sign_in: SignIn,
+    ) -> None:
+        self._texts = texts
+        self._projects = projects
+        self._channels = channels
+        self._messages = messages
+        self._outbox = outbox
+        self._buttons = buttons
+        self._sign_in = sign_in
+
+    async def send(
+        self, tx: Tx, new: NewSession, request: DirectSignIn, subscriber: Subscriber
+    ) -> None:
+        """After the commit, and not once nobody could answer in time.
+
+        Raises `Conflict` if the bot is gone or can't be answered, `ValidationFailed` for a text that is too
+        long.
+        """
+        bot, chat_id = subscriber.bot, subscriber.chat_id
+        channel = await self._channels.get_bot(request.project_id, bot, subscriber.channel)
+        if not channel.capabilities.answers:
+            raise Conflict("people can't answer a bot on {name}", name=subscriber.channel)
+        chat = Chat(bot, chat_id, subscriber.user_id)
+        message = texts.direct_question(
+            self._texts.into(request.lang or subscriber.lang, __name__),
+            (await self._projects.get(tx, request.project_id)).name,
+            new.session,
+            text=request.text,
+            details=request.details,
+            numbers=self._sign_in.numbers_of(new.session),
+            data=lambda choice: self._buttons.write(chat, choice, new.token),
+        )
+        self._messages.check_content(channel, message)
+        expires_at_ms = new.session.expires_at_ms
+        await self._outbox.send(tx, bot, chat_id, message, expires_at_ms=expires_at_ms)
