@@ -31,6 +31,7 @@ class Player:
 
     provider: Provider
     command: Sequence[str | Path]
+    redirect_uri: str = REDIRECT_URI
     cookies: httpx2.Cookies = field(default_factory=httpx2.Cookies)
     _registered: RegisteredClient | None = None
     _private_key: dict[str, str] | None = None
@@ -68,7 +69,7 @@ class Player:
                 "client_secret": self._registered.client_secret,
                 "auth_method": auth_method,
                 "private_key": self._private_key,
-                "redirect_uri": REDIRECT_URI,
+                "redirect_uri": self.redirect_uri,
                 "post_logout_redirect_uri": AFTER_LOGOUT,
                 "scope": SCOPE,
                 "login_hint": provider.hint,
@@ -86,7 +87,7 @@ class Player:
         return await self.provider.register(
             ClientSpec(
                 name="A site",
-                redirect_uris=[REDIRECT_URI] if CODE in grant_types else [],
+                redirect_uris=[self.redirect_uri] if CODE in grant_types else [],
                 post_logout_redirect_uris=[AFTER_LOGOUT],
                 auth_method=auth_method,
                 grant_types=grant_types,
