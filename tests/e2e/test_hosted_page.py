@@ -5,6 +5,7 @@
 
 import re
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -16,6 +17,9 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Page, expect
 
+from msgsvc_auth.page_requests import PageRequest
+from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.security import digest
 from msgsvc_devkit.demo.command import SITE
 from msgsvc_devkit.demo.parts import Parts, running_parts
 from tests.e2e.windows import (
@@ -55,6 +59,31 @@ def run_out(demo: Parts) -> None:
     """Ends the time of all sign-ins that wait."""
     with closing(sqlite3.connect(demo.folder / "demo.db", timeout=30)) as database, database:
         database.execute("UPDATE auth_sessions SET expires_at_ms = 1 WHERE status = 'pending'")
+
+
+def requested(demo: Parts, lang: str = "en") -> str:
+    """A page that a plugin asked for, for the software "Grafana" at the site's address."""
+    token, now_ms = PageRequest.new_token(), time.time_ns() // 1_000_000
+    with closing(sqlite3.connect(demo.folder / "demo.db", timeout=30)) as database, database:
+        [(project_id,)] = database.execute("SELECT project_id FROM core_projects").fetchall()
+        row = {
+            "project_id": project_id,
+            "request_id": new_id("arq"),
+            "token_digest": digest(token),
+            "source": "oidc",
+            "source_id": "1",
+            "requester_name": "Grafana",
+            "requester_url": demo.site_url,
+            "return_url": f"{demo.site_url}/return",
+            "state": "of-grafana",
+            "lang": lang,
+            "number_matching": 0,
+            "created_at_ms": now_ms,
+            "expires_at_ms": now_ms + 600_000,
+        }
+        columns, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+        database.execute(f"INSERT INTO auth_requests ({columns}) VALUES ({marks})", row)
+    return f"{demo.service_url}/login/req_{token}"
 
 
 def hosted(demo: Parts, state: str = "a-state", lang: str = "en", slug: str = "demo") -> str:
@@ -102,6 +131,26 @@ async def test_a_person_scans_the_page_and_the_site_greets_them(
     # The page has left no trace to go back to: before it there is only the site.
     await desktop.go_back()
     assert desktop.url.startswith(demo.site_url)
+
+
+async def test_a_plugins_page_leads_back_to_the_plugin_and_the_bot_does_not(
+    demo: Parts, new_window: NewWindow, tmp_path: Path
+) -> None:
+    desktop, phone = await new_window(), await new_window(390, 844)
+    await desktop.route(f"{demo.site_url}/**", lambda route: route.fulfill(body="the plugin"))
+    await desktop.goto(requested(demo))
+    await picture(desktop, "requested-en-desktop")
+
+    await open_on_phone(phone, await read_qr(desktop, tmp_path), "Ilse")
+    await phone.get_by_role("button", name="Yes", exact=True).click()
+    await settled(desktop, "/return")
+    query = parse_qs(urlsplit(desktop.url).query)
+
+    assert query["state"] == ["of-grafana"]
+    assert query["code"]
+    said = phone.get_by_role("log").get_by_text("Go back to the page where you started.")
+    await expect(said).to_be_visible()
+    await expect(phone.get_by_role("link", name="Return to the site")).to_have_count(0)
 
 
 @pytest.mark.parametrize("lang", ["en", "ru"])
@@ -237,6 +286,11 @@ async def every_page(demo: Parts, window: Page, phone: Page, lang: str) -> Async
     await window.context.clear_cookies()
     await window.reload()
     yield "lost"
+    await window.goto(requested(demo, lang))
+    yield "requested"
+    await answer(phone, await bot_link(window), "Jan", cancel)
+    await settled(window, "resume=1")
+    yield "requested-denied"
     await window.goto(hosted(demo, "done", lang))
     here = window.url
     await window.route(f"{demo.site_url}/**", lambda route: route.fulfill(body="the site"))

@@ -284,6 +284,19 @@ async def test_unknown_pages_are_not_there(browser, service, path):
     assert browser.heading == "There is no sign-in here"
 
 
+async def test_lost_sign_in_of_a_page_that_ran_out_cannot_be_tried_again(
+    browser, request_page, clock
+):
+    await browser.open(await request_page())
+    before = browser.find(r'http-equiv="refresh" content="\d+; url=([^"]+)"')
+    clock.advance(600)
+    browser.http.cookies.clear()
+    page = await browser.open(before)
+
+    assert browser.heading == "Sign-in not found"
+    assert "<form" not in page.text
+
+
 async def test_page_of_a_disabled_project_is_not_there(browser, request_page, service, tenant):
     path = await request_page()
     await service.projects.set_active(tenant.project.project_id, active=False)

@@ -119,7 +119,8 @@ class HostedPages:
         resumes = RESUME in request.query_params
         held = await self._hosted.find(site, self._tickets.read(request, key))
         if held is None and resumes:
-            return self._templates.sign_in(request, site, visit, Shown("lost"))
+            lost = Shown("lost", again=self._hosted.may_begin(site))
+            return self._templates.sign_in(request, site, visit, lost)
         begun = held is None or (
             self._hosted.status(held) in ENDED and not resumes and self._hosted.may_begin(site)
         )
