@@ -131,6 +131,7 @@ def test_the_order_of_the_defaults_stays() -> None:
     assert default_plugins() == (
         "sandbox",
         "auth",
+        "oidc",
         "otp",
         "broadcasts",
         "scheduling",

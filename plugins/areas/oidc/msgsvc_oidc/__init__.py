@@ -1,0 +1,1 @@
+"""The OpenID provider: discovery, authorization code, device and backchannel flows, tokens and logout."""

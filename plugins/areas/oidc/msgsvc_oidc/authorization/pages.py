@@ -1,0 +1,124 @@
+"""The authorization endpoint, and the return from the sign-in page."""
+
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from msgsvc_core.db import Database
+from msgsvc_core.pages import static_files
+from msgsvc_oidc.authorization.cookies import BrowserCookies
+from msgsvc_oidc.authorization.models import ClientRedirect
+from msgsvc_oidc.authorization.responses import BrowserResponses
+from msgsvc_oidc.authorization.service import Authorizations
+from msgsvc_oidc.clients.service import Clients
+from msgsvc_oidc.endpoints.client_access import RequestLimit
+from msgsvc_oidc.endpoints.responses import posted
+from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.protocol.authorize import (
+    ResponseMode,
+    answer_parameters,
+    read_redirect_uri,
+    read_request,
+    response_mode_of,
+)
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.discovery import AUTHORIZATION
+from msgsvc_oidc.protocol.errors import RedirectError, UnusableRequest
+from msgsvc_oidc.protocol.parameters import Parameters, read_query
+
+STATIC = Path(__file__).parent / "static"
+
+
+class AuthorizationPages:
+    """What the client did wrong goes to the client, unless its redirect URI is not known: then the person is
+    shown a page."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        issuers: Issuers,
+        limit: RequestLimit,
+        clients: Clients,
+        journal: SignInJournal,
+        authorizations: Authorizations,
+        cookies: BrowserCookies,
+        responses: BrowserResponses,
+    ) -> None:
+        self._db = db
+        self._issuers = issuers
+        self._limit = limit
+        self._clients = clients
+        self._journal = journal
+        self._authorizations = authorizations
+        self._cookies = cookies
+        self._responses = responses
+
+    def routes(self) -> list[BaseRoute]:
+        issuer = "/oidc/{project_id}"
+        return [
+            Mount("/oidc/_static", static_files(STATIC)),
+            Route(f"{issuer}{AUTHORIZATION}", self.authorize, methods=["GET", "POST"]),
+            Route(f"{issuer}/return", self.resume, methods=["GET"]),
+        ]
+
+    async def authorize(self, request: Request) -> Response:
+        """The authorization endpoint (OpenID Connect Core 1.0, section 3.1.2)."""
+        try:
+            project = await self._issuers.project(request.path_params["project_id"])
+            await self._limit.count(request)
+            parameters = (
+                await posted(request)
+                if request.method == "POST"
+                else read_query(request.scope["query_string"])
+            )
+            client = await self._client(project.project_id, parameters)
+            redirect_uri = read_redirect_uri(parameters, client)
+            return await self._begin(request, client, parameters, redirect_uri)
+        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
+            return self._responses.problem(request, error)
+
+    async def resume(self, request: Request) -> Response:
+        """The browser returns from the sign-in page."""
+        try:
+            project = await self._issuers.project(request.path_params["project_id"])
+            project_id = project.project_id
+            parameters = read_query(request.scope["query_string"])
+            state, code = parameters.get("state", ""), parameters.get("code")
+            request_id = self._responses.own_request(request, project_id, state)
+            if code is None:
+                outcome = await self._authorizations.cancel(project_id, request_id)
+            else:
+                outcome = await self._authorizations.resume(project_id, request_id, code)
+            return self._responses.follow(request, project_id, outcome)
+        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
+            return self._responses.problem(request, error)
+
+    async def _begin(
+        self, request: Request, client: Client, parameters: Parameters, redirect_uri: str
+    ) -> Response:
+        mode: ResponseMode = "query"
+        try:
+            mode = response_mode_of(parameters)
+            asked = read_request(parameters, client, redirect_uri)
+            session_id = self._cookies.session(request, client.project_id)
+            outcome = await self._authorizations.begin(client, asked, session_id)
+        except RedirectError as error:
+            async with self._db.transaction() as tx:
+                await self._journal.failed(tx, client, "code", error)
+            issuer = self._issuers.url(client.project_id)
+            values = answer_parameters(parameters.get("state"), issuer, error.body())
+            outcome = ClientRedirect(
+                redirect_uri=redirect_uri, response_mode=mode, parameters=values
+            )
+        return self._responses.follow(request, client.project_id, outcome)
+
+    async def _client(self, project_id: str, parameters: Parameters) -> Client:
+        client_id = parameters.get("client_id")
+        client = None if client_id is None else await self._clients.find(project_id, client_id)
+        if client is None:
+            raise UnusableRequest("client_id is not known here")
+        return client

@@ -1,0 +1,52 @@
+"""The sign-in page of a request, and who comes back from it."""
+
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.i18n import LANGUAGES, Language, closest
+from msgsvc_core.plugins.sign_ins import PageSignIn, SignedIn, SignIns
+from msgsvc_oidc.authorization.models import PendingRequest
+from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.protocol.authorize import AuthorizationRequest, asks_for_number
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.errors import UnusableRequest
+
+#: What names these sign-ins to the plugin that provides them.
+SOURCE = "oidc"
+
+
+class SignInPages:
+    """Opens pages of the plugin that signs people in, and exchanges their codes."""
+
+    def __init__(self, *, issuers: Issuers, sign_ins: SignIns) -> None:
+        self._issuers = issuers
+        self._sign_ins = sign_ins
+
+    async def open(self, tx: Tx, client: Client, pending: PendingRequest) -> str:
+        """The URL of the page. Raises what `SignIns.open_page` raises."""
+        request, issuer = pending.request, self._issuers.url(client.project_id)
+        page = PageSignIn(
+            project_id=client.project_id,
+            source=SOURCE,
+            source_id=pending.request_id,
+            requester_name=client.name,
+            requester_url=client.site or issuer,
+            return_url=f"{issuer}/return",
+            state=pending.request_id,
+            lang=_language(request),
+            number_matching=asks_for_number(request, client),
+        )
+        return await self._sign_ins.open_page(tx, page)
+
+    async def exchange(self, tx: Tx, project_id: str, request_id: str, code: str) -> SignedIn:
+        """Who signed in for a request. Raises `UnusableRequest` for a code of another sign-in."""
+        person = await self._sign_ins.exchange(tx, project_id, code)
+        if person is None or (person.source, person.source_id) != (SOURCE, request_id):
+            raise UnusableRequest("the sign-in is not that of this request")
+        return person
+
+
+def _language(request: AuthorizationRequest) -> Language | None:
+    """The first of the requested languages that the service speaks."""
+    return next(
+        (found for tag in request.ui_locales if (found := closest(tag, LANGUAGES)) is not None),
+        None,
+    )

@@ -1,0 +1,4 @@
+"use strict";
+
+// Posts the provider's answer to the client; the button is for browsers without JavaScript.
+document.querySelector("form[data-posts-itself]").submit();

@@ -1,0 +1,1 @@
+"""Clients: the software that signs people in, with its secrets and redirect URIs."""

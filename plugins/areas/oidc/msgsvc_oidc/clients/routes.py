@@ -1,0 +1,104 @@
+"""/v1/oidc/clients."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.kernel.clock import optional_rfc3339
+from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound
+from msgsvc_oidc.clients.models import (
+    ClientAnswer,
+    ClientBody,
+    ClientChange,
+    ClientList,
+    ClientQuery,
+    NewClientAnswer,
+    SecretAnswer,
+    SecretEntry,
+    SecretList,
+    client_fields,
+)
+from msgsvc_oidc.clients.service import Clients
+from msgsvc_oidc.issuers import Issuers
+
+router = Router(area="oidc")
+
+
+@router.get("/v1/oidc/clients", errors=(BadRequest,))
+async def list_oidc_clients(
+    ctx: Context, query: ClientQuery, clients: Clients, issuers: Issuers
+) -> ClientList:
+    """Lists the project's OpenID clients, newest first."""
+    found = await clients.page(ctx.tx, ctx.project_id, query)
+    page, following = query.cut(found, lambda client: client.client_id)
+    issuer = issuers.url(ctx.project_id)
+    return ClientList(
+        data=[ClientAnswer.of(client, issuer) for client in page], next_cursor=following
+    )
+
+
+@router.post("/v1/oidc/clients", status=201, errors=(Conflict, InvalidUrl), audited=True)
+async def create_oidc_client(
+    ctx: Context, body: ClientBody, clients: Clients, issuers: Issuers
+) -> NewClientAnswer:
+    """Registers software that signs people in. Its secret is shown once."""
+    new = await clients.create(ctx.tx, ctx.project_id, body)
+    fields = client_fields(new.client, issuers.url(ctx.project_id))
+    return NewClientAnswer(**fields, client_secret=new.secret)
+
+
+@router.get("/v1/oidc/clients/{client_id}", errors=(NotFound,))
+async def get_oidc_client(
+    ctx: Context, client_id: str, clients: Clients, issuers: Issuers
+) -> ClientAnswer:
+    """Shows one OpenID client."""
+    client = await clients.get(ctx.tx, ctx.project_id, client_id)
+    return ClientAnswer.of(client, issuers.url(ctx.project_id))
+
+
+@router.put("/v1/oidc/clients/{client_id}", errors=(NotFound, InvalidUrl), audited=True)
+async def update_oidc_client(
+    ctx: Context, client_id: str, body: ClientChange, clients: Clients, issuers: Issuers
+) -> ClientAnswer:
+    """Changes an OpenID client; omitted fields stay unchanged."""
+    changed = await clients.change(ctx.tx, ctx.project_id, client_id, body)
+    return ClientAnswer.of(changed, issuers.url(ctx.project_id))
+
+
+@router.delete("/v1/oidc/clients/{client_id}", status=204, errors=(NotFound,), audited=True)
+async def delete_oidc_client(ctx: Context, client_id: str, clients: Clients) -> None:
+    """Deletes an OpenID client; its tokens are no longer valid."""
+    await clients.delete(ctx.tx, ctx.project_id, client_id)
+
+
+@router.get("/v1/oidc/clients/{client_id}/secrets", errors=(NotFound,))
+async def list_oidc_client_secrets(ctx: Context, client_id: str, clients: Clients) -> SecretList:
+    """Lists the valid secrets of a client, without their texts."""
+    client = await clients.get(ctx.tx, ctx.project_id, client_id)
+    return SecretList(data=[SecretEntry.of(each) for each in await clients.secrets(ctx.tx, client)])
+
+
+@router.post(
+    "/v1/oidc/clients/{client_id}/secrets", status=201, errors=(NotFound, Conflict), audited=True
+)
+async def rotate_oidc_client_secret(ctx: Context, client_id: str, clients: Clients) -> SecretAnswer:
+    """Makes a new secret. The previous one stays valid for some days, so that it can be replaced."""
+    client = await clients.get(ctx.tx, ctx.project_id, client_id)
+    made, secret, previous_ends_at_ms = await clients.rotate_secret(ctx.tx, client)
+    return SecretAnswer(
+        secret_id=made.secret_id,
+        client_secret=secret,
+        previous_expires_at=optional_rfc3339(previous_ends_at_ms),
+    )
+
+
+@router.delete(
+    "/v1/oidc/clients/{client_id}/secrets/{secret_id}",
+    status=204,
+    errors=(NotFound, Conflict),
+    audited=True,
+)
+async def delete_oidc_client_secret(
+    ctx: Context, client_id: str, secret_id: str, clients: Clients
+) -> None:
+    """Deletes a secret at once."""
+    client = await clients.get(ctx.tx, ctx.project_id, client_id)
+    await clients.delete_secret(ctx.tx, client, secret_id)

@@ -1,0 +1,222 @@
+"""Registers clients, and authenticates them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
+from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
+from msgsvc_core.kernel.ids import new_id, new_token
+from msgsvc_core.kernel.json import to_json
+from msgsvc_core.security import digest
+from msgsvc_oidc.clients import store
+from msgsvc_oidc.clients.models import (
+    MAX_JWKS_LENGTH,
+    MAX_SECRETS,
+    ClientBody,
+    ClientChange,
+    ClientQuery,
+    NewClient,
+    as_tuple,
+)
+from msgsvc_oidc.protocol.client_authentication import Credentials, check_credentials
+from msgsvc_oidc.protocol.clients import Client, ClientSecret
+from msgsvc_oidc.protocol.errors import invalid_client
+from msgsvc_oidc.protocol.redirects import redirect_problem
+from msgsvc_oidc.settings import OidcSettings
+
+#: Before a secret, so that scanners of repositories can find one.
+SECRET_PREFIX = "mos_"  # noqa: S105 - no secret, the start of every one
+
+#: Bits of a secret.
+SECRET_BITS = 256
+
+#: Parts of a JWK that only a private one has.
+_PRIVATE_PARTS = frozenset({"d", "p", "q", "dp", "dq", "qi", "k"})
+
+
+class Clients:
+    """Clients of all projects."""
+
+    def __init__(self, *, clock: Clock, db: Database, settings: OidcSettings) -> None:
+        self._clock = clock
+        self._db = db
+        self._settings = settings
+        self._loader = DataLoader(db, store.find_clients)
+
+    async def create(
+        self,
+        tx: Tx,
+        project_id: str,
+        body: ClientBody,
+        *,
+        dynamic: bool = False,
+        registration_digest: str | None = None,
+    ) -> NewClient:
+        """Registers a client. Raises `ValidationFailed`, `InvalidUrl`, and `Conflict` at the limit."""
+        client = Client(
+            project_id=project_id,
+            client_id=new_id("app"),
+            name=body.name,
+            redirect_uris=as_tuple(body.redirect_uris),
+            post_logout_redirect_uris=as_tuple(body.post_logout_redirect_uris),
+            backchannel_logout_uri=body.backchannel_logout_uri,
+            auth_method=body.token_endpoint_auth_method,
+            jwks=body.jwks,
+            grant_types=as_tuple(body.grant_types),
+            scopes=as_tuple(body.scopes),
+            first_party=body.first_party,
+            number_matching=body.number_matching,
+            require_pushed=body.require_pushed,
+            subject_type=body.subject_type,
+            signing_alg=body.id_token_signed_response_alg or self._settings.signing_alg,
+            home_url=body.home_url,
+            dynamic=dynamic,
+            created_at_ms=self._clock.now_ms(),
+        )
+        self._check(client)
+        await tx.lock(f"oidc.clients of {project_id}")
+        if await store.count_clients(tx, project_id) >= self._settings.max_clients:
+            raise Conflict("a project has at most {limit}", limit=self._settings.max_clients)
+        await store.insert_client(tx, client, registration_digest=registration_digest)
+        if client.auth_method in {"none", "private_key_jwt"}:
+            return NewClient(client, None)
+        _, secret = await self._add_secret(tx, client.row)
+        return NewClient(client, secret)
+
+    async def page(self, tx: Tx, project_id: str, query: ClientQuery) -> list[Client]:
+        """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
+        return await store.list_clients(tx, project_id, query.after, query.fetch_limit)
+
+    async def get(self, tx: Tx, project_id: str, client_id: str) -> Client:
+        """Raises `NotFound`."""
+        client = await store.find_client(tx, project_id, client_id)
+        if client is None:
+            raise _missing(client_id)
+        return client
+
+    async def find(self, project_id: str, client_id: str) -> Client | None:
+        """A client, looked up together with those of other requests."""
+        found = await self._loader.get((project_id, client_id))
+        return None if found is None else found[0]
+
+    async def change(self, tx: Tx, project_id: str, client_id: str, body: ClientChange) -> Client:
+        """Raises `NotFound`, `ValidationFailed`, `InvalidUrl`."""
+        client = await self.get(tx, project_id, client_id)
+        changes: dict[str, Any] = {
+            name: as_tuple(value) if isinstance(value, list) else value
+            for name, value in body.model_dump(exclude_unset=True).items()
+        }
+        changed = replace(client, **changes)
+        self._check(changed)
+        if not await store.update_client(tx, changed):
+            raise _missing(client_id)
+        return changed
+
+    async def delete(self, tx: Tx, project_id: str, client_id: str) -> None:
+        """Deletes a client with its grants and consents. Raises `NotFound`."""
+        if not await store.delete_client(tx, project_id, client_id):
+            raise _missing(client_id)
+
+    async def secrets(self, tx: Tx, client: Client) -> Sequence[ClientSecret]:
+        """The valid secrets, newest first."""
+        return await store.list_secrets(tx, *client.row, now_ms=self._clock.now_ms())
+
+    async def rotate_secret(self, tx: Tx, client: Client) -> tuple[ClientSecret, str, int | None]:
+        """A new secret; returns it, its text, and when the previous one ends. Older ones end now.
+
+        Raises `Conflict` for a client that has no secret by its authentication.
+        """
+        if client.auth_method in {"none", "private_key_jwt"}:
+            raise Conflict("this client authenticates without a secret")
+        before = await self.secrets(tx, client)
+        made, secret = await self._add_secret(tx, client.row)
+        ends_at_ms = self._clock.now_ms() + self._settings.secret_overlap_hours * HOUR_MS
+        kept = [made.secret_id, *[each.secret_id for each in before[: MAX_SECRETS - 1]]]
+        await store.delete_secrets(tx, client.row, keeps=kept)
+        await store.expire_secrets(tx, client.row, keeps=made.secret_id, at_ms=ends_at_ms)
+        return made, secret, ends_at_ms if before else None
+
+    async def delete_secret(self, tx: Tx, client: Client, secret_id: str) -> None:
+        """Raises `NotFound`, and `Conflict` for the only one."""
+        valid = await self.secrets(tx, client)
+        if [each.secret_id for each in valid] == [secret_id]:
+            raise Conflict("the only secret can't be deleted; make another one first")
+        if not await store.delete_secret(tx, client.row, secret_id):
+            raise NotFound("there is no secret {secret_id!r}", secret_id=secret_id)
+
+    async def authenticate(
+        self, project_id: str, given: Credentials, audiences: Collection[str]
+    ) -> Client:
+        """The client of a request. Raises `OAuthError`."""
+        found = await self._loader.get((project_id, given.client_id))
+        if found is None:
+            raise invalid_client("the client is not known", basic=given.way == "basic")
+        client, secrets = found
+        used = check_credentials(
+            client, secrets, given, now_ms=self._clock.now_ms(), audiences=audiences
+        )
+        if used is not None:
+            async with self._db.transaction() as tx:
+                if not await store.use_assertion(
+                    tx, client.row, used.assertion_id, used.expires_at_ms
+                ):
+                    raise invalid_client("the client assertion was used before")
+        return client
+
+    def redirect_problem(self, client: Client, uri: str) -> str | None:
+        """What is wrong with a redirect URI of a client; None if it can be registered."""
+        return redirect_problem(
+            uri, public=client.is_public, allow_http=self._settings.allow_http_redirects
+        )
+
+    async def _add_secret(self, tx: Tx, key: store.Key) -> tuple[ClientSecret, str]:
+        secret = SECRET_PREFIX + new_token(SECRET_BITS)
+        made = ClientSecret(
+            secret_id=new_id("sec"),
+            digest=digest(secret),
+            created_at_ms=self._clock.now_ms(),
+            expires_at_ms=None,
+        )
+        await store.insert_secret(tx, key, made)
+        return made, secret
+
+    def _check(self, client: Client) -> None:
+        for field in ("redirect_uris", "post_logout_redirect_uris"):
+            for uri in getattr(client, field):
+                problem = self.redirect_problem(client, uri)
+                if problem is not None:
+                    raise InvalidUrl("{uri}: " + problem, uri=uri, field=field)
+        for field in ("backchannel_logout_uri", "home_url"):
+            uri = getattr(client, field)
+            problem = None if uri is None else self._web_problem(uri)
+            if problem is not None:
+                raise InvalidUrl(problem, field=field)
+        if "authorization_code" in client.grant_types and not client.redirect_uris:
+            raise ValidationFailed("must hold one for this flow", field="redirect_uris")
+        if "openid" not in client.scopes:
+            raise ValidationFailed("must hold openid", field="scopes")
+        if (client.jwks is not None) != (client.auth_method == "private_key_jwt"):
+            raise ValidationFailed("goes with private_key_jwt, and only with it", field="jwks")
+        if client.jwks is not None:
+            _check_jwks(client.jwks)
+
+    def _web_problem(self, uri: str) -> str | None:
+        return redirect_problem(uri, public=False, allow_http=self._settings.allow_http_redirects)
+
+
+def _check_jwks(jwks: Mapping[str, Any]) -> None:
+    keys = jwks.get("keys")
+    if not isinstance(keys, list) or not keys or not all(isinstance(key, dict) for key in keys):
+        raise ValidationFailed('must be {"keys": [...]}', field="jwks")
+    if any(_PRIVATE_PARTS & key.keys() for key in keys):
+        raise ValidationFailed("must hold public keys only", field="jwks")
+    if len(to_json(dict(jwks))) > MAX_JWKS_LENGTH:
+        raise ValidationFailed(
+            "must be at most {limit} characters", limit=MAX_JWKS_LENGTH, field="jwks"
+        )
+
+
+def _missing(client_id: str) -> NotFound:
+    return NotFound("there is no client {client_id!r}", client_id=client_id)

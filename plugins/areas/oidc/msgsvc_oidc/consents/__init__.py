@@ -1,0 +1,1 @@
+"""Consents: what a person agreed that a client learns, and may do."""

@@ -1,0 +1,1 @@
+"""The endpoints that clients call: Starlette around the protocol."""

@@ -1,0 +1,167 @@
+"""The token endpoint, revocation and introspection (RFC 6749, 7009 and 7662)."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from msgsvc_core.db import Database
+from msgsvc_oidc.endpoints.client_access import ClientAccess
+from msgsvc_oidc.endpoints.responses import NO_STORE, endpoint, json_response, posted
+from msgsvc_oidc.grants.references import References
+from msgsvc_oidc.grants.service import BY_CLIENT, Grants
+from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.protocol.client_authentication import check_grant_type
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.discovery import INTROSPECTION, REVOCATION, TOKEN
+from msgsvc_oidc.protocol.errors import OAuthError, invalid_client, invalid_grant
+from msgsvc_oidc.protocol.parameters import Parameters
+from msgsvc_oidc.protocol.token import CodeRequest, Grant, RefreshRequest, read_verifier
+
+
+class GrantSource(Protocol):
+    """A grant type besides codes and refresh tokens: the grant of what a client presents."""
+
+    async def take(self, client: Client, parameters: Parameters) -> Grant:
+        """Raises `OAuthError`, e.g. `authorization_pending`."""
+        ...
+
+
+class TokenEndpoints:
+    """POST of forms by authenticated clients. `sources` are the further grant types."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        issuers: Issuers,
+        access: ClientAccess,
+        grants: Grants,
+        references: References,
+        sources: Mapping[str, GrantSource],
+    ) -> None:
+        self._db = db
+        self._issuers = issuers
+        self._access = access
+        self._grants = grants
+        self._references = references
+        self._sources = sources
+
+    def routes(self) -> list[BaseRoute]:
+        issuer, methods = "/oidc/{project_id}", ["POST", "OPTIONS"]
+        return [
+            Route(f"{issuer}{TOKEN}", endpoint(self.token), methods=methods),
+            Route(f"{issuer}{REVOCATION}", endpoint(self.revoke), methods=methods),
+            Route(f"{issuer}{INTROSPECTION}", endpoint(self.introspect), methods=methods),
+        ]
+
+    async def token(self, request: Request) -> Response:
+        """Exchanges a code, a refresh token, a device code or a backchannel request for tokens."""
+        parameters = await posted(request)
+        client = await self._access.authenticate(request, parameters)
+        grant_type = parameters.required("grant_type")
+        scopes = None
+        if grant_type == "authorization_code":
+            check_grant_type(client, grant_type)
+            grant = await self._grants.exchange_code(self._code_request(client, parameters))
+        elif grant_type == "refresh_token":
+            check_grant_type(client, grant_type)
+            refresh = self._refresh_request(client, parameters)
+            scopes = refresh.scopes
+            grant = await self._grants.refresh(refresh)
+        elif grant_type in self._sources:
+            check_grant_type(client, grant_type)
+            grant = await self._sources[grant_type].take(client, parameters)
+        else:
+            raise OAuthError("unsupported_grant_type", "grant_type is not supported")
+        issuer = self._issuers.url(client.project_id)
+        tokens = await self._grants.tokens(client, grant, issuer, scopes)
+        return json_response(tokens.body())
+
+    async def revoke(self, request: Request) -> Response:
+        """Ends the grant of a token (RFC 7009): its other tokens end with it.
+
+        An unknown token, or one of another client, is no error (section 2.2).
+        """
+        parameters = await posted(request)
+        client = await self._access.authenticate(request, parameters)
+        grant = await self._grant_of(client, parameters.required("token"))
+        if grant is not None:
+            async with self._db.transaction() as tx:
+                await self._grants.revoke(tx, grant, BY_CLIENT)
+        return json_response({})
+
+    async def introspect(self, request: Request) -> Response:
+        """Whether a token is valid, and for whom (RFC 7662). Only for tokens of the client itself."""
+        parameters = await posted(request)
+        client = await self._access.authenticate(request, parameters)
+        if client.is_public:
+            raise invalid_client("only clients that authenticate may introspect tokens")
+        text = parameters.required("token")
+        return json_response(await self._introspected(client, text), headers=NO_STORE)
+
+    async def _introspected(self, client: Client, text: str) -> dict[str, object]:
+        refresh = self._references.read_refresh_token(client.project_id, text)
+        if refresh is not None:
+            grant = await self._grants.find_refreshable(client.project_id, refresh)
+            if grant is None or grant.client_id != client.client_id:
+                return {"active": False}
+            return self._shown(grant, grant.scopes, (grant.refresh_expires_at_ms or 0) // 1000)
+        try:
+            grant, token = await self._grants.find_by_access_token(client.project_id, text)
+        except OAuthError:
+            return {"active": False}
+        if grant.client_id != client.client_id:
+            return {"active": False}
+        shown = self._shown(grant, token.scopes, token.expires_at_s)
+        return {**shown, "token_type": "Bearer"}
+
+    def _shown(self, grant: Grant, scopes: tuple[str, ...], expires_at_s: int) -> dict[str, object]:
+        return {
+            "active": True,
+            "scope": " ".join(scopes),
+            "client_id": grant.client_id,
+            "sub": grant.subject,
+            "iss": self._issuers.url(grant.project_id),
+            "aud": grant.client_id,
+            "exp": expires_at_s,
+        }
+
+    async def _grant_of(self, client: Client, text: str) -> Grant | None:
+        """The grant of a token of this client, valid or not."""
+        token = self._references.read_refresh_token(
+            client.project_id, text
+        ) or self._references.read_access_token(client.project_id, text)
+        if token is None:
+            return None
+        grant = await self._grants.find(client.project_id, token.grant_id)
+        return grant if grant is not None and grant.client_id == client.client_id else None
+
+    def _code_request(self, client: Client, parameters: Parameters) -> CodeRequest:
+        verifier = read_verifier(parameters)
+        grant_id = self._references.read_code(client.project_id, parameters.required("code"))
+        if grant_id is None:
+            raise invalid_grant("the code is not valid for this client")
+        return CodeRequest(
+            project_id=client.project_id,
+            client_id=client.client_id,
+            grant_id=grant_id,
+            redirect_uri=parameters.get("redirect_uri"),
+            verifier=verifier,
+        )
+
+    def _refresh_request(self, client: Client, parameters: Parameters) -> RefreshRequest:
+        token = self._references.read_refresh_token(
+            client.project_id, parameters.required("refresh_token")
+        )
+        if token is None:
+            raise invalid_grant("the refresh token is not valid for this client")
+        return RefreshRequest(
+            project_id=client.project_id,
+            client_id=client.client_id,
+            grant_id=token.grant_id,
+            number=token.number,
+            scopes=parameters.words("scope") or None,
+        )

@@ -1,0 +1,1 @@
+"""Signing keys: published before they sign, and for a time after."""

@@ -1,0 +1,203 @@
+"""Hook implementations. Each delegates to the module that owns the behaviour."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.db import MigrationSource
+from msgsvc_core.jobs import JobSpec
+from msgsvc_core.plugins.context import PluginContext
+from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_oidc.authorization.consent_pages import ConsentPages
+from msgsvc_oidc.authorization.cookies import BrowserCookies
+from msgsvc_oidc.authorization.issuing import CodeIssuer
+from msgsvc_oidc.authorization.pages import AuthorizationPages
+from msgsvc_oidc.authorization.questions import ConsentQuestions
+from msgsvc_oidc.authorization.rendering import ConsentTemplates
+from msgsvc_oidc.authorization.responses import BrowserResponses
+from msgsvc_oidc.authorization.service import Authorizations
+from msgsvc_oidc.authorization.sign_in_pages import SignInPages
+from msgsvc_oidc.clients.routes import router
+from msgsvc_oidc.clients.service import Clients
+from msgsvc_oidc.consents.service import Consents
+from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
+from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
+from msgsvc_oidc.endpoints.token import TokenEndpoints
+from msgsvc_oidc.endpoints.userinfo import UserinfoEndpoint
+from msgsvc_oidc.grants.references import References
+from msgsvc_oidc.grants.service import Grants
+from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.jobs import OidcJobs
+from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.people import People
+from msgsvc_oidc.sessions.service import Sessions
+from msgsvc_oidc.settings import OidcSettings
+
+HERE = Path(__file__).parent
+
+
+@hookimpl
+def register_settings() -> SettingsSection:
+    return SettingsSection("oidc", OidcSettings)
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("oidc", HERE / "migrations")
+
+
+@hookimpl
+def register_sealed() -> Sequence[SealedColumn]:
+    return [SealedColumn("oidc_keys", "private_sealed")]
+
+
+@hookimpl
+def register_locale() -> Path:
+    return HERE / "locale"
+
+
+@hookimpl
+def create_plugin(context: PluginContext) -> "OidcPlugin":
+    return OidcPlugin(context)
+
+
+class OidcPlugin:
+    """The plugin's objects, and the hooks that need them."""
+
+    def __init__(self, context: PluginContext) -> None:
+        settings = context.settings(OidcSettings)
+        references = References(context.secrets)
+        self._issuers = Issuers(
+            db=context.db, projects=context.projects, base_url=context.config.base_url
+        )
+        self._keys = SigningKeys(
+            clock=context.clock, db=context.db, secrets=context.secrets, settings=settings
+        )
+        self._clients = Clients(clock=context.clock, db=context.db, settings=settings)
+        self._journal = SignInJournal(clock=context.clock)
+        grants = Grants(
+            clock=context.clock,
+            db=context.db,
+            settings=settings,
+            references=references,
+            keys=self._keys,
+        )
+        self._consents = Consents(
+            clock=context.clock,
+            grants=grants,
+            subscribers=context.subscribers,
+            permissions=context.permissions,
+            texts=context.texts,
+        )
+        sessions = Sessions(clock=context.clock, settings=settings, references=references)
+        access = ClientAccess(
+            issuers=self._issuers,
+            clients=self._clients,
+            limiter=context.limiter,
+            failures_per_minute=settings.failures_per_minute_per_client,
+        )
+        self._metadata = MetadataEndpoints(
+            issuers=self._issuers,
+            keys=self._keys,
+            texts=context.texts,
+            max_age_s=settings.jwks_max_age_s,
+            registers=False,
+        )
+        self._tokens = TokenEndpoints(
+            db=context.db,
+            issuers=self._issuers,
+            access=access,
+            grants=grants,
+            references=references,
+            sources={},
+        )
+        self._userinfo = UserinfoEndpoint(
+            issuers=self._issuers,
+            grants=grants,
+            people=People(
+                db=context.db, subscribers=context.subscribers, contacts=context.contacts
+            ),
+        )
+        cookies = BrowserCookies(issuers=self._issuers, sessions=sessions, references=references)
+        templates = ConsentTemplates(context.texts)
+        responses = BrowserResponses(
+            issuers=self._issuers,
+            texts=context.texts,
+            settings=settings,
+            cookies=cookies,
+            templates=templates,
+        )
+        authorizations = Authorizations(
+            clock=context.clock,
+            db=context.db,
+            lifetime_s=settings.request_lifetime_s,
+            clients=self._clients,
+            sessions=sessions,
+            consents=self._consents,
+            pages=SignInPages(issuers=self._issuers, sign_ins=context.peers.sign_ins),
+            issuer=CodeIssuer(
+                issuers=self._issuers,
+                consents=self._consents,
+                grants=grants,
+                journal=self._journal,
+            ),
+        )
+        self._authorization_pages = AuthorizationPages(
+            db=context.db,
+            issuers=self._issuers,
+            limit=RequestLimit(
+                limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
+            ),
+            clients=self._clients,
+            journal=self._journal,
+            authorizations=authorizations,
+            cookies=cookies,
+            responses=responses,
+        )
+        self._consent_pages = ConsentPages(
+            issuers=self._issuers,
+            authorizations=authorizations,
+            questions=ConsentQuestions(
+                db=context.db,
+                projects=context.projects,
+                subscribers=context.subscribers,
+                clients=self._clients,
+                authorizations=authorizations,
+            ),
+            cookies=cookies,
+            templates=templates,
+            responses=responses,
+        )
+        self._jobs = OidcJobs(clock=context.clock, settings=settings, keys=self._keys)
+
+    @hookimpl
+    def register_services(self) -> Mapping[type, Any]:
+        return {
+            Clients: self._clients,
+            Consents: self._consents,
+            Issuers: self._issuers,
+            SignInJournal: self._journal,
+            SigningKeys: self._keys,
+        }
+
+    @hookimpl
+    def register_endpoints(self) -> Sequence[Endpoint]:
+        return router.endpoints
+
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return [
+            *self._authorization_pages.routes(),
+            *self._consent_pages.routes(),
+            *self._metadata.routes(),
+            *self._tokens.routes(),
+            *self._userinfo.routes(),
+        ]
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self._jobs.specs()

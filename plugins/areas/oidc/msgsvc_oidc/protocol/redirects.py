@@ -1,0 +1,127 @@
+"""Redirect URIs: which can be registered, and when a request's equals one (RFC 9700, section 2.1)."""
+
+import ipaddress
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from msgsvc_core.security.http_urls import MAX_URL_LENGTH
+
+#: Parameters that the provider adds: a redirect URI can't have its own.
+OWN_PARAMETERS = ("code", "state", "iss", "error", "error_description")
+
+#: Letters of ASCII: a name in another script is registered in its `xn--` form, as browsers send it.
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+#: A scheme of an app: a domain in reverse, so that no other app takes it by accident (RFC 8252, section 7.1).
+_APP_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
+
+#: Loopback addresses, whose port an app chooses when it starts (RFC 8252, section 7.3).
+_LOOPBACK = ("127.0.0.1", "::1")
+
+
+def redirect_problem(uri: str, *, public: bool, allow_http: bool = False) -> str | None:
+    """The rule that a redirect URI breaks, as text for the person who registers it; None if it is fine.
+
+    `public` clients are apps: they may use loopback addresses over http and schemes of their own.
+    `allow_http` allows http for other hosts as well, for tests and closed networks.
+    """
+    problem = _text_problem(uri)
+    if problem is not None:
+        return problem
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "must be an absolute URI"
+    if parts.scheme not in {"http", "https"}:
+        return _app_problem(parts.scheme, public=public)
+    if uri.partition(":")[0] != parts.scheme or parts.netloc != parts.netloc.lower():
+        return "must be in lower case up to its path"
+    return _web_problem(parts.scheme, parts.netloc, host, port, allow_http) or _path_problem(
+        parts.path, parts.query
+    )
+
+
+def matches(registered: str, requested: str) -> bool:
+    """Whether they are equal, character by character; of http on a loopback address any port matches (RFC
+    8252, section 7.3)."""
+    if registered == requested:
+        return True
+    mine, other = _loopback_parts(registered), _loopback_parts(requested)
+    return mine is not None and mine == other
+
+
+def add_parameters(uri: str, parameters: dict[str, str]) -> str:
+    """The URI with parameters added; its own query is kept byte for byte (RFC 6749, section 3.1.2)."""
+    parts = urlsplit(uri)
+    added = urlencode(parameters)
+    query = f"{parts.query}&{added}" if parts.query else added
+    return parts._replace(query=query).geturl()
+
+
+def _text_problem(uri: str) -> str | None:
+    rules = {
+        f"must be at most {MAX_URL_LENGTH} characters": len(uri) <= MAX_URL_LENGTH,
+        "must not hold spaces, backslashes, control characters or letters outside ASCII": (
+            uri.isascii() and uri.isprintable() and " " not in uri and "\\" not in uri
+        ),
+        "must not hold a wildcard: each redirect URI is registered by itself": "*" not in uri,
+        "must not have a fragment": "#" not in uri,
+    }
+    return next((problem for problem, kept in rules.items() if not kept), None)
+
+
+def _app_problem(scheme: str, *, public: bool) -> str | None:
+    if not public:
+        return "must be an https URL"
+    if not _APP_SCHEME.fullmatch(scheme):
+        return "must be an https URL, or have a scheme like com.example.app"
+    return None
+
+
+def _web_problem(
+    scheme: str, netloc: str, host: str, port: int | None, allow_http: bool
+) -> str | None:
+    if "@" in netloc:
+        return "must not hold a user name or password"
+    if not host or port == 0 or not _is_host(host):
+        return "must name its host in letters, digits and hyphens"
+    if scheme == "http" and not (allow_http or _is_local(host)):
+        return "must be https (http is for localhost)"
+    return None
+
+
+def _path_problem(path: str, query: str) -> str | None:
+    if any(part in {".", ".."} for part in path.split("/")):
+        return "must not hold the path segments . and .."
+    if any(name in OWN_PARAMETERS for name, _ in parse_qsl(query, keep_blank_values=True)):
+        return "must not have parameters named " + ", ".join(OWN_PARAMETERS)
+    return None
+
+
+def _is_host(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return bool(_HOST.fullmatch(host))
+    return True
+
+
+def _is_local(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost") or host in _LOOPBACK
+
+
+def _loopback_parts(uri: str) -> tuple[str, str, str] | None:
+    """Everything but the port, of a URI on a loopback address; None for any other."""
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme != "http" or host not in _LOOPBACK or parts.fragment:
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    if parts.netloc != (shown if port is None else f"{shown}:{port}"):
+        return None
+    return host, parts.path, parts.query

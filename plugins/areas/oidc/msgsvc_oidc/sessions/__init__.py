@@ -1,0 +1,1 @@
+"""Sessions of browsers with this provider."""
