@@ -184,10 +184,10 @@ class Clients:
 
     def _check(self, client: Client) -> None:
         for field in ("redirect_uris", "post_logout_redirect_uris"):
-            for uri in getattr(client, field):
+            for number, uri in enumerate(getattr(client, field)):
                 problem = self.redirect_problem(client, uri)
                 if problem is not None:
-                    raise InvalidUrl("{uri}: " + problem, uri=uri, field=field)
+                    raise InvalidUrl(problem, field=f"{field}.{number}")
         for field in ("backchannel_logout_uri", "home_url"):
             uri = getattr(client, field)
             problem = None if uri is None else self._web_problem(uri)
@@ -209,7 +209,7 @@ class Clients:
 def _check_jwks(jwks: Mapping[str, Any]) -> None:
     keys = jwks.get("keys")
     if not isinstance(keys, list) or not keys or not all(isinstance(key, dict) for key in keys):
-        raise ValidationFailed('must be {"keys": [...]}', field="jwks")
+        raise ValidationFailed("must be a JWK Set", field="jwks")
     if any(_PRIVATE_PARTS & key.keys() for key in keys):
         raise ValidationFailed("must hold public keys only", field="jwks")
     if len(to_json(dict(jwks))) > MAX_JWKS_LENGTH:

@@ -62,7 +62,7 @@ def add_parameters(uri: str, parameters: dict[str, str]) -> str:
 
 def _text_problem(uri: str) -> str | None:
     rules = {
-        f"must be at most {MAX_URL_LENGTH} characters": len(uri) <= MAX_URL_LENGTH,
+        "must be at most 2048 characters": len(uri) <= MAX_URL_LENGTH,
         "must not hold spaces, backslashes, control characters or letters outside ASCII": (
             uri.isascii() and uri.isprintable() and " " not in uri and "\\" not in uri
         ),
@@ -96,7 +96,7 @@ def _path_problem(path: str, query: str) -> str | None:
     if any(part in {".", ".."} for part in path.split("/")):
         return "must not hold the path segments . and .."
     if any(name in OWN_PARAMETERS for name, _ in parse_qsl(query, keep_blank_values=True)):
-        return "must not have parameters named " + ", ".join(OWN_PARAMETERS)
+        return "must not have parameters named code, state, iss, error or error_description"
     return None
 
 
