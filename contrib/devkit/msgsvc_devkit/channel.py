@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Any
+from urllib.parse import urlencode
 
 from msgsvc_core.channels import (
     BotProfile,
@@ -13,6 +14,10 @@ from msgsvc_core.channels import (
     ChannelKind,
     DeliveryError,
     OutgoingMessage,
+    PlatformAttempt,
+    PlatformPerson,
+    PlatformSignIn,
+    PlatformSignInRefused,
     Reason,
 )
 from msgsvc_core.config.settings import Section
@@ -115,6 +120,29 @@ class RecordingChannel(Channel):
     def texts(self) -> list[str]:
         """The texts sent, in order."""
         return [sent.message.text for sent in self.sent]
+
+
+class RecordingPage(PlatformSignIn):
+    """A platform's own page, for `RecordingChannel.platform_sign_in`. `people` are those who allowed it, by
+    their code, which is taken once; `failures` are raised first, one per exchange."""
+
+    def __init__(self, name: str = "messenger_a") -> None:
+        self.name = name
+        self.people: dict[str, PlatformPerson] = {}
+        self.failures: list[Exception] = []
+        self.exchanged: list[tuple[str, PlatformAttempt]] = []
+
+    def authorization_url(self, attempt: PlatformAttempt) -> str:
+        query = {"state": attempt.state, "redirect_uri": attempt.redirect_uri}
+        return f"https://{self.name}.example/page?{urlencode(query)}"
+
+    async def exchange(self, code: str, attempt: PlatformAttempt) -> PlatformPerson:
+        self.exchanged.append((code, attempt))
+        if self.failures:
+            raise self.failures.pop(0)
+        if code not in self.people:
+            raise PlatformSignInRefused("unknown code")
+        return self.people.pop(code)
 
 
 class RecordingPlugin:

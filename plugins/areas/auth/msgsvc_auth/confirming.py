@@ -47,7 +47,14 @@ class Confirmations:
         self._code_lifetime_s = code_lifetime_s
 
     async def confirm(
-        self, tx: Tx, session: Session, channel: str, user: ChannelUser, chat_id: str
+        self,
+        tx: Tx,
+        session: Session,
+        channel: str,
+        user: ChannelUser,
+        chat_id: str,
+        *,
+        on_platform: bool = False,
     ) -> Confirmed | None:
         """None if the session does not wait any more; nothing happens then."""
         now_ms = self._clock.now_ms()
@@ -58,6 +65,7 @@ class Confirmations:
             code,
             now_ms=now_ms,
             code_expires_at_ms=now_ms + self._code_lifetime_s * 1000,
+            on_platform=on_platform,
         )
         if confirmed is None:
             return None

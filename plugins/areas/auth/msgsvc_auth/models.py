@@ -67,6 +67,8 @@ class Session:
     request_id: str | None = None
     requester_name: str | None = None
     requester_url: str | None = None
+    #: Whether the platform's own page told who it is.
+    on_platform: bool = False
 
     @property
     def is_direct(self) -> bool:
@@ -76,6 +78,8 @@ class Session:
     @property
     def method(self) -> SignInMethod:
         """How the person answers, or answered."""
+        if self.on_platform:
+            return "platform"
         return "button" if self.match_number is None else "number"
 
     def status(self, now_ms: int) -> Status:

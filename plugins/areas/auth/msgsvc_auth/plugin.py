@@ -11,8 +11,9 @@ from msgsvc_auth.dashboard import pages
 from msgsvc_auth.errors import AUTH_ERRORS
 from msgsvc_auth.events import AUTH_EVENTS
 from msgsvc_auth.exchange import CodeExchange
-from msgsvc_auth.hosted.cookies import Tickets
+from msgsvc_auth.hosted.cookies import ReturnCookies, Tickets
 from msgsvc_auth.hosted.pages import HostedPages
+from msgsvc_auth.hosted.platform_pages import PlatformPages
 from msgsvc_auth.hosted.rendering import PageTemplates
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.hosted.sites import Sites
@@ -22,6 +23,8 @@ from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
+from msgsvc_auth.platforms.exchange import PlatformExchange
+from msgsvc_auth.platforms.visits import PlatformVisits
 from msgsvc_auth.requested.pages import RequestedPages
 from msgsvc_auth.requested.question_limits import QuestionLimits
 from msgsvc_auth.requested.questions import DirectQuestions
@@ -156,17 +159,45 @@ class AuthPlugin:
             channels=context.channels,
             sign_in=self._sign_in,
         )
+        sites = Sites(
+            db=context.db,
+            projects=context.projects,
+            links=self._links,
+            requested=requested_pages,
+        )
+        visits = PlatformVisits(
+            clock=context.clock,
+            db=context.db,
+            secrets=context.secrets,
+            channels=context.channels,
+            jobs=context.jobs,
+            settings=settings,
+            base_url=context.config.base_url,
+        )
+        tickets, templates = Tickets(context.config.base_url), PageTemplates(context.texts)
         self._pages = HostedPages(
             hosted=hosted,
-            sites=Sites(
-                db=context.db,
-                projects=context.projects,
-                links=self._links,
-                requested=requested_pages,
-            ),
+            sites=sites,
+            visits=visits,
             texts=context.texts,
-            tickets=Tickets(context.config.base_url),
-            templates=PageTemplates(context.texts),
+            tickets=tickets,
+            templates=templates,
+        )
+        self._platform_pages = PlatformPages(
+            hosted=hosted,
+            sites=sites,
+            visits=visits,
+            texts=context.texts,
+            tickets=tickets,
+            cookies=ReturnCookies(context.config.base_url),
+            templates=templates,
+        )
+        self._platform_exchange = PlatformExchange(
+            clock=context.clock,
+            secrets=context.secrets,
+            channels=context.channels,
+            contacts=context.contacts,
+            sign_in=self._sign_in,
         )
         self._bot = SignInBot(
             clock=context.clock,
@@ -196,7 +227,7 @@ class AuthPlugin:
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
-        return self._pages.routes()
+        return [*self._platform_pages.routes(), *self._pages.routes()]
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
@@ -208,7 +239,7 @@ class AuthPlugin:
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return [self._purge.spec]
+        return [self._purge.spec, self._platform_exchange.spec]
 
     @hookimpl
     async def on_start(self) -> None:

@@ -287,9 +287,18 @@ class SignIn:
         if number != session.match_number:
             return None
         confirmed = await self._confirmations.confirm(tx, session, channel, user, chat_id)
-        if confirmed is not None:
-            self._notify_on_commit(tx, session)
-            self._metrics.count_on_commit(tx, "confirmed", channel)
+        self._note_confirmed(tx, session, channel, confirmed)
+        return confirmed
+
+    async def confirm_on_platform(
+        self, tx: Tx, session: Session, channel: str, user: ChannelUser, chat_id: str
+    ) -> Confirmed | None:
+        """As `confirm`, for a person who signed in on the platform's page in the waiting browser. No number
+        is matched: question and page were in one browser."""
+        confirmed = await self._confirmations.confirm(
+            tx, session, channel, user, chat_id, on_platform=True
+        )
+        self._note_confirmed(tx, session, channel, confirmed)
         return confirmed
 
     async def deny(self, tx: Tx, session: Session, channel: str) -> bool:
@@ -343,6 +352,13 @@ class SignIn:
             tx, session.project_id, session_payload(new.token), session.expires_at_ms
         )
         return new
+
+    def _note_confirmed(
+        self, tx: Tx, session: Session, channel: str, confirmed: Confirmed | None
+    ) -> None:
+        if confirmed is not None:
+            self._notify_on_commit(tx, session)
+            self._metrics.count_on_commit(tx, "confirmed", channel)
 
     def _notify_on_commit(self, tx: Tx, session: Session) -> None:
         self._changes.notify_on_commit(tx, (session.project_id, session.session_id))

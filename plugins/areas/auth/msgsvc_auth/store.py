@@ -11,7 +11,8 @@ from msgsvc_core.db.sql import key_params, key_table, limited_delete
 _SESSION = (
     "project_id, session_id, status, state, callback_url, channel, lang, created_at_ms,"
     " expires_at_ms, client_ip, client_agent, match_number, subscriber_id, nonce, code_hash,"
-    " confirmed_at_ms, code_expires_at_ms, source, source_id, request_id, requester_name, requester_url"
+    " confirmed_at_ms, code_expires_at_ms, source, source_id, request_id, requester_name, requester_url,"
+    " on_platform"
 )
 _SESSION_IN_JOIN = ", ".join(f"s.{column}" for column in _SESSION.split(", "))
 _KEY = ("project_id", "session_id")
@@ -106,7 +107,13 @@ async def find_session_by_token(tx: Tx, token_digest: str) -> Session | None:
 
 
 async def confirm(
-    tx: Tx, session: Session, code: IssuedCode, *, now_ms: int, code_expires_at_ms: int
+    tx: Tx,
+    session: Session,
+    code: IssuedCode,
+    *,
+    now_ms: int,
+    code_expires_at_ms: int,
+    on_platform: bool = False,
 ) -> Session | None:
     """Confirms a session and sets its code; None if it is not pending any more. Of concurrent calls, one
     succeeds."""
@@ -114,12 +121,14 @@ async def confirm(
         tx,
         session,
         "status = 'confirmed', nonce = :nonce, code_hash = :code_hash,"
-        " confirmed_at_ms = :now_ms, code_expires_at_ms = :code_expires_at_ms",
+        " confirmed_at_ms = :now_ms, code_expires_at_ms = :code_expires_at_ms,"
+        " on_platform = :on_platform",
         {
             "nonce": code.nonce,
             "code_hash": code.hash,
             "now_ms": now_ms,
             "code_expires_at_ms": code_expires_at_ms,
+            "on_platform": on_platform,
         },
     )
 
@@ -342,6 +351,8 @@ def _as_session(row: Row) -> Session:
         request_id=row["request_id"],
         requester_name=row["requester_name"],
         requester_url=row["requester_url"],
+        # SQLite keeps 0 and 1.
+        on_platform=bool(row["on_platform"]),
     )
 
 

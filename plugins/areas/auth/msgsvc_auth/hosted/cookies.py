@@ -1,4 +1,4 @@
-"""The cookie with the ticket of a browser's sign-in."""
+"""The cookies of a browser's sign-in: its ticket, and what proves that it left for a platform's page."""
 
 import re
 
@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from msgsvc_auth.hosted.models import REF_LENGTH, Site, Ticket
+from msgsvc_auth.platforms.models import Departure
 
 _KEY = re.compile(rf"[0-9a-f]{{{REF_LENGTH}}}")
 
@@ -50,3 +51,30 @@ class Tickets:
 
     def _name(self, key: str) -> str:
         return f"__Host-msgsvc-login-{key}" if self._secure else f"msgsvc-login-{key}"
+
+
+class ReturnCookies:
+    """A cookie for each visit to a platform's page, under the same rules as a ticket. `lax` lets it come
+    along when the platform sends the browser back."""
+
+    def __init__(self, base_url: str) -> None:
+        self._secure = base_url.startswith("https:")
+
+    def read(self, request: Request, ref: str) -> str:
+        """Empty without such a cookie."""
+        return request.cookies.get(self._name(ref), "")
+
+    def write(self, response: Response, request: Request, departure: Departure) -> None:
+        root = request.scope.get("root_path", "")
+        response.set_cookie(
+            self._name(departure.cookie_ref),
+            departure.cookie,
+            max_age=departure.max_age_s,
+            path="/" if self._secure else f"{root}/login/_return",
+            secure=self._secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def _name(self, ref: str) -> str:
+        return f"__Host-msgsvc-return-{ref}" if self._secure else f"msgsvc-return-{ref}"

@@ -24,6 +24,7 @@ from msgsvc_auth.hosted.requests import (
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.models import MAX_WAIT_S
+from msgsvc_auth.platforms.visits import PlatformVisits
 from msgsvc_core.api.envelope import api_error
 from msgsvc_core.kernel.errors import BadRequest, Forbidden, NotFound
 from msgsvc_core.kernel.i18n import Texts
@@ -32,6 +33,9 @@ from msgsvc_core.pages import static_files
 STATIC = Path(__file__).parent / "static"
 
 _SECONDS = re.compile(r"[0-9]{1,4}")
+
+#: Seconds for which a status is held while a platform is asked: a failure there wakes nobody.
+CHECKING_WAIT_S = 2
 
 #: Final states, shown once: the next visit starts a new sign-in.
 ENDED = ("denied", "expired")
@@ -45,12 +49,14 @@ class HostedPages:
         *,
         hosted: HostedSignIn,
         sites: Sites,
+        visits: PlatformVisits,
         texts: Texts,
         tickets: Tickets,
         templates: PageTemplates,
     ) -> None:
         self._hosted = hosted
         self._sites = sites
+        self._visits = visits
         self._texts = texts
         self._tickets = tickets
         self._templates = templates
@@ -84,6 +90,7 @@ class HostedPages:
 
         `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
         page is out of date, `done` that another tab has continued to the site. 404 without the cookie.
+        With `checking=1`, `checking` says whether a platform is still being asked.
         """
         site = await self._sites.get(request.path_params["slug"])
         key = request.query_params.get("key", "")
@@ -92,10 +99,18 @@ class HostedPages:
             raise NotFound("no sign-in was begun by this browser")
         if request.query_params.get("page") != held.ticket.page:
             return _json({"status": "changed"})
-        held = await self._hosted.wait(held, _wait_s(request))
+        checks = request.query_params.get("checking") == "1"
+        wait_s = _wait_s(request)
+        held = await self._hosted.wait(held, min(wait_s, CHECKING_WAIT_S) if checks else wait_s)
         status = self._hosted.status(held)
         if status != "confirmed":
-            return _json({"status": status, "expires_in": self._hosted.expires_in_s(held)})
+            body: dict[str, object] = {
+                "status": status,
+                "expires_in": self._hosted.expires_in_s(held),
+            }
+            if checks and status == "pending":
+                body["checking"] = await self._visits.notice(held.session) == "checking"
+            return _json(body)
         if held.ticket.handed_over:
             return _json({"status": "done"})
         location = self._hosted.location(site, held)
@@ -132,9 +147,8 @@ class HostedPages:
             response = _see_other(location)
             self._hand_over(response, request, site, key, held)
             return response
-        response = self._templates.sign_in(
-            request, site, visit, self._page_state(site, held, location)
-        )
+        shown = await self._page_state(site, held, location)
+        response = self._templates.sign_in(request, site, visit, shown)
         if begun:
             self._set_ticket(response, request, site, key, held)
         return response
@@ -150,7 +164,7 @@ class HostedPages:
             self._set_ticket(response, request, site, key, new)
         return response
 
-    def _page_state(self, site: Site, sign_in: BrowserSignIn, location: str | None) -> Shown:
+    async def _page_state(self, site: Site, sign_in: BrowserSignIn, location: str | None) -> Shown:
         status = self._hosted.status(sign_in)
         if status != "pending":
             return Shown(
@@ -167,6 +181,8 @@ class HostedPages:
             number=sign_in.session.match_number,
             expires_in_s=self._hosted.expires_in_s(sign_in),
             page=sign_in.ticket.page,
+            platforms=self._visits.offers(sign_in.session),
+            visit=await self._visits.notice(sign_in.session),
         )
 
     def _set_ticket(

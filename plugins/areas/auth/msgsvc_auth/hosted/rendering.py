@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
 from msgsvc_auth.hosted.requests import RESUME, address, root_of
 from msgsvc_auth.models import Status
+from msgsvc_auth.platforms.models import PlatformOffer, VisitNotice
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers, qr_code
@@ -41,6 +42,9 @@ class Shown:
     back: str | None = None
     #: Whether another sign-in can be started here.
     again: bool = True
+    #: Messengers on whose own page the person can sign in, and what became of the latest visit there.
+    platforms: Sequence[PlatformOffer] = ()
+    visit: VisitNotice | None = None
 
 
 class PageTemplates:
@@ -75,6 +79,8 @@ class PageTemplates:
             key=visit.key(site),
             here=here,
             again=address(request, site, visit),
+            leave=f"{root_of(request)}/{site.path}/platform/",
+            leave_query=address(request, site, visit).partition("?")[2],
             languages=languages,
             minutes=math.ceil(shown.expires_in_s / 60),
             refresh_s=REFRESH_S,

@@ -1,4 +1,5 @@
-"""The plugin's tables: sessions, static links, requests of other plugins, and used data of mini apps.
+"""The plugin's tables: sessions, static links, requests of other plugins, visits to platforms' pages, and
+used data of mini apps.
 
 Times are Unix milliseconds. Ids compare byte by byte on both databases, so they sort by creation.
 """
@@ -18,6 +19,7 @@ def upgrade() -> None:
     _links()
     _requests()
     _mini_app_uses()
+    _platform_visits()
 
 
 def _sessions() -> None:
@@ -51,6 +53,8 @@ def _sessions() -> None:
         sa.Column("request_id", Id),
         sa.Column("requester_name", sa.Text),
         sa.Column("requester_url", sa.Text),
+        # Signed in on the platform's page, not in the bot.
+        sa.Column("on_platform", sa.Boolean, nullable=False, server_default=sa.false()),
         # A person who is erased takes their sign-ins along, and a code that is still out dies.
         sa.ForeignKeyConstraint(
             ["project_id", "subscriber_id"],
@@ -113,6 +117,31 @@ def _mini_app_uses() -> None:
         sa.Column("expires_at_ms", Ms, nullable=False),
     )
     op.create_index("auth_mini_app_uses_expiry", "auth_mini_app_uses", ["expires_at_ms"])
+
+
+def _platform_visits() -> None:
+    """The latest visit of a sign-in's browser to a platform's page."""
+    op.create_table(
+        "auth_platform_visits",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("session_id", Id, primary_key=True),
+        sa.Column("visit_id", Id, nullable=False),
+        sa.Column("channel_key", sa.Text, nullable=False),
+        sa.Column("state_digest", sa.Text, nullable=False, unique=True),
+        sa.Column("browser_digest", sa.Text, nullable=False),
+        # Nonce and verifier, and later the code.
+        sa.Column("sealed", sa.Text, nullable=False),
+        sa.Column("sealed_code", sa.Text),
+        sa.Column("return_path", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("failure", sa.Text),
+        sa.Column("expires_at_ms", Ms, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id", "session_id"],
+            ["auth_sessions.project_id", "auth_sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+    )
 
 
 def _project() -> sa.ForeignKey:

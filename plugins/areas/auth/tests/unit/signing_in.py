@@ -17,6 +17,7 @@ from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.models import CodeKind, Session, StaticLink
+from msgsvc_auth.platforms.visits import PlatformVisits
 from msgsvc_auth.requested.pages import RequestedPages
 from msgsvc_auth.requested.question_limits import QuestionLimits
 from msgsvc_auth.requested.questions import DirectQuestions
@@ -144,6 +145,17 @@ class Auth:
             events=self.core.events,
             billing=self.core.billing,
             code_lifetime_s=self.settings.code_lifetime_s,
+        )
+
+    def visits(self) -> PlatformVisits:
+        return PlatformVisits(
+            clock=self.core.clock,
+            db=self.core.db,
+            secrets=self.core.secrets,
+            channels=self.core.channels,
+            jobs=self.core.jobs,
+            settings=self.settings,
+            base_url="http://msgsvc.test",
         )
 
     def sign_in(self) -> SignIn:

@@ -66,6 +66,7 @@ class Hosted(Auth):
         return HostedPages(
             hosted=self.hosted(),
             sites=self.sites(),
+            visits=self.visits(),
             texts=self.core.texts,
             tickets=Tickets("http://msgsvc.test"),
             templates=PageTemplates(self.core.texts),

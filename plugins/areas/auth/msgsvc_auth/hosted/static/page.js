@@ -27,6 +27,7 @@ function say(text) {
 
 async function ask() {
   const query = new URLSearchParams({ key: words.key, page: words.page, wait: WAIT_S });
+  if (words.checking) query.set("checking", "1");
   const response = await fetch(`${words.statusUrl}?${query}`, {
     headers: { Accept: "application/json" },
     cache: "no-store",
@@ -54,7 +55,8 @@ async function follow() {
         say(words.confirmed);
         return leave(now.location);
       }
-      if (now.status !== "pending") return leave(words.here);
+      // Also when the platform has not confirmed who it is: the page says why.
+      if (now.status !== "pending" || now.checking === false) return leave(words.here);
       say(words.waiting);
       pause = PAUSE_S;
     } catch {
