@@ -3,12 +3,21 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from http.cookiejar import DefaultCookiePolicy
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
 #: Redirects and forms of one sign-in, against providers that go in circles.
 MAX_STEPS = 20
+
+
+def browser(cookies: httpx2.Cookies | None = None, base_url: str = "") -> httpx2.AsyncClient:
+    """A browser's connections. Loopback addresses are secure contexts for browsers, so cookies marked
+    `Secure` go there over plain HTTP."""
+    client = httpx2.AsyncClient(cookies=cookies, base_url=base_url)
+    client.cookies.jar.set_policy(DefaultCookiePolicy(secure_protocols=("https", "http")))
+    return client
 
 
 @dataclass(slots=True)

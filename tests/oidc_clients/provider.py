@@ -79,6 +79,10 @@ class Provider(Protocol):
         done their part."""
         ...
 
+    async def log_out_page(self, page: Page) -> None:
+        """The person confirms in a real browser that was sent to the end session endpoint, if asked."""
+        ...
+
     async def log_out(self, url: str, cookies: httpx2.Cookies) -> Answer:
         """Opens a URL of the end session endpoint. The person confirms, if asked."""
         ...

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from msgsvc_devkit import until
+from tests.oidc_clients.browsing import browser
 from tests.oidc_clients.programs import missing, program
 from tests.oidc_clients.provider import Answer, AuthMethod, ClientSpec, Provider
 from tests.ports import free_ports
@@ -95,8 +96,8 @@ async def make_site(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeSit
                 )
             )
             await stack.enter_async_context(_running(apache, config, url))
-            browser = await stack.enter_async_context(httpx2.AsyncClient(base_url=url))
-            return Site(url, browser, provider, httpx2.Cookies())
+            visitor = await stack.enter_async_context(browser(base_url=url))
+            return Site(url, visitor, provider, httpx2.Cookies())
 
         yield make
 
@@ -114,8 +115,10 @@ async def _application() -> AsyncIterator[int]:
     await runner.setup()
     port = free_ports()
     await web.TCPSite(runner, "127.0.0.1", port).start()
-    yield port
-    await runner.cleanup()
+    try:
+        yield port
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

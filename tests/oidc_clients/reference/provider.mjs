@@ -103,6 +103,11 @@ const configuration = {
 };
 
 const provider = new Provider(issuer, configuration);
+// It says of the empty answer to a revocation that it is text, which oidc-client-ts takes for an error.
+provider.use(async (ctx, next) => {
+  await next();
+  if (ctx.oidc?.route === "revocation" && ctx.body === "") ctx.remove("Content-Type");
+});
 const provide = provider.callback();
 provider.on("backchannel.error", (_ctx, error) => console.error(error));
 provider.on("server_error", (_ctx, error) => console.error(error));

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 from playwright.async_api import Page
 
-from tests.oidc_clients.browsing import Walk
+from tests.oidc_clients.browsing import Walk, browser
 from tests.oidc_clients.programs import node, node_environment
 from tests.oidc_clients.provider import Answer, ClientSpec, RegisteredClient
 from tests.ports import free_ports
@@ -43,8 +43,6 @@ class ReferenceProvider:
             asked["jwks"] = spec.jwks
         if "urn:openid:params:grant-type:ciba" in spec.grant_types:
             asked["backchannel_token_delivery_mode"] = "poll"
-        # Single-page and native clients at loopback addresses, over plain HTTP.
-        asked["application_type"] = "native" if spec.auth_method == "none" else "web"
         async with httpx2.AsyncClient() as client:
             answer = await client.post(f"{self.issuer}/reg", json=asked)
         assert answer.status_code == 201, answer.text
@@ -52,7 +50,7 @@ class ReferenceProvider:
         return RegisteredClient(made["client_id"], made.get("client_secret"))
 
     async def sign_in(self, url: str, cookies: httpx2.Cookies, *, yes: bool = True) -> Answer:
-        async with httpx2.AsyncClient(cookies=cookies) as client:
+        async with browser(cookies) as client:
             if yes:
                 answer = Answer(*await self._walk(client).go(url))
             else:
@@ -71,10 +69,13 @@ class ReferenceProvider:
         await page.locator("button[type=submit]").click()
 
     async def log_out(self, url: str, cookies: httpx2.Cookies) -> Answer:
-        async with httpx2.AsyncClient(cookies=cookies) as client:
+        async with browser(cookies) as client:
             answer = Answer(*await self._walk(client, presses=("logout",)).go(url))
             cookies.update(client.cookies)
         return answer
+
+    async def log_out_page(self, page: Page) -> None:
+        await page.locator("button[name=logout]").click()
 
     async def answer_device(self, uri: str, user_code: str, *, yes: bool = True) -> None:
         async with httpx2.AsyncClient() as client:
