@@ -15,7 +15,10 @@ from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.pages import AuthorizationPages
+from msgsvc_oidc.authorization.pushed import PushedRequests
+from msgsvc_oidc.authorization.pushed_endpoint import PushedEndpoint
 from msgsvc_oidc.authorization.questions import ConsentQuestions
+from msgsvc_oidc.authorization.reading import RequestReader
 from msgsvc_oidc.authorization.rendering import ConsentTemplates
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
@@ -146,13 +149,23 @@ class OidcPlugin:
                 journal=self._journal,
             ),
         )
+        limit = RequestLimit(
+            limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
+        )
+        pushed = PushedRequests(
+            clock=context.clock,
+            db=context.db,
+            references=references,
+            lifetime_s=settings.pushed_lifetime_s,
+        )
+        self._pushed = PushedEndpoint(
+            db=context.db, access=access, limit=limit, journal=self._journal, pushed=pushed
+        )
         self._authorization_pages = AuthorizationPages(
             db=context.db,
             issuers=self._issuers,
-            limit=RequestLimit(
-                limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
-            ),
-            clients=self._clients,
+            limit=limit,
+            reader=RequestReader(clients=self._clients, pushed=pushed),
             journal=self._journal,
             authorizations=authorizations,
             cookies=cookies,
@@ -194,6 +207,7 @@ class OidcPlugin:
             *self._authorization_pages.routes(),
             *self._consent_pages.routes(),
             *self._metadata.routes(),
+            *self._pushed.routes(),
             *self._tokens.routes(),
             *self._userinfo.routes(),
         ]

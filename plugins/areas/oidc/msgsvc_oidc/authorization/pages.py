@@ -10,23 +10,17 @@ from msgsvc_core.db import Database
 from msgsvc_core.pages import static_files
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.models import ClientRedirect
+from msgsvc_oidc.authorization.reading import RequestReader, ReturnPath, return_path_of
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
-from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.endpoints.client_access import RequestLimit
 from msgsvc_oidc.endpoints.responses import posted
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.service import SignInJournal
-from msgsvc_oidc.protocol.authorize import (
-    ResponseMode,
-    answer_parameters,
-    read_redirect_uri,
-    read_request,
-    response_mode_of,
-)
+from msgsvc_oidc.protocol.authorize import answer_parameters
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.discovery import AUTHORIZATION
-from msgsvc_oidc.protocol.errors import RedirectError, UnusableRequest
+from msgsvc_oidc.protocol.errors import RedirectError
 from msgsvc_oidc.protocol.parameters import Parameters, read_query
 
 STATIC = Path(__file__).parent / "static"
@@ -42,7 +36,7 @@ class AuthorizationPages:
         db: Database,
         issuers: Issuers,
         limit: RequestLimit,
-        clients: Clients,
+        reader: RequestReader,
         journal: SignInJournal,
         authorizations: Authorizations,
         cookies: BrowserCookies,
@@ -51,7 +45,7 @@ class AuthorizationPages:
         self._db = db
         self._issuers = issuers
         self._limit = limit
-        self._clients = clients
+        self._reader = reader
         self._journal = journal
         self._authorizations = authorizations
         self._cookies = cookies
@@ -75,9 +69,8 @@ class AuthorizationPages:
                 if request.method == "POST"
                 else read_query(request.scope["query_string"])
             )
-            client = await self._client(project.project_id, parameters)
-            redirect_uri = read_redirect_uri(parameters, client)
-            return await self._begin(request, client, parameters, redirect_uri)
+            client = await self._reader.client(project.project_id, parameters)
+            return await self._begin(request, client, parameters)
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             return self._responses.problem(request, error)
 
@@ -97,28 +90,29 @@ class AuthorizationPages:
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             return self._responses.problem(request, error)
 
-    async def _begin(
-        self, request: Request, client: Client, parameters: Parameters, redirect_uri: str
-    ) -> Response:
-        mode: ResponseMode = "query"
+    async def _begin(self, request: Request, client: Client, parameters: Parameters) -> Response:
+        path: ReturnPath | None = None
         try:
-            mode = response_mode_of(parameters)
-            asked = read_request(parameters, client, redirect_uri)
+            asked = await self._reader.pushed(client, parameters)
+            if asked is None:
+                path = self._reader.return_path(client, parameters)
+                asked = self._reader.read(client, parameters, path.redirect_uri)
+            path = return_path_of(asked)
             session_id = self._cookies.session(request, client.project_id)
             outcome = await self._authorizations.begin(client, asked, session_id)
         except RedirectError as error:
-            async with self._db.transaction() as tx:
-                await self._journal.failed(tx, client, "code", error)
-            issuer = self._issuers.url(client.project_id)
-            values = answer_parameters(parameters.get("state"), issuer, error.body())
-            outcome = ClientRedirect(
-                redirect_uri=redirect_uri, response_mode=mode, parameters=values
-            )
+            path = path or self._reader.return_path(client, parameters)
+            outcome = await self._refused(client, path, error)
         return self._responses.follow(request, client.project_id, outcome)
 
-    async def _client(self, project_id: str, parameters: Parameters) -> Client:
-        client_id = parameters.get("client_id")
-        client = None if client_id is None else await self._clients.find(project_id, client_id)
-        if client is None:
-            raise UnusableRequest("client_id is not known here")
-        return client
+    async def _refused(
+        self, client: Client, path: ReturnPath, error: RedirectError
+    ) -> ClientRedirect:
+        async with self._db.transaction() as tx:
+            await self._journal.failed(tx, client, "code", error)
+        issuer = self._issuers.url(client.project_id)
+        return ClientRedirect(
+            redirect_uri=path.redirect_uri,
+            response_mode=path.response_mode,
+            parameters=answer_parameters(path.state, issuer, error.body()),
+        )

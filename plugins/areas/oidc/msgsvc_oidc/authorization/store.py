@@ -71,6 +71,24 @@ async def move_request(
     return None if row is None else _request(row)
 
 
+async def use_pushed(
+    tx: Tx, project_id: str, client_id: str, request_id: str, *, now_ms: int
+) -> PendingRequest | None:
+    """A request that this client has pushed, once: of concurrent calls one gets it."""
+    row = await tx.fetch_one(
+        "UPDATE oidc_requests SET status = 'ended' WHERE project_id = :project_id"
+        " AND request_id = :request_id AND client_id = :client_id AND status = 'pushed'"
+        f" AND expires_at_ms > :now_ms RETURNING {_REQUEST}",
+        {
+            "project_id": project_id,
+            "client_id": client_id,
+            "request_id": request_id,
+            "now_ms": now_ms,
+        },
+    )
+    return None if row is None else _request(row)
+
+
 def _request(row: Row) -> PendingRequest:
     return PendingRequest(
         project_id=row["project_id"],

@@ -89,8 +89,11 @@ def read_redirect_uri(parameters: Parameters, client: Client) -> str:
     raise UnusableRequest("redirect_uri is not one that is registered for this client")
 
 
-def read_request(parameters: Parameters, client: Client, redirect_uri: str) -> AuthorizationRequest:
-    """The request. Raises `RedirectError` with the registered error code for what is wrong with it."""
+def read_request(
+    parameters: Parameters, client: Client, redirect_uri: str, *, pushed: bool = False
+) -> AuthorizationRequest:
+    """The request; `pushed` says that the client sent it itself, without a browser. Raises `RedirectError`
+    with the registered error code for what is wrong with it."""
     try:
         parameters.check_single()
     except Exception as error:
@@ -100,6 +103,8 @@ def read_request(parameters: Parameters, client: Client, redirect_uri: str) -> A
             raise RedirectError(error_code, f"{name} is not supported")
     if "authorization_code" not in client.grant_types:
         raise RedirectError("unauthorized_client", "the client may not use this flow")
+    if client.require_pushed and not pushed:
+        raise RedirectError("invalid_request", "the client must push its authorization requests")
     _check_response_type(parameters)
     for name in ("state", "nonce"):
         if len(parameters.get(name, "")) > MAX_TEXT_LENGTH:

@@ -17,7 +17,9 @@ from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.models import ClientRedirect, PendingRequest, SignInNeeded
 from msgsvc_oidc.authorization.pages import AuthorizationPages
+from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.authorization.questions import ConsentQuestions
+from msgsvc_oidc.authorization.reading import RequestReader
 from msgsvc_oidc.authorization.rendering import ConsentTemplates
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
@@ -118,6 +120,10 @@ class Parts:
             texts=core.texts,
         )
         self.sessions = Sessions(clock=core.clock, settings=settings, references=self.references)
+        self.pushed = PushedRequests(
+            clock=core.clock, db=core.db, references=self.references, lifetime_s=90
+        )
+        self.reader = RequestReader(clients=self.clients, pushed=self.pushed)
         self.access = ClientAccess(
             issuers=self.issuers, clients=self.clients, limiter=core.limiter, failures_per_minute=1
         )
@@ -370,7 +376,7 @@ async def test_pages_of_an_unknown_issuer_are_not_found(parts: Parts) -> None:
         db=parts.core.db,
         issuers=parts.issuers,
         limit=parts.limit,
-        clients=parts.clients,
+        reader=parts.reader,
         journal=parts.journal,
         authorizations=parts.authorizations,
         cookies=parts.cookies,
