@@ -6,7 +6,7 @@ form) is the provider's own, so each provider under test brings it along.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import httpx2
 from playwright.async_api import Page
@@ -93,4 +93,13 @@ class Provider(Protocol):
 
     async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
         """The person answers the question of a backchannel authentication request."""
+        ...
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A provider whose clock a test sets."""
+
+    async def advance(self, seconds: int) -> None:
+        """Lets time pass, for the provider alone."""
         ...

@@ -1,7 +1,8 @@
 // The certified provider `oidc-provider` as a reference: everything that msgsvc offers is switched on, with the
 // same rules where they are a matter of configuration. Clients register themselves (RFC 7591).
 //
-// Usage: node provider.mjs <port>; prints "reference listens on <issuer>," when it takes requests.
+// Usage: node provider.mjs <port> [post]; prints "reference listens on <issuer>," when it takes requests. With `post`
+// it takes posts where browsers may also GET; its cookies are then for TLS alone, so real browsers do not keep them.
 //
 // Besides the provider's own endpoints there are some for tests, under /test/: what a person does elsewhere than in
 // the browser, and a clock.
@@ -27,7 +28,11 @@ const asked = new Map();
 
 const configuration = {
   jwks: { keys: [{ ...rsa, kid: "reference", use: "sig", alg: "RS256" }] },
-  cookies: { keys: [randomBytes(16).toString("hex")] },
+  cookies: {
+    keys: [randomBytes(16).toString("hex")],
+    ...(process.argv[3] === "post" ? { long: { sameSite: "none" }, short: { sameSite: "none" } } : {}),
+  },
+  enableHttpPostMethods: process.argv[3] === "post",
   scopes: ["openid", "offline_access", "profile", "phone", "email", "notify"],
   claims: {
     openid: ["sub"],
@@ -88,7 +93,7 @@ const configuration = {
       },
       validateBindingMessage: async () => {},
       validateRequestContext: async () => {},
-      processLoginHint: async (_ctx, hint) => hint,
+      processLoginHint: async (_ctx, hint) => (hint === "Ann" ? hint : undefined),
       processLoginHintToken: async () => undefined,
       verifyUserCode: async () => {},
     },

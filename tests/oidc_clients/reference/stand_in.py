@@ -102,11 +102,12 @@ class ReferenceProvider:
 
 
 @contextmanager
-def reference_provider(folder: Path) -> Iterator[ReferenceProvider]:
-    """The provider in a process of its own. Its log is `reference.log` in the folder."""
+def reference_provider(folder: Path, *options: str) -> Iterator[ReferenceProvider]:
+    """The provider in a process of its own, with the options of its script. Its log is `reference.log` in
+    the folder."""
     port = free_ports()
     log = folder / "reference.log"
-    server = start_server([node(), SCRIPT, str(port)], log, node_environment())
+    server = start_server([node(), SCRIPT, str(port), *options], log, node_environment())
     try:
         yield ReferenceProvider(server.url)
     finally:

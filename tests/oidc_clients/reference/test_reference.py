@@ -1,0 +1,53 @@
+"""The script of requests against the certified provider, and how two recordings are compared."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.oidc_clients.reference.comparison import Difference, differences, table, unexplained
+from tests.oidc_clients.reference.replay import replay
+from tests.oidc_clients.reference.stand_in import reference_provider
+
+#: What oidc-provider, of the version in package.json, answers. To renew it: delete it, and run this test.
+RECORDED = Path(__file__).with_name("oidc-provider.json")
+
+
+async def test_the_certified_provider_answers_as_recorded(tmp_path: Path) -> None:
+    with reference_provider(tmp_path, "post") as provider:
+        recording = await replay(provider)
+    if not RECORDED.exists():
+        RECORDED.write_text(json.dumps(recording, indent=1) + "\n")
+        pytest.fail("it was recorded anew: look at what is different now")
+
+    assert differences(json.loads(RECORDED.read_text()), recording) == []
+
+
+THERE = {"a": {"status": 400, "members": ["error"]}, "b": {"status": 200}}
+HERE = {"a": {"status": 401, "members": ["error"]}, "c": {"status": 200}}
+FOUND = [
+    Difference("a", "status", "400", "401"),
+    Difference("b", "status", "200", "-"),
+    Difference("c", "status", "-", "200"),
+]
+
+
+def test_differences_are_by_case_and_fact() -> None:
+    assert differences(THERE, HERE) == FOUND
+    assert differences(THERE, THERE) == []
+
+
+def test_a_difference_without_a_reason_is_left_open() -> None:
+    reasons = {("a", "status"): "the standard says so", ("?", "members"): "of before"}
+
+    open_, unused = unexplained(FOUND, reasons)
+
+    assert open_ == FOUND[1:]
+    assert unused == [("?", "members")]
+
+
+def test_the_table_has_a_row_for_each_difference() -> None:
+    rows = table(FOUND, {("*", "status"): "a | b"}).splitlines()
+
+    assert len(rows) == 2 + len(FOUND)
+    assert rows[2] == "| a | status | 400 | 401 | a \\| b |"
