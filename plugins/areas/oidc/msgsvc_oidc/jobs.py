@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.jobs import Job, JobContext, JobSpec
 from msgsvc_core.jobs.retention import Retention
-from msgsvc_core.kernel.clock import DAY_MS, Clock
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.settings import OidcSettings
 
@@ -25,6 +25,8 @@ class OidcJobs:
                 RetentionRule("oidc_requests", "expires_at_ms"),
                 RetentionRule("oidc_sessions", "expires_at_ms", KEPT_DAYS * DAY_MS),
                 RetentionRule("oidc_grants", "ends_at_ms", KEPT_DAYS * DAY_MS),
+                RetentionRule("oidc_device_requests", "expires_at_ms", HOUR_MS),
+                RetentionRule("oidc_ciba_requests", "expires_at_ms", HOUR_MS),
                 RetentionRule("oidc_assertions", "expires_at_ms"),
                 RetentionRule("oidc_sign_ins", "at_ms", settings.sign_in_log_days * DAY_MS),
             ],

@@ -13,6 +13,7 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
+from msgsvc_oidc.authorization.endings import RequestEndings
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.pages import AuthorizationPages
 from msgsvc_oidc.authorization.pushed import PushedRequests
@@ -26,6 +27,11 @@ from msgsvc_oidc.authorization.sign_in_pages import SignInPages
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
+from msgsvc_oidc.device.endpoint import DeviceEndpoint
+from msgsvc_oidc.device_pages.pages import DevicePages
+from msgsvc_oidc.device.polling import DeviceGrants
+from msgsvc_oidc.device_pages.pages.rendering import DeviceTemplates
+from msgsvc_oidc.device.service import DeviceRequests
 from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints
@@ -37,6 +43,8 @@ from msgsvc_oidc.jobs import OidcJobs
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.people import People
+from msgsvc_oidc.polling.service import Polls
+from msgsvc_oidc.protocol.clients import DEVICE_CODE
 from msgsvc_oidc.sessions.service import Sessions
 from msgsvc_oidc.settings import OidcSettings
 
@@ -110,13 +118,43 @@ class OidcPlugin:
             max_age_s=settings.jwks_max_age_s,
             registers=False,
         )
+        limit = RequestLimit(
+            limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
+        )
+        polls = Polls(
+            clock=context.clock, consents=self._consents, grants=grants, journal=self._journal
+        )
+        devices = DeviceRequests(
+            clock=context.clock,
+            db=context.db,
+            secrets=context.secrets,
+            settings=settings,
+            references=references,
+            journal=self._journal,
+        )
+        self._devices = DeviceEndpoint(
+            db=context.db,
+            issuers=self._issuers,
+            access=access,
+            limit=limit,
+            devices=devices,
+            journal=self._journal,
+        )
         self._tokens = TokenEndpoints(
             db=context.db,
             issuers=self._issuers,
             access=access,
             grants=grants,
             references=references,
-            sources={},
+            sources={
+                DEVICE_CODE: DeviceGrants(
+                    clock=context.clock,
+                    db=context.db,
+                    references=references,
+                    consents=self._consents,
+                    polls=polls,
+                ),
+            },
         )
         self._userinfo = UserinfoEndpoint(
             issuers=self._issuers,
@@ -142,15 +180,15 @@ class OidcPlugin:
             sessions=sessions,
             consents=self._consents,
             pages=SignInPages(issuers=self._issuers, sign_ins=context.peers.sign_ins),
-            issuer=CodeIssuer(
-                issuers=self._issuers,
-                consents=self._consents,
-                grants=grants,
-                journal=self._journal,
+            endings=RequestEndings(
+                codes=CodeIssuer(
+                    issuers=self._issuers,
+                    consents=self._consents,
+                    grants=grants,
+                    journal=self._journal,
+                ),
+                devices=devices,
             ),
-        )
-        limit = RequestLimit(
-            limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
         )
         pushed = PushedRequests(
             clock=context.clock,
@@ -185,6 +223,20 @@ class OidcPlugin:
             templates=templates,
             responses=responses,
         )
+        self._device_pages = DevicePages(
+            issuers=self._issuers,
+            limit=RequestLimit(
+                limiter=context.limiter,
+                per_minute=settings.device_codes_per_minute_per_address,
+                name="device_codes",
+            ),
+            clients=self._clients,
+            devices=devices,
+            authorizations=authorizations,
+            cookies=cookies,
+            responses=responses,
+            templates=DeviceTemplates(context.texts),
+        )
         self._jobs = OidcJobs(clock=context.clock, settings=settings, keys=self._keys)
 
     @hookimpl
@@ -206,6 +258,8 @@ class OidcPlugin:
         return [
             *self._authorization_pages.routes(),
             *self._consent_pages.routes(),
+            *self._devices.routes(),
+            *self._device_pages.routes(),
             *self._metadata.routes(),
             *self._pushed.routes(),
             *self._tokens.routes(),

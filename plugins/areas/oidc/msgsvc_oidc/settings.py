@@ -56,6 +56,27 @@ class OidcSettings(Section):
         le=600,
         description="Seconds for which a pushed authorization request can be used.",
     )
+    device_lifetime_s: int = Field(
+        600,
+        ge=60,
+        le=3600,
+        description="Seconds for which the code that a device shows can be entered.",
+    )
+    ciba_lifetime_s: int = Field(
+        300,
+        ge=10,
+        le=3600,
+        description="Seconds for which a person can answer a backchannel request, as far as "
+        "auth.session_lifetime_s allows.",
+    )
+    # RFC 8628, section 3.2.
+    poll_interval_s: int = Field(
+        5,
+        ge=1,
+        le=60,
+        description="Seconds between a client's requests for the answer, of devices and of "
+        "backchannel requests.",
+    )
     secret_overlap_hours: int = Field(
         72, ge=0, le=720, description="Hours for which a client's previous secret stays valid."
     )
@@ -70,6 +91,10 @@ class OidcSettings(Section):
     )
     requests_per_minute_per_address: int = Field(
         120, ge=1, description="Authorization requests of one address."
+    )
+    # A code has 34 bits (RFC 8628, section 5.1).
+    device_codes_per_minute_per_address: int = Field(
+        10, ge=1, description="Device codes that are entered from one address."
     )
     failures_per_minute_per_client: int = Field(
         60, ge=1, description="Failed authentications of one client from one address."

@@ -6,6 +6,7 @@ sign-ins, from the client's redirect to the bot's button, are in `tests/oidc`.
 
 import base64
 import hashlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.fakes import FakeSignIns
 from msgsvc_oidc import plugin
+from msgsvc_oidc.consents.service import Consents
+from msgsvc_oidc.journal.store import list_entries
 
 CALLBACK = "https://app.example/callback"
 
@@ -109,6 +112,10 @@ class Visitor:
 
     async def token(self, client: dict[str, Any], **fields: Any) -> httpx2.Response:
         """A request to the token endpoint, authenticated in the client's way."""
+        return await self.post(client, "/token", **fields)
+
+    async def post(self, client: dict[str, Any], path: str, **fields: Any) -> httpx2.Response:
+        """A form for an endpoint, authenticated in the client's way. A field of None is left out."""
         form, auth = dict(fields), None
         if client["token_endpoint_auth_method"] == "client_secret_basic":
             auth = (client["client_id"], client["client_secret"])
@@ -117,7 +124,7 @@ class Visitor:
         else:
             form |= {"client_id": client["client_id"]}
         given = {name: value for name, value in form.items() if value is not None}
-        return await self.http.post(f"{self.issuer}/token", data=given, auth=auth)
+        return await self.http.post(f"{self.issuer}{path}", data=given, auth=auth)
 
     async def exchange(self, client: dict[str, Any], code: str, **changed: Any) -> httpx2.Response:
         """Exchanges a code."""
@@ -145,6 +152,26 @@ class Visitor:
         """Asks who the person is."""
         headers = {"Authorization": f"Bearer {access_token}"}
         return await self.http.get(f"{self.issuer}/userinfo", headers=headers)
+
+    def claims(self, tokens: dict[str, Any]) -> dict[str, Any]:
+        """What the ID token says; its signature has tests of its own."""
+        payload = tokens["id_token"].split(".")[1]
+        found: dict[str, Any] = json.loads(
+            base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        )
+        return found
+
+    async def take_back(self, client: dict[str, Any]) -> None:
+        """Takes the consent for a client back."""
+        person = (self.project_id, client["client_id"], self.subscriber.subscriber_id)
+        async with self.service.db.transaction() as tx:
+            assert await self.service.get(Consents).take_back(tx, *person)
+
+    async def outcomes(self, client: dict[str, Any]) -> list[tuple[str, str]]:
+        """Flow and outcome of a client's sign-ins in the journal, newest first."""
+        async with self.service.db.read() as tx:
+            entries = await list_entries(tx, self.project_id, client["client_id"], None, 100)
+        return [(entry.flow, entry.outcome) for entry in entries]
 
 
 def answer_of(response: httpx2.Response) -> dict[str, str]:

@@ -6,7 +6,7 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_oidc.authorization import store
-from msgsvc_oidc.authorization.issuing import CodeIssuer
+from msgsvc_oidc.authorization.endings import RequestEndings
 from msgsvc_oidc.authorization.models import (
     ConsentNeeded,
     Outcome,
@@ -36,7 +36,7 @@ class Authorizations:
         sessions: Sessions,
         consents: Consents,
         pages: SignInPages,
-        issuer: CodeIssuer,
+        endings: RequestEndings,
     ) -> None:
         self._clock = clock
         self._db = db
@@ -45,13 +45,20 @@ class Authorizations:
         self._sessions = sessions
         self._consents = consents
         self._pages = pages
-        self._issuer = issuer
+        self._endings = endings
 
     async def begin(
-        self, client: Client, request: AuthorizationRequest, session_id: str | None
+        self,
+        client: Client,
+        request: AuthorizationRequest,
+        session_id: str | None,
+        *,
+        device_id: str | None = None,
     ) -> Outcome:
-        """The first step of a request by a browser with that session. Raises `RedirectError`, and what
-        `SignIns.open_page` raises."""
+        """The first step of a request by a browser with that session, for a device if one is given.
+
+        Raises `RedirectError`, and what `SignIns.open_page` raises.
+        """
         pending = PendingRequest(
             project_id=client.project_id,
             request_id=new_id("oar"),
@@ -59,7 +66,7 @@ class Authorizations:
             status="begun",
             request=request,
             session_id=None,
-            device_id=None,
+            device_id=device_id,
             expires_at_ms=self._clock.now_ms() + self._lifetime_s * 1000,
         )
         async with self._db.transaction() as tx:
@@ -133,6 +140,7 @@ class Authorizations:
             now_ms=self._clock.now_ms(),
             signed_in=signed_in,
             agreed=agreed,
+            device=pending.device_id is not None,
         )
         if session is None or step == "sign_in":
             await store.insert_request(tx, pending)
@@ -145,7 +153,7 @@ class Authorizations:
             return ConsentNeeded(request_id=pending.request_id, session=session)
         if stored:
             await self._end(tx, pending)
-        return await self._issuer.issue(tx, client, pending.request, session)
+        return await self._endings.allow(tx, client, pending, session)
 
     async def _refuse(self, project_id: str, request_id: str, reason: str) -> Outcome:
         async with self._db.transaction() as tx:
@@ -153,7 +161,7 @@ class Authorizations:
             await self._end(tx, pending)
             client = await self._clients.get(tx, project_id, pending.client_id)
             error = RedirectError("access_denied", reason)
-            return await self._issuer.refuse(tx, client, pending.request, error)
+            return await self._endings.refuse(tx, client, pending, error)
 
     async def _get(self, tx: Tx, project_id: str, request_id: str) -> PendingRequest:
         now_ms = self._clock.now_ms()

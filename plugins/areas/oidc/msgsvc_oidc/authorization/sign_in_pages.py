@@ -32,7 +32,8 @@ class SignInPages:
             return_url=f"{issuer}/return",
             state=pending.request_id,
             lang=_language(request),
-            number_matching=asks_for_number(request, client),
+            # Of a device the person reads a code anyway: a number costs them little more.
+            number_matching=asks_for_number(request, client) or pending.device_id is not None,
         )
         return await self._sign_ins.open_page(tx, page)
 

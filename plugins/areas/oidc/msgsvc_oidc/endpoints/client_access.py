@@ -54,16 +54,17 @@ class ClientAccess:
 
 
 class RequestLimit:
-    """Limits what anybody may ask for without authentication, by address."""
+    """Limits what anybody may ask for without authentication, by address; each `name` for itself."""
 
-    def __init__(self, *, limiter: Limiter, per_minute: int) -> None:
+    def __init__(self, *, limiter: Limiter, per_minute: int, name: str = "requests") -> None:
         self._limiter = limiter
         self._per_minute = per_minute
+        self._name = name
 
     async def count(self, request: Request) -> None:
         """Raises `RateLimitProject` beyond the limit."""
         window = await self._limiter.hit(
-            f"oidc.requests:{network_of(request)}",
+            f"oidc.{self._name}:{network_of(request)}",
             self._per_minute,
             WINDOW_S,
             when_away="count_locally",

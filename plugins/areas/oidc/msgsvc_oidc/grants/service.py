@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.grants import store
 from msgsvc_oidc.grants.references import AccessToken, References, RefreshToken
 from msgsvc_oidc.keys.service import SigningKeys
@@ -98,6 +99,37 @@ class Grants:
         )
         await store.insert_grant(tx, grant, code_expires_at_ms)
         return self._references.code(client.project_id, grant.grant_id)
+
+    async def issue(
+        self,
+        tx: Tx,
+        client: Client,
+        *,
+        subscriber_id: str,
+        scopes: tuple[str, ...],
+        auth_time_ms: int,
+        method: SignInMethod,
+    ) -> Grant:
+        """A grant without a code: its tokens are issued at once."""
+        now_ms = self._clock.now_ms()
+        offline = "offline_access" in scopes
+        refresh_until_ms = now_ms + self._settings.refresh_idle_days * DAY_MS
+        access_until_ms = now_ms + self._settings.access_token_lifetime_s * 1000
+        grant = Grant(
+            project_id=client.project_id,
+            grant_id=new_id("gra"),
+            client_id=client.client_id,
+            subscriber_id=subscriber_id,
+            subject=await self.subject_of(tx, client, subscriber_id),
+            scopes=scopes,
+            auth_time_ms=auth_time_ms,
+            method=method,
+            refresh_number=1 if offline else 0,
+            refresh_expires_at_ms=refresh_until_ms if offline else None,
+            created_at_ms=now_ms,
+        )
+        await store.insert_grant(tx, grant, refresh_until_ms if offline else access_until_ms)
+        return grant
 
     async def subject_of(self, tx: Tx, client: Client, subscriber_id: str) -> str:
         """The `sub` of a person for a client: the subscriber's id, or one of the client's host alone."""

@@ -19,6 +19,7 @@ def upgrade() -> None:
     _clients()
     _sessions()
     _requests()
+    _polled_requests()
     _grants()
     _consents()
     _journal()
@@ -133,6 +134,59 @@ def _requests() -> None:
         sa.Column("expires_at_ms", Ms, nullable=False, index=True),
         _of_client(),
     )
+
+
+def _polled_requests() -> None:
+    """Requests for which clients poll. `status` is `pending`, `approved`, `denied`, `expired` or `used`."""
+    op.create_table(
+        "oidc_device_requests",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("request_id", Id, primary_key=True),
+        sa.Column("client_id", Id, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("scopes", sa.Text, nullable=False),
+        sa.Column("acr_values", sa.Text, nullable=False),
+        # Until somebody answers.
+        sa.Column("user_code_hash", sa.Text),
+        sa.Column("subscriber_id", Id),
+        sa.Column("auth_time_ms", Ms),
+        sa.Column("method", sa.Text),
+        *_polling(),
+        _of_client(),
+        _of_subscriber(),
+    )
+    op.create_index(
+        "oidc_device_requests_by_code",
+        "oidc_device_requests",
+        ["project_id", "user_code_hash"],
+        unique=True,
+    )
+    op.create_table(
+        "oidc_ciba_requests",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("request_id", Id, primary_key=True),
+        sa.Column("client_id", Id, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("scopes", sa.Text, nullable=False),
+        sa.Column("subscriber_id", Id, nullable=False),
+        # The question, of the plugin that signs people in.
+        sa.Column("session_id", Id, nullable=False),
+        *_polling(),
+        _of_client(),
+        _of_subscriber(),
+    )
+    for table in ("oidc_device_requests", "oidc_ciba_requests"):
+        op.create_index(f"{table}_of_client", table, ["project_id", "client_id"])
+        op.create_index(f"{table}_of_person", table, ["project_id", "subscriber_id"])
+
+
+def _polling() -> list[sa.Column[int]]:
+    return [
+        sa.Column("interval_s", sa.Integer, nullable=False),
+        sa.Column("polled_at_ms", Ms, nullable=False, server_default="0"),
+        sa.Column("created_at_ms", Ms, nullable=False),
+        sa.Column("expires_at_ms", Ms, nullable=False, index=True),
+    ]
 
 
 def _grants() -> None:

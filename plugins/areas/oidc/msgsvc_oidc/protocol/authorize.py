@@ -145,8 +145,12 @@ def next_step(
     now_ms: int,
     signed_in: bool = False,
     agreed: bool = False,
+    device: bool = False,
 ) -> Step:
     """What comes next. `signed_in` and `agreed` say what the person did for this very request.
+
+    For a device the person is always asked, whatever they agreed to before: somebody else may have sent them
+    the code (RFC 8628, section 5.4).
 
     Raises `RedirectError` where `prompt=none` allows no page (OpenID Connect Core 1.0, section 3.1.2.6).
     """
@@ -155,7 +159,7 @@ def next_step(
         if silent:
             raise RedirectError("login_required", "the person has to sign in")
         return "sign_in"
-    if not agreed and _must_consent(request, client, consented):
+    if not agreed and (device or _must_consent(request, client, consented)):
         if silent:
             raise RedirectError("consent_required", "the person has to agree")
         return "consent"

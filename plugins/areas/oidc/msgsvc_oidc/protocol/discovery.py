@@ -14,6 +14,9 @@ REVOCATION, INTROSPECTION, PUSHED = "/revoke", "/introspect", "/par"
 DEVICE_AUTHORIZATION, BACKCHANNEL = "/device_authorization", "/bc-authorize"
 END_SESSION, REGISTRATION = "/logout", "/register"
 
+#: The page on which people enter the codes of devices.
+DEVICE = "/device"
+
 _METHODS = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 #: Of endpoints that a public client can't use.

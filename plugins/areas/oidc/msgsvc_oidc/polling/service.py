@@ -1,0 +1,84 @@
+"""Answers polls: the client waits, fails, or gets its grant."""
+
+from dataclasses import dataclass
+
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.plugins.sign_ins import SignInMethod
+from msgsvc_oidc.consents.service import Consents
+from msgsvc_oidc.grants.service import Grants
+from msgsvc_oidc.journal.models import Flow
+from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.polling import store
+from msgsvc_oidc.polling.store import Table
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.errors import OAuthError
+from msgsvc_oidc.protocol.polling import (
+    PolledRequest,
+    PolledStatus,
+    authorization_pending,
+    slow_down,
+)
+from msgsvc_oidc.protocol.token import Grant
+
+#: Where requests of each flow are stored.
+TABLES: dict[Flow, Table] = {"device": "oidc_device_requests", "ciba": "oidc_ciba_requests"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The person who allowed it, when and how."""
+
+    subscriber_id: str
+    auth_time_ms: int
+    method: SignInMethod
+
+
+class Polls:
+    """Errors are returned, not raised, for what they record has to be committed."""
+
+    def __init__(
+        self, *, clock: Clock, consents: Consents, grants: Grants, journal: SignInJournal
+    ) -> None:
+        self._clock = clock
+        self._consents = consents
+        self._grants = grants
+        self._journal = journal
+
+    async def wait(self, tx: Tx, flow: Flow, request: PolledRequest) -> OAuthError:
+        """The person has not answered; a client that polls too often has to wait for longer."""
+        now_ms = self._clock.now_ms()
+        grown_s = await store.record_poll(tx, TABLES[flow], request, now_ms=now_ms)
+        return authorization_pending() if grown_s is None else slow_down(grown_s)
+
+    async def fail(
+        self,
+        tx: Tx,
+        client: Client,
+        flow: Flow,
+        request: PolledRequest,
+        error: OAuthError,
+        *,
+        before: PolledStatus = "pending",
+    ) -> OAuthError:
+        """The request ends; the journal is told once."""
+        after: PolledStatus = "expired" if error.error == "expired_token" else "denied"
+        if before != after and await store.move(tx, TABLES[flow], request, before, after):
+            await self._journal.failed(tx, client, flow, error)
+        return error
+
+    async def issue(
+        self, tx: Tx, client: Client, flow: Flow, request: PolledRequest, answer: Answer
+    ) -> Grant:
+        """The grant of a request, whose state has been moved on by the same transaction."""
+        if "notify" in request.scopes:
+            await self._consents.allow_messages(tx, client, answer.subscriber_id)
+        await self._journal.signed_in(tx, client, flow, answer.subscriber_id)
+        return await self._grants.issue(
+            tx,
+            client,
+            subscriber_id=answer.subscriber_id,
+            scopes=request.scopes,
+            auth_time_ms=answer.auth_time_ms,
+            method=answer.method,
+        )
