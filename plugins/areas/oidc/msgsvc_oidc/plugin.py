@@ -28,10 +28,10 @@ from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.device.endpoint import DeviceEndpoint
-from msgsvc_oidc.device_pages.pages import DevicePages
 from msgsvc_oidc.device.polling import DeviceGrants
-from msgsvc_oidc.device_pages.pages.rendering import DeviceTemplates
 from msgsvc_oidc.device.service import DeviceRequests
+from msgsvc_oidc.device_pages.pages import DevicePages
+from msgsvc_oidc.device_pages.rendering import DeviceTemplates
 from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints

@@ -7,8 +7,7 @@ from msgsvc_oidc.device import store
 from msgsvc_oidc.device.models import DeviceRequest
 from msgsvc_oidc.device.service import PURPOSE
 from msgsvc_oidc.grants.references import References
-from msgsvc_oidc.polling import store as polling_store
-from msgsvc_oidc.polling.service import Answer, Polls
+from msgsvc_oidc.polling.service import Approval, Polls
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_grant
 from msgsvc_oidc.protocol.parameters import Parameters
@@ -71,11 +70,9 @@ class DeviceGrants:
             return await self._polls.fail(
                 tx, client, "device", device, access_denied(), before="approved"
             )
-        if not await polling_store.move(tx, "oidc_device_requests", device, "approved", "used"):
-            return invalid_grant("the device code was used before")
-        answer = Answer(
+        approval = Approval(
             subscriber_id=device.subscriber_id,
             auth_time_ms=device.auth_time_ms,
             method=device.method,
         )
-        return await self._polls.issue(tx, client, "device", device, answer)
+        return await self._polls.issue(tx, client, "device", device, approval, before="approved")

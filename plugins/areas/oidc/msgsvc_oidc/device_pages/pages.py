@@ -10,8 +10,8 @@ from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
 from msgsvc_oidc.clients.service import Clients
-from msgsvc_oidc.device_pages.pages.rendering import DeviceTemplates
 from msgsvc_oidc.device.service import DeviceRequests
+from msgsvc_oidc.device_pages.rendering import DeviceTemplates
 from msgsvc_oidc.endpoints.client_access import RequestLimit
 from msgsvc_oidc.endpoints.responses import posted
 from msgsvc_oidc.issuers import Issuers

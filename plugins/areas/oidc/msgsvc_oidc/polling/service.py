@@ -17,6 +17,7 @@ from msgsvc_oidc.protocol.polling import (
     PolledRequest,
     PolledStatus,
     authorization_pending,
+    code_used,
     slow_down,
 )
 from msgsvc_oidc.protocol.token import Grant
@@ -26,8 +27,8 @@ TABLES: dict[Flow, Table] = {"device": "oidc_device_requests", "ciba": "oidc_cib
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The person who allowed it, when and how."""
+class Approval:
+    """Who allowed it, when and how."""
 
     subscriber_id: str
     auth_time_ms: int
@@ -68,17 +69,26 @@ class Polls:
         return error
 
     async def issue(
-        self, tx: Tx, client: Client, flow: Flow, request: PolledRequest, answer: Answer
-    ) -> Grant:
-        """The grant of a request, whose state has been moved on by the same transaction."""
+        self,
+        tx: Tx,
+        client: Client,
+        flow: Flow,
+        request: PolledRequest,
+        approval: Approval,
+        *,
+        before: PolledStatus = "pending",
+    ) -> Grant | OAuthError:
+        """The grant of a request: of concurrent polls one gets it."""
+        if not await store.move(tx, TABLES[flow], request, before, "used"):
+            return code_used()
         if "notify" in request.scopes:
-            await self._consents.allow_messages(tx, client, answer.subscriber_id)
-        await self._journal.signed_in(tx, client, flow, answer.subscriber_id)
+            await self._consents.allow_messages(tx, client, approval.subscriber_id)
+        await self._journal.signed_in(tx, client, flow, approval.subscriber_id)
         return await self._grants.issue(
             tx,
             client,
-            subscriber_id=answer.subscriber_id,
+            subscriber_id=approval.subscriber_id,
             scopes=request.scopes,
-            auth_time_ms=answer.auth_time_ms,
-            method=answer.method,
+            auth_time_ms=approval.auth_time_ms,
+            method=approval.method,
         )

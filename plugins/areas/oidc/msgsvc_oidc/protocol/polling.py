@@ -44,7 +44,7 @@ def check_poll(found: P | None, client_id: str, now_ms: int) -> P:
     if found is None or found.client_id != client_id:
         raise invalid_grant("the code is not valid for this client")
     if found.status == "used":
-        raise invalid_grant("the code was used before")
+        raise code_used()
     if found.status == "denied":
         raise access_denied()
     if found.status == "expired" or now_ms >= found.expires_at_ms:
@@ -61,6 +61,11 @@ def requested_scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
     if "refresh_token" not in client.grant_types:
         return tuple(scope for scope in scopes if scope != "offline_access")
     return scopes
+
+
+def code_used() -> OAuthError:
+    """A poll after the one that got the tokens. These stay valid: both may have been under way together."""
+    return invalid_grant("the code was used before")
 
 
 def access_denied() -> OAuthError:

@@ -14,6 +14,7 @@ from msgsvc_devkit.fakes import PROJECT, FakeSignIns, FakeTx
 from msgsvc_oidc import plugin
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
+from msgsvc_oidc.authorization.endings import RequestEndings
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.models import ClientRedirect, PendingRequest, SignInNeeded
 from msgsvc_oidc.authorization.pages import AuthorizationPages
@@ -27,6 +28,7 @@ from msgsvc_oidc.authorization.sign_in_pages import SignInPages
 from msgsvc_oidc.clients.models import ClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import NOTIFY_PERMISSION, Consents
+from msgsvc_oidc.device.service import DeviceRequests
 from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints
@@ -38,6 +40,7 @@ from msgsvc_oidc.jobs import OidcJobs
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.people import People
+from msgsvc_oidc.polling.service import Polls
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, RedirectError, UnusableRequest
@@ -143,6 +146,18 @@ class Parts:
         self.issuer = CodeIssuer(
             issuers=self.issuers, consents=self.consents, grants=self.grants, journal=self.journal
         )
+        self.polls = Polls(
+            clock=core.clock, consents=self.consents, grants=self.grants, journal=self.journal
+        )
+        self.devices = DeviceRequests(
+            clock=core.clock,
+            db=core.db,
+            secrets=core.secrets,
+            settings=settings,
+            references=self.references,
+            journal=self.journal,
+        )
+        self.endings = RequestEndings(codes=self.issuer, devices=self.devices)
         self.authorizations = Authorizations(
             clock=core.clock,
             db=core.db,
@@ -151,7 +166,7 @@ class Parts:
             sessions=self.sessions,
             consents=self.consents,
             pages=self.sign_in_pages,
-            issuer=self.issuer,
+            endings=self.endings,
         )
         self.questions = ConsentQuestions(
             db=core.db,
