@@ -76,7 +76,7 @@ def build_app(
         )
     paths = _endpoint_paths(endpoints, edge)
     app = Starlette(
-        routes=[*(Route(path, paths[path]) for path in paths), *routes],
+        routes=list(routes),
         middleware=middleware,
         exception_handlers={HTTPException: on_http_error, ApiError: on_api_error},
         lifespan=lifespan,

@@ -36,6 +36,7 @@ from tests.bench.run import Options, Run
 from tests.bench.scale import processes, projects, rows, sign_in_pages, slow_webhooks
 from tests.bench.sending import sending
 from tests.bench.status import status
+from tests.bench.tokens import tokens
 from tests.bench.verifying import verifying
 from tests.bench.webhooks import webhooks
 
@@ -44,6 +45,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "send": sending,
     "status": status,
     "verify": verifying,
+    "token": tokens,
     "yes": pressing,
     "deliver": delivery,
     "lane": lane,

@@ -32,7 +32,8 @@ class Request:
     """What is sent: the lines of a file in turn, with an API key.
 
     A line is the body of a POST to `url`, or the path of a GET at the host of `url`. `fresh_keys`
-    gives every request an Idempotency-Key of its own.
+    gives every request an Idempotency-Key of its own. `basic` is sent instead of the key: a name and a
+    password in base64.
     """
 
     url: str
@@ -40,6 +41,13 @@ class Request:
     api_key: str
     method: Literal["GET", "POST"] = "POST"
     fresh_keys: bool = False
+    media_type: str = "application/json"
+    basic: str | None = None
+
+    @property
+    def authorization(self) -> str:
+        """The header."""
+        return f"Bearer {self.api_key}" if self.basic is None else f"Basic {self.basic}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,8 @@ def put_load(
     environment = {
         **os.environ,
         "LOAD_LINES": str(request.lines),
-        "LOAD_KEY": request.api_key,
+        "LOAD_AUTHORIZATION": request.authorization,
+        "LOAD_TYPE": request.media_type,
         "LOAD_METHOD": request.method,
     }
     if request.fresh_keys:
@@ -132,13 +141,13 @@ def _requests(url: str) -> Iterator[bytes]:
     """The lines in turn, each as a whole request."""
     parts = urlsplit(url)
     method, run = os.environ["LOAD_METHOD"], os.environ.get("LOAD_RUN")
-    common = f"Host: {parts.netloc}\r\nAuthorization: Bearer {os.environ['LOAD_KEY']}\r\n"
+    common = f"Host: {parts.netloc}\r\nAuthorization: {os.environ['LOAD_AUTHORIZATION']}\r\n"
     pairs: list[tuple[bytes, bytes]] = []
     for line in Path(os.environ["LOAD_LINES"]).read_text().splitlines():
         path, body = (line, b"") if method == "GET" else (parts.path, line.encode())
         head = f"{method} {path} HTTP/1.1\r\n{common}"
         if method == "POST":
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            head += f"Content-Type: {os.environ['LOAD_TYPE']}\r\nContent-Length: {len(body)}\r\n"
         pairs.append((head.encode(), b"\r\n" + body))
     numbers = count()
     for head_bytes, rest in cycle(pairs):

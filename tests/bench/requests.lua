@@ -10,9 +10,9 @@ local turn, sent = 0, 0
 
 function init()
   wrk.method = os.getenv("LOAD_METHOD")
-  wrk.headers["Authorization"] = "Bearer " .. os.getenv("LOAD_KEY")
+  wrk.headers["Authorization"] = os.getenv("LOAD_AUTHORIZATION")
   if wrk.method == "POST" then
-    wrk.headers["Content-Type"] = "application/json"
+    wrk.headers["Content-Type"] = os.getenv("LOAD_TYPE")
   end
   if run then
     wrk.headers["Idempotency-Key"] = MARK

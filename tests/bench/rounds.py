@@ -105,11 +105,11 @@ def _check_answer(target: Target, request: Request) -> None:
     line, _, others = request.lines.read_text().partition("\n")
     if target.fresh is not None:
         request.lines.write_text(others)
-    headers = {"Authorization": f"Bearer {request.api_key}"}
+    headers = {"Authorization": request.authorization}
     if request.method == "GET":
         answer = httpx2.get(httpx2.URL(request.url).join(line), headers=headers)
     else:
-        headers["Content-Type"] = "application/json"
+        headers["Content-Type"] = request.media_type
         answer = httpx2.post(request.url, content=line, headers=headers)
     if answer.status_code != target.status:
         raise BenchError(f"{target.name}: {answer.status_code} {answer.text}")

@@ -22,7 +22,7 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
 
     main(
         # Jobs have a test of their own.
-        "--only send status verify yes deliver lane webhooks polls memory --databases sqlite"
+        "--only send status verify token yes deliver lane webhooks polls memory --databases sqlite"
         " --seconds 1 --rounds 1 --warm-up 0"
         f" --connections 4 --polls 20 --presses 5 --sends 200 --messages 500 --out {out}".split()
     )
@@ -34,6 +34,7 @@ def test_every_measurement_runs_to_its_end_and_writes_its_findings(tmp_path: Pat
     assert found["send sqlite: per s / FastAPI + ORM"]["reference"] > 0
     assert found["session status sqlite: per s / bare GET"]["value"] > 0
     assert found["verify sqlite: per s / echo"]["target"] == 0.2
+    assert found["token sqlite: per s / bare signer"]["target"] == 0.6
     assert found["yes sqlite, same process: ms / the call"]["ratio"] > 0
     assert found["yes sqlite, same process: p99 ms behind"]["target"] == 100
     assert found["accept, deliver, record sqlite: per s / echo"]["value"] > 0

@@ -83,7 +83,10 @@ class OidcPlugin:
         settings = context.settings(OidcSettings)
         references = References(context.secrets)
         self._issuers = Issuers(
-            db=context.db, projects=context.projects, base_url=context.config.base_url
+            clock=context.clock,
+            db=context.db,
+            projects=context.projects,
+            base_url=context.config.base_url,
         )
         self._keys = SigningKeys(
             clock=context.clock, db=context.db, secrets=context.secrets, settings=settings
@@ -256,13 +259,14 @@ class OidcPlugin:
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
         return [
-            *self._authorization_pages.routes(),
+            # First: most requests are for tokens, and routes are looked through in their order.
+            *self._tokens.routes(),
             *self._consent_pages.routes(),
             *self._devices.routes(),
             *self._device_pages.routes(),
             *self._metadata.routes(),
             *self._pushed.routes(),
-            *self._tokens.routes(),
+            *self._authorization_pages.routes(),
             *self._userinfo.routes(),
         ]
 

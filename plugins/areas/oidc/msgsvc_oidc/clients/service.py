@@ -10,6 +10,7 @@ from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, Validation
 from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import digest
+from msgsvc_oidc.brief_cache import BriefCache
 from msgsvc_oidc.clients import store
 from msgsvc_oidc.clients.models import (
     MAX_JWKS_LENGTH,
@@ -43,7 +44,7 @@ class Clients:
         self._clock = clock
         self._db = db
         self._settings = settings
-        self._loader = DataLoader(db, store.find_clients)
+        self._known = BriefCache(clock, DataLoader(db, store.find_clients).get)
 
     async def create(
         self,
@@ -98,7 +99,7 @@ class Clients:
 
     async def find(self, project_id: str, client_id: str) -> Client | None:
         """A client, looked up together with those of other requests."""
-        found = await self._loader.get((project_id, client_id))
+        found = await self._known.get((project_id, client_id))
         return None if found is None else found[0]
 
     async def change(self, tx: Tx, project_id: str, client_id: str, body: ClientChange) -> Client:
@@ -112,12 +113,14 @@ class Clients:
         self._check(changed)
         if not await store.update_client(tx, changed):
             raise _missing(client_id)
+        tx.on_commit(self._known.clear)
         return changed
 
     async def delete(self, tx: Tx, project_id: str, client_id: str) -> None:
         """Deletes a client with its grants and consents. Raises `NotFound`."""
         if not await store.delete_client(tx, project_id, client_id):
             raise _missing(client_id)
+        tx.on_commit(self._known.clear)
 
     async def secrets(self, tx: Tx, client: Client) -> Sequence[ClientSecret]:
         """The valid secrets, newest first."""
@@ -145,12 +148,13 @@ class Clients:
             raise Conflict("the only secret can't be deleted; make another one first")
         if not await store.delete_secret(tx, client.row, secret_id):
             raise NotFound("there is no secret {secret_id!r}", secret_id=secret_id)
+        tx.on_commit(self._known.clear)
 
     async def authenticate(
         self, project_id: str, given: Credentials, audiences: Collection[str]
     ) -> Client:
         """The client of a request. Raises `OAuthError`."""
-        found = await self._loader.get((project_id, given.client_id))
+        found = await self._known.get((project_id, given.client_id))
         if found is None:
             raise invalid_client("the client is not known", basic=given.way == "basic")
         client, secrets = found
@@ -180,6 +184,7 @@ class Clients:
             expires_at_ms=None,
         )
         await store.insert_secret(tx, key, made)
+        tx.on_commit(self._known.clear)
         return made, secret
 
     def _check(self, client: Client) -> None:

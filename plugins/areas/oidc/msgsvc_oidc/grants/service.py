@@ -97,7 +97,8 @@ class Grants:
             code_expires_at_ms=code_expires_at_ms,
             created_at_ms=now_ms,
         )
-        await store.insert_grant(tx, grant, code_expires_at_ms)
+        # Known from the start, so that the exchange of a code touches no index.
+        await store.insert_grant(tx, grant, code_expires_at_ms + self._lifetime_ms(grant))
         return self._references.code(client.project_id, grant.grant_id)
 
     async def issue(
@@ -213,6 +214,12 @@ class Grants:
             tx, project_id, client_id, subscriber_id, reason, now_ms=now_ms
         )
 
+    def _lifetime_ms(self, grant: Grant) -> int:
+        """For how long the first tokens of a grant are valid."""
+        if grant.is_offline:
+            return self._settings.refresh_idle_days * DAY_MS
+        return self._settings.access_token_lifetime_s * 1000
+
     async def _use_codes(self, tx: Tx, requests: Sequence[CodeRequest]) -> list[Grant | Exception]:
         # In one order, so that two processes don't wait for each other's rows.
         keys = sorted({(each.project_id, each.grant_id) for each in requests})
@@ -227,7 +234,6 @@ class Grants:
                 valid,
                 now_ms=now_ms,
                 refresh_until_ms=now_ms + self._settings.refresh_idle_days * DAY_MS,
-                access_until_ms=now_ms + self._settings.access_token_lifetime_s * 1000,
             )
         return await self._settle_codes(tx, requests, judged, used)
 

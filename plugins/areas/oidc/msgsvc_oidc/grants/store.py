@@ -56,7 +56,7 @@ async def find_grants(tx: Tx, keys: Sequence[Key]) -> dict[Key, Grant]:
 
 
 async def use_codes(
-    tx: Tx, keys: Sequence[Key], *, now_ms: int, refresh_until_ms: int, access_until_ms: int
+    tx: Tx, keys: Sequence[Key], *, now_ms: int, refresh_until_ms: int
 ) -> dict[Key, Grant]:
     """Marks codes as used, and gives offline grants their first refresh token; returns the grants.
 
@@ -65,16 +65,13 @@ async def use_codes(
     rows = await tx.fetch_all(
         "UPDATE oidc_grants SET code_used_at_ms = :now_ms,"
         " refresh_number = CASE WHEN offline THEN 1 ELSE 0 END,"
-        " refresh_expires_at_ms = CASE WHEN offline THEN CAST(:refresh_until_ms AS BIGINT) END,"
-        " ends_at_ms = CASE WHEN offline THEN CAST(:refresh_until_ms AS BIGINT)"
-        " ELSE CAST(:access_until_ms AS BIGINT) END"
+        " refresh_expires_at_ms = CASE WHEN offline THEN CAST(:refresh_until_ms AS BIGINT) END"
         f" WHERE {_of_keys(tx)} AND code_used_at_ms IS NULL AND revoked_at_ms IS NULL"
         f" AND code_expires_at_ms > :now_ms RETURNING {_GRANT}",
         {
             **key_params(keys, tx.dialect),
             "now_ms": now_ms,
             "refresh_until_ms": refresh_until_ms,
-            "access_until_ms": access_until_ms,
         },
     )
     return {(row["project_id"], row["grant_id"]): _grant(row) for row in rows}

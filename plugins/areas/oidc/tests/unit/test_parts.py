@@ -102,7 +102,9 @@ class Parts:
     def __post_init__(self) -> None:
         core, settings = self.core, self.core.settings(OidcSettings)
         self.references = References(core.secrets)
-        self.issuers = Issuers(db=core.db, projects=core.projects, base_url=BASE_URL)
+        self.issuers = Issuers(
+            clock=core.clock, db=core.db, projects=core.projects, base_url=BASE_URL
+        )
         self.keys = SigningKeys(
             clock=core.clock, db=core.db, secrets=core.secrets, settings=settings
         )
