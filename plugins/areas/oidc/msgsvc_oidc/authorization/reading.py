@@ -66,7 +66,10 @@ class RequestReader:
             # Answered in the query; `read` says what is wrong.
             mode = "query"
         return ReturnPath(
-            redirect_uri=redirect_uri, response_mode=mode, state=parameters.get("state")
+            redirect_uri=redirect_uri,
+            response_mode=mode,
+            # Of two, nobody knows which is the client's.
+            state=None if parameters.is_repeated("state") else parameters.get("state"),
         )
 
     def read(

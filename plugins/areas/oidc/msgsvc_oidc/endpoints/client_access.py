@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from msgsvc_core.kernel.errors import RateLimitProject
 from msgsvc_core.limits import Limiter
+from msgsvc_core.security import digest
 from msgsvc_core.security.networks import customer_network
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.issuers import Issuers
@@ -38,7 +39,9 @@ class ClientAccess:
             return await self._clients.authenticate(project.project_id, given, audiences)
         except OAuthError:
             address = network_of(request)
-            await self._count(f"oidc.failures:{project.project_id}:{given.client_id}:{address}")
+            # As a digest: the name may be as long as the form.
+            client = digest(given.client_id)
+            await self._count(f"oidc.failures:{project.project_id}:{client}:{address}")
             raise
 
     async def _count(self, key: str) -> None:

@@ -29,7 +29,7 @@ class UserinfoEndpoint:
         """The claims that the token's scopes open, as they are now."""
         project = await self._issuers.project(request.path_params["project_id"])
         form = None
-        content_type = request.headers.get("content-type", "")
+        content_type = request.headers.get("content-type", "").lower()
         if request.method == "POST" and content_type.startswith("application/x-www-form"):
             form = await posted(request)
         text = read_bearer(request.headers.get("authorization"), form)

@@ -137,11 +137,18 @@ class SigningKeys:
             self._forget()
             if _current(await self._keys(), alg) is None:
                 made = [await self._make(alg), replace(await self._make(alg), status="next")]
-                async with self._db.transaction() as tx:
-                    for key in made:
-                        await store.insert_key(tx, key)
+                await self._insert_first(alg, made)
                 self._forget()
         return await self._keys()
+
+    async def _insert_first(self, alg: SigningAlg, made: Sequence[SigningKey]) -> None:
+        """Inserts them unless another process was faster: a second current key would sign what those who have
+        fetched the first one can't verify."""
+        async with self._db.transaction() as tx:
+            await tx.lock("oidc.keys")
+            if _current(await store.list_keys(tx), alg) is None:
+                for key in made:
+                    await store.insert_key(tx, key)
 
     async def _make(self, alg: SigningAlg) -> SigningKey:
         key_id = new_id("key")

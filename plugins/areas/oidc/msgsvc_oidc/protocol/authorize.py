@@ -84,8 +84,11 @@ def read_redirect_uri(parameters: Parameters, client: Client) -> str:
     requested = parameters.get("redirect_uri")
     if requested is None:
         raise UnusableRequest("redirect_uri is missing")
-    if any(redirects.matches(each, requested) for each in client.redirect_uris):
-        return requested
+    if parameters.is_repeated("client_id", "redirect_uri"):
+        raise UnusableRequest("client_id or redirect_uri came twice")
+    for each in client.redirect_uris:
+        if redirects.matches(each, requested, any_port=client.is_public):
+            return requested
     raise UnusableRequest("redirect_uri is not one that is registered for this client")
 
 
@@ -184,11 +187,16 @@ def _must_sign_in(
 ) -> bool:
     if "login" in request.prompts or "select_account" in request.prompts:
         return True
-    if request.max_age_s is not None and now_ms - session.auth_time_ms > request.max_age_s * 1000:
+    if request.max_age_s is not None and _is_older(session, request.max_age_s, now_ms):
         return True
     if client.number_matching and session.method == "button":
         return True
     return not satisfies(session.method, request.acr_values)
+
+
+def _is_older(session: Session, max_age_s: int, now_ms: int) -> bool:
+    """0 always asks, as `prompt=login` does (OpenID Connect Core 1.0, section 3.1.2.1)."""
+    return max_age_s == 0 or now_ms - session.auth_time_ms > max_age_s * 1000
 
 
 def _must_consent(

@@ -116,13 +116,13 @@ def _basic(authorization: str | None) -> Credentials | None:
         return None
     try:
         decoded = base64.b64decode(encoded.strip(), validate=True).decode()
-        client_id, separator, secret = decoded.partition(":")
+        # Both halves are encoded as in a form (RFC 6749, section 2.3.1).
+        client_id, separator, secret = map(unquote_plus, decoded.partition(":"))
     except (binascii.Error, UnicodeDecodeError):
         raise invalid_client("the header Authorization is malformed", basic=True) from None
-    if not separator or "\0" in decoded:
+    if not separator or "\0" in client_id:
         raise invalid_client("the header Authorization is malformed", basic=True)
-    # Both halves are encoded as in a form (RFC 6749, section 2.3.1).
-    return Credentials(unquote_plus(client_id), "basic", secret=unquote_plus(secret))
+    return Credentials(client_id, "basic", secret=secret)
 
 
 def _post(parameters: Parameters) -> Credentials | None:
@@ -150,9 +150,9 @@ def _unverified_subject(assertion: str) -> str | None:
         payload = assertion.split(".")[1]
         claims = read_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         subject = claims["sub"]
-    except (IndexError, KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return subject if isinstance(subject, str) and "\0" not in subject else None
+    return subject if isinstance(subject, str) and _is_storable(subject) else None
 
 
 def _check_assertion(
@@ -185,7 +185,12 @@ def _assertion_problem(
         return "nbf is ahead"
     if not isinstance(identity, str) or not 0 < len(identity) <= MAX_ASSERTION_ID:
         return "jti is missing or too long"
-    return "jti is malformed" if "\0" in identity else None
+    return None if _is_storable(identity) else "jti is malformed"
+
+
+def _is_storable(text: str) -> bool:
+    """JSON can hold what no database takes: a NUL, and halves of characters."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _seconds(value: Any) -> float:

@@ -130,7 +130,8 @@ def verified_claims(
             KeySet.import_key_set({"keys": list(map(dict, keys))}),
             algorithms=list(algorithms),
         )
-    except (JoseError, ValueError, TypeError, KeyError):
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # The last ones for headers and keys that are no objects, or nested without end.
         return None
     claims = found.claims
     return claims if isinstance(claims, dict) else None

@@ -1,5 +1,7 @@
 """Request parameters of the protocol's endpoints."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import parse_qsl
 
@@ -17,13 +19,9 @@ class Parameters(Mapping[str, str]):
     section 3.1)."""
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        self._values: dict[str, str] = {}
-        self._repeated: set[str] = set()
-        for name, value in pairs:
-            if name in self._values:
-                self._repeated.add(name)
-            if value:
-                self._values[name] = value
+        self._values = {name: value for name, value in pairs if value}
+        counted = Counter(name for name, _ in pairs)
+        self._repeated = {name for name, times in counted.items() if times > 1}
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]
@@ -38,6 +36,10 @@ class Parameters(Mapping[str, str]):
         """Raises `OAuthError` if a parameter came twice."""
         if self._repeated:
             raise invalid_request(f"a parameter came twice: {_ascii(min(self._repeated))}")
+
+    def is_repeated(self, *names: str) -> bool:
+        """Whether one of them came twice."""
+        return not self._repeated.isdisjoint(names)
 
     def required(self, name: str) -> str:
         """Raises `OAuthError` if it is missing."""
@@ -80,4 +82,5 @@ def _pairs(text: bytes) -> list[tuple[str, str]]:
 
 
 def _ascii(text: str) -> str:
-    return text[:40].encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")
+    """What an error description may hold of a name (RFC 6749, section 5.2)."""
+    return re.sub(r'[^ -~]|["\\]', "?", text[:40])

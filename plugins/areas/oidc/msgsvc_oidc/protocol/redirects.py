@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from msgsvc_core.security.http_urls import MAX_URL_LENGTH
 
@@ -16,8 +16,20 @@ _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 #: A scheme of an app: a domain in reverse, so that no other app takes it by accident (RFC 8252, section 7.1).
 _APP_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+")
 
-#: Loopback addresses, whose port an app chooses when it starts (RFC 8252, section 7.3).
 _LOOPBACK = ("127.0.0.1", "::1")
+
+#: A URI on a loopback address: what stands before and after its port, which an app chooses when it starts
+#: (RFC 8252, section 7.3).
+_ANY_PORT = re.compile(
+    r"(http://(?:127\.0\.0\.1|\[::1\]))(?::[1-9][0-9]{0,4})?((?:[/?].*)?)", re.DOTALL
+)
+
+#: What browsers send percent-encoded, and a percent sign that begins no encoding (RFC 3986, sections 2.1
+#: and 3).
+_NOT_IN_URI = re.compile(r'["<>^`{|}]|%(?![0-9A-Fa-f]{2})')
+
+#: Encoded control characters: one that is decoded on the way ends a line of a header, or a string.
+_ENCODED_CONTROL = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")
 
 
 def redirect_problem(uri: str, *, public: bool, allow_http: bool = False) -> str | None:
@@ -34,30 +46,31 @@ def redirect_problem(uri: str, *, public: bool, allow_http: bool = False) -> str
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return "must be an absolute URI"
-    if parts.scheme not in {"http", "https"}:
-        return _app_problem(parts.scheme, public=public)
     if uri.partition(":")[0] != parts.scheme or parts.netloc != parts.netloc.lower():
         return "must be in lower case up to its path"
+    if parts.scheme not in {"http", "https"}:
+        return _app_problem(parts.scheme, public=public) or _path_problem(parts.path, parts.query)
     return _web_problem(parts.scheme, parts.netloc, host, port, allow_http) or _path_problem(
         parts.path, parts.query
     )
 
 
-def matches(registered: str, requested: str) -> bool:
-    """Whether they are equal, character by character; of http on a loopback address any port matches (RFC
-    8252, section 7.3)."""
-    if registered == requested:
-        return True
-    mine, other = _loopback_parts(registered), _loopback_parts(requested)
-    return mine is not None and mine == other
+def matches(registered: str, requested: str, *, any_port: bool) -> bool:
+    """Whether they are equal, character by character (RFC 3986, section 6.2.1).
+
+    With `any_port`, which is for apps, URIs on the same loopback address may differ in their port (RFC 8252,
+    section 7.3): a site that listens there has one port, and another process could listen on the next.
+    """
+    if registered == requested or not any_port:
+        return registered == requested
+    mine, other = _ANY_PORT.fullmatch(registered), _ANY_PORT.fullmatch(requested)
+    return mine is not None and other is not None and mine.groups() == other.groups()
 
 
 def add_parameters(uri: str, parameters: dict[str, str]) -> str:
-    """The URI with parameters added; its own query is kept byte for byte (RFC 6749, section 3.1.2)."""
-    parts = urlsplit(uri)
-    added = urlencode(parameters)
-    query = f"{parts.query}&{added}" if parts.query else added
-    return parts._replace(query=query).geturl()
+    """The URI with parameters added; what it has is kept byte for byte (RFC 6749, section 3.1.2)."""
+    separator = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
+    return f"{uri}{separator}{urlencode(parameters)}"
 
 
 def _text_problem(uri: str) -> str | None:
@@ -68,6 +81,8 @@ def _text_problem(uri: str) -> str | None:
         ),
         "must not hold a wildcard: each redirect URI is registered by itself": "*" not in uri,
         "must not have a fragment": "#" not in uri,
+        "must have its special characters percent-encoded": _NOT_IN_URI.search(uri) is None,
+        "must not hold encoded control characters": _ENCODED_CONTROL.search(uri) is None,
     }
     return next((problem for problem, kept in rules.items() if not kept), None)
 
@@ -85,7 +100,7 @@ def _web_problem(
 ) -> str | None:
     if "@" in netloc:
         return "must not hold a user name or password"
-    if not host or port == 0 or not _is_host(host):
+    if not host or port == 0 or not _is_host(host) or netloc.endswith(":"):
         return "must name its host in letters, digits and hyphens"
     if scheme == "http" and not (allow_http or _is_local(host)):
         return "must be https (http is for localhost)"
@@ -93,7 +108,8 @@ def _web_problem(
 
 
 def _path_problem(path: str, query: str) -> str | None:
-    if any(part in {".", ".."} for part in path.split("/")):
+    # Browsers take the encoded dots for dots as well.
+    if any(unquote(part) in {".", ".."} for part in path.split("/")):
         return "must not hold the path segments . and .."
     if any(name in OWN_PARAMETERS for name, _ in parse_qsl(query, keep_blank_values=True)):
         return "must not have parameters named code, state, iss, error or error_description"
@@ -110,18 +126,3 @@ def _is_host(host: str) -> bool:
 
 def _is_local(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost") or host in _LOOPBACK
-
-
-def _loopback_parts(uri: str) -> tuple[str, str, str] | None:
-    """Everything but the port, of a URI on a loopback address; None for any other."""
-    try:
-        parts = urlsplit(uri)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return None
-    if parts.scheme != "http" or host not in _LOOPBACK or parts.fragment:
-        return None
-    shown = f"[{host}]" if ":" in host else host
-    if parts.netloc != (shown if port is None else f"{shown}:{port}"):
-        return None
-    return host, parts.path, parts.query
