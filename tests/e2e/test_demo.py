@@ -32,8 +32,8 @@ def test_the_tour_holds_and_ends_by_itself_without_a_terminal() -> None:
     )
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "All 29 steps held" in ended.stdout
-    assert ended.stdout.count("✓") == 29
+    assert "All 30 steps held" in ended.stdout
+    assert ended.stdout.count("✓") == 30
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])

@@ -31,7 +31,7 @@ base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
 plugins = [
-  "sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk", "webhooks",
+  "sandbox", "auth", "oidc", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk", "webhooks",
   "billing", "dashboard",
 ]
 

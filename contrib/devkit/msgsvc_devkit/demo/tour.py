@@ -13,6 +13,7 @@ from rich.console import Console
 
 from msgsvc_devkit.demo.actors import Api, Browser, Person
 from msgsvc_devkit.demo.conversations import answer_ticket, fill_in_form, open_dashboard
+from msgsvc_devkit.demo.openid import sign_in_with_openid
 from msgsvc_devkit.demo.parts import PROJECT, SLUG, Parts
 from msgsvc_devkit.demo.stage import Stage, StepFailed, appears, expect
 
@@ -51,6 +52,7 @@ async def play(console: Console, parts: Parts) -> None:
         await _qr_with_polling(cast)
         await _cancel(cast)
         await _verify_twice(cast)
+        await sign_in_with_openid(cast)
         await _webhooks(cast)
         await open_dashboard(cast)
     seconds = time.perf_counter() - started
@@ -243,7 +245,7 @@ async def _webhooks(cast: Cast) -> None:
             async with cast.plain.get(events_url) as answer:
                 found = json.loads(await answer.text())
             names = [one["event"] for one in found]
-            complete = wanted <= set(names) and names.count("auth.completed") == 4
+            complete = wanted <= set(names) and names.count("auth.completed") == 5
             return found if complete else None
 
         received = await appears("webhooks of all four events", heard)
