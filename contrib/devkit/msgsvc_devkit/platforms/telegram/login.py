@@ -57,7 +57,8 @@ class Grant:
 class FakeTelegramLogin:
     """`async with FakeTelegramLogin("4711", redirect_uris=[...]) as login`.
 
-    `allow` and `decline` are a person's answer on the page, in a browser. `forge` replaces the ID token.
+    `allow` and `decline` are a person's answer on the page; in a real browser, the page has two buttons for
+    `visitor`. `forge` replaces the ID token.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class FakeTelegramLogin:
         self.client_secret = client_secret
         self.redirect_uris = redirect_uris or []
         self.forge: Forge | None = None
+        #: The person at real browsers, and the phone number that they share.
+        self.visitor: tuple[Person, str | None] | None = None
         #: Claims in place of those that the tokens would have.
         self.claims: dict[str, Any] = {}
         #: Paths of all requests, in order.
@@ -97,11 +100,7 @@ class FakeTelegramLogin:
 
         `phone` is shared if it is asked for. Raises `ValueError` if the page shows an error.
         """
-        shared = {"user": str(person.user_id), "name": person.user["first_name"]}
-        shared |= {"username": person.user["username"]} if "username" in person.user else {}
-        shared |= {"phone": phone} if phone else {}
-        shared |= {"bot_access": "1"} if bot_access else {}
-        return await self._answer(url, shared)
+        return await self._answer(url, _shared(person, phone, bot_access=bot_access))
 
     async def decline(self, url: str) -> str:
         """Opens the page, and cancels; returns the address to which the browser is sent."""
@@ -172,11 +171,19 @@ class FakeTelegramLogin:
             return web.Response(text=problem, status=400)
         asked = Asked(query, secrets.token_urlsafe(16))
         self._asked[asked.browser_token] = asked
-        token = html.escape(asked.browser_token)
-        body = (
-            f'<form method="post" action="/auth/answer"><input name="token" value="{token}"></form>'
+        return web.Response(text=self._form(asked), content_type="text/html")
+
+    def _form(self, asked: Asked) -> str:
+        fields, buttons = {"token": asked.browser_token}, ""
+        if self.visitor is not None:
+            person, phone = self.visitor
+            fields |= _shared(person, phone, bot_access=True)
+            buttons = '<button>Allow</button> <button name="cancel" value="1">Cancel</button>'
+        inputs = "".join(
+            f'<input type="hidden" name="{name}" value="{html.escape(value)}">'
+            for name, value in fields.items()
         )
-        return web.Response(text=body, content_type="text/html")
+        return f'<form method="post" action="/auth/answer">{inputs}{buttons}</form>'
 
     def _problem(self, query: Mapping[str, str]) -> str | None:
         scopes = set(query.get("scope", "").split())
@@ -286,6 +293,14 @@ class FakeTelegramLogin:
                 "id_token_signing_alg_values_supported": ["RS256", "ES256"],
             }
         )
+
+
+def _shared(person: Person, phone: str | None, *, bot_access: bool) -> dict[str, str]:
+    """What a person shares, as fields of the page's form."""
+    shared = {"user": str(person.user_id), "name": str(person.user["first_name"])}
+    shared |= {"username": person.user["username"]} if "username" in person.user else {}
+    shared |= {"phone": phone} if phone else {}
+    return shared | ({"bot_access": "1"} if bot_access else {})
 
 
 def new_key(algorithm: str) -> Key:
