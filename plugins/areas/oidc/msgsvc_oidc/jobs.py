@@ -18,17 +18,22 @@ class OidcJobs:
 
     def __init__(self, *, clock: Clock, settings: OidcSettings, keys: SigningKeys) -> None:
         self._keys = keys
+        # As long as a session can last: its clients are found by their grants.
+        kept_ms = max(KEPT_DAYS * DAY_MS, settings.session_hours * HOUR_MS)
         self._retention = Retention(
             name="oidc.purge",
             clock=clock,
             rules=[
                 RetentionRule("oidc_requests", "expires_at_ms"),
                 RetentionRule("oidc_sessions", "expires_at_ms", KEPT_DAYS * DAY_MS),
-                RetentionRule("oidc_grants", "ends_at_ms", KEPT_DAYS * DAY_MS),
                 RetentionRule("oidc_device_requests", "expires_at_ms", HOUR_MS),
                 RetentionRule("oidc_ciba_requests", "expires_at_ms", HOUR_MS),
+                RetentionRule("oidc_grants", "ends_at_ms", kept_ms),
                 RetentionRule("oidc_assertions", "expires_at_ms"),
                 RetentionRule("oidc_sign_ins", "at_ms", settings.sign_in_log_days * DAY_MS),
+                RetentionRule(
+                    "oidc_logout_deliveries", "created_at_ms", settings.sign_in_log_days * DAY_MS
+                ),
             ],
             reseal=[keys.reseal],
         )

@@ -6,10 +6,12 @@ from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.config.settings import SettingsSection
-from msgsvc_core.db import MigrationSource
-from msgsvc_core.jobs import JobSpec
+from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.events import Event
+from msgsvc_core.jobs import JobSpec, LaneSpec
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
@@ -24,6 +26,9 @@ from msgsvc_oidc.authorization.rendering import ConsentTemplates
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
 from msgsvc_oidc.authorization.sign_in_pages import SignInPages
+from msgsvc_oidc.backchannel_logout.jobs import LogoutJobs
+from msgsvc_oidc.backchannel_logout.sender import LogoutSender
+from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
@@ -36,12 +41,17 @@ from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints
 from msgsvc_oidc.endpoints.userinfo import UserinfoEndpoint
+from msgsvc_oidc.erasure import SubscriberErasure
 from msgsvc_oidc.grants.references import References
 from msgsvc_oidc.grants.service import Grants
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.jobs import OidcJobs
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
+from msgsvc_oidc.logout.pages import LogoutPages
+from msgsvc_oidc.logout.reading import LogoutReader
+from msgsvc_oidc.logout.rendering import LogoutTemplates
+from msgsvc_oidc.logout.service import Logouts
 from msgsvc_oidc.people import People
 from msgsvc_oidc.polling.service import Polls
 from msgsvc_oidc.protocol.clients import DEVICE_CODE
@@ -100,9 +110,27 @@ class OidcPlugin:
             references=references,
             keys=self._keys,
         )
+        self._logout_deliveries = LogoutDeliveries(clock=context.clock, jobs=context.jobs)
+        self._logout_sender = LogoutSender(
+            clock=context.clock,
+            guard=OutboundGuard(settings.allow_cidrs, settings.allow_http_logout),
+            timeout_s=settings.logout_timeout_s,
+        )
+        self._logout_jobs = LogoutJobs(
+            clock=context.clock,
+            db=context.db,
+            issuers=self._issuers,
+            clients=self._clients,
+            keys=self._keys,
+            sender=self._logout_sender,
+        )
+        self._erasure = SubscriberErasure(
+            db=context.db, grants=grants, deliveries=self._logout_deliveries
+        )
         self._consents = Consents(
             clock=context.clock,
             grants=grants,
+            logouts=self._logout_deliveries,
             subscribers=context.subscribers,
             permissions=context.permissions,
             texts=context.texts,
@@ -240,6 +268,21 @@ class OidcPlugin:
             responses=responses,
             templates=DeviceTemplates(context.texts),
         )
+        self._logout_pages = LogoutPages(
+            issuers=self._issuers,
+            limit=limit,
+            reader=LogoutReader(issuers=self._issuers, clients=self._clients, keys=self._keys),
+            logouts=Logouts(
+                db=context.db,
+                sessions=sessions,
+                grants=grants,
+                deliveries=self._logout_deliveries,
+                references=references,
+            ),
+            cookies=cookies,
+            templates=LogoutTemplates(context.texts),
+            responses=responses,
+        )
         self._jobs = OidcJobs(clock=context.clock, settings=settings, keys=self._keys)
 
     @hookimpl
@@ -248,6 +291,7 @@ class OidcPlugin:
             Clients: self._clients,
             Consents: self._consents,
             Issuers: self._issuers,
+            LogoutDeliveries: self._logout_deliveries,
             SignInJournal: self._journal,
             SigningKeys: self._keys,
         }
@@ -264,6 +308,7 @@ class OidcPlugin:
             *self._consent_pages.routes(),
             *self._devices.routes(),
             *self._device_pages.routes(),
+            *self._logout_pages.routes(),
             *self._metadata.routes(),
             *self._pushed.routes(),
             *self._authorization_pages.routes(),
@@ -272,4 +317,20 @@ class OidcPlugin:
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return self._jobs.specs()
+        return [*self._jobs.specs(), *self._logout_jobs.specs()]
+
+    @hookimpl
+    def register_lanes(self) -> Sequence[LaneSpec]:
+        return self._logout_jobs.lanes()
+
+    @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await self._erasure.on_events(tx, events)
+
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        await self._erasure.erase(project_id, subscriber_id)
+
+    @hookimpl
+    async def on_stop(self) -> None:
+        await self._logout_sender.close()

@@ -1,6 +1,8 @@
 """The section `[oidc]` of the configuration."""
 
-from pydantic import Field
+from ipaddress import ip_network
+
+from pydantic import Field, field_validator
 
 from msgsvc_core.config.settings import Section
 from msgsvc_oidc.protocol.clients import SigningAlg
@@ -89,6 +91,17 @@ class OidcSettings(Section):
     allow_http_redirects: bool = Field(
         False, description="Allow redirect URIs over http for other hosts than localhost."
     )
+    logout_timeout_s: float = Field(
+        10.0, gt=0, le=60, description="Seconds for one delivery of a logout token."
+    )
+    allow_http_logout: bool = Field(
+        False, description="Accept http:// URLs for logout tokens in addition to https://."
+    )
+    allow_cidrs: tuple[str, ...] = Field(
+        (),
+        description="Non-public ranges in which clients may receive logout tokens, "
+        "for closed networks and development.",
+    )
     requests_per_minute_per_address: int = Field(
         120, ge=1, description="Authorization requests of one address."
     )
@@ -102,3 +115,10 @@ class OidcSettings(Section):
     sign_in_log_days: int = Field(
         30, ge=1, le=365, description="Days for which the sign-ins of a client are listed."
     )
+
+    @field_validator("allow_cidrs")
+    @classmethod
+    def _are_ranges(cls, cidrs: tuple[str, ...]) -> tuple[str, ...]:
+        for cidr in cidrs:
+            ip_network(cidr)
+        return cidrs

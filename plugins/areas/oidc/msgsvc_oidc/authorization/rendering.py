@@ -42,12 +42,12 @@ class ConsentTemplates:
             languages={code: f"?lang={code}" for code in self._texts.spoken},
             # The form's redirect leads to the client, and on from there: browsers would stop it at an
             # origin that is not listed, and where the client goes on to is not known here.
-            headers=_without_form_action(page_headers()),
+            headers=without_form_action(page_headers()),
         )
 
     def form_post(self, request: Request, lang: Language, answer: ClientRedirect) -> Response:
         """A form that posts the answer to the client by itself (OAuth 2.0 Form Post Response Mode)."""
-        headers = _without_form_action(page_headers())
+        headers = without_form_action(page_headers())
         return self._page(
             request,
             "form_post.html",
@@ -102,7 +102,9 @@ class ConsentTemplates:
         return HTMLResponse(html, status, headers or page_headers())
 
 
-def _without_form_action(headers: dict[str, str]) -> dict[str, str]:
+def without_form_action(headers: dict[str, str]) -> dict[str, str]:
+    """The headers of a page whose form leads to a client: browsers stop a form's redirect at an origin that
+    is not listed, and where the client goes on to is not known here."""
     policy = headers["Content-Security-Policy"].split("; ")
     kept = [directive for directive in policy if not directive.startswith("form-action")]
     return {**headers, "Content-Security-Policy": "; ".join(kept)}

@@ -82,10 +82,11 @@ class BrowserResponses:
             raise UnusableRequest("this browser did not start the request, or blocks cookies")
         return request_id
 
-    def language(self, request: Request) -> Language:
-        """The language in the URL, else the browser's preferred one, else the service's default."""
+    def language(self, request: Request, locales: str = "") -> Language:
+        """The language in the URL, else the first of `locales`, which a form has, else the browser's
+        preferred one, else the service's default."""
         query = request.query_params
-        asked = query.get("lang") or query.get("ui_locales", "").partition(" ")[0]
+        asked = query.get("lang") or (query.get("ui_locales") or locales).partition(" ")[0]
         accepted = request.headers.get("accept-language", "")
         return read_language(asked, accepted, self._texts.default_lang, self._texts.spoken)
 

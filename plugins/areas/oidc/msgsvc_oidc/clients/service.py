@@ -10,6 +10,7 @@ from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, Validation
 from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.security import digest
+from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_oidc.brief_cache import BriefCache
 from msgsvc_oidc.clients import store
 from msgsvc_oidc.clients.models import (
@@ -193,11 +194,7 @@ class Clients:
                 problem = self.redirect_problem(client, uri)
                 if problem is not None:
                     raise InvalidUrl(problem, field=f"{field}.{number}")
-        for field in ("backchannel_logout_uri", "home_url"):
-            uri = getattr(client, field)
-            problem = None if uri is None else self._web_problem(uri)
-            if problem is not None:
-                raise InvalidUrl(problem, field=field)
+        self._check_urls(client)
         if "authorization_code" in client.grant_types and not client.redirect_uris:
             raise ValidationFailed("must hold one for this flow", field="redirect_uris")
         if "openid" not in client.scopes:
@@ -206,6 +203,25 @@ class Clients:
             raise ValidationFailed("goes with private_key_jwt, and only with it", field="jwks")
         if client.jwks is not None:
             _check_jwks(client.jwks)
+
+    def _check_urls(self, client: Client) -> None:
+        if client.home_url is not None:
+            problem = self._web_problem(client.home_url)
+            if problem is not None:
+                raise InvalidUrl(problem, field="home_url")
+        if client.backchannel_logout_uri is not None:
+            self._check_called(client.backchannel_logout_uri, "backchannel_logout_uri")
+
+    def _check_called(self, uri: str, field: str) -> None:
+        """A URL that the provider calls itself."""
+        allow_http = self._settings.allow_http_logout
+        problem = redirect_problem(uri, public=False, allow_http=allow_http)
+        if problem is not None:
+            raise InvalidUrl(problem, field=field)
+        try:
+            OutboundGuard(self._settings.allow_cidrs, allow_http).check_url(uri)
+        except ForbiddenTarget as refusal:
+            raise InvalidUrl.because(refusal, field=field) from None
 
     def _web_problem(self, uri: str) -> str | None:
         return redirect_problem(uri, public=False, allow_http=self._settings.allow_http_redirects)

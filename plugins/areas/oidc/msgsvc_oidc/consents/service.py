@@ -8,6 +8,7 @@ from msgsvc_core.kernel.i18n import LANGUAGES, Texts
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
+from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.consents import store
 from msgsvc_oidc.consents.models import Consent
 from msgsvc_oidc.grants.service import BY_PERSON, Grants
@@ -29,12 +30,14 @@ class Consents:
         *,
         clock: Clock,
         grants: Grants,
+        logouts: LogoutDeliveries,
         subscribers: Subscribers,
         permissions: Permissions,
         texts: Texts,
     ) -> None:
         self._clock = clock
         self._grants = grants
+        self._logouts = logouts
         self._subscribers = subscribers
         self._permissions = permissions
         self._texts = texts
@@ -73,5 +76,6 @@ class Consents:
         was no consent."""
         if not await store.delete_consent(tx, project_id, client_id, subscriber_id):
             return False
+        await self._logouts.consent_ended(tx, project_id, client_id, subscriber_id)
         await self._grants.revoke_of_person(tx, project_id, client_id, subscriber_id, BY_PERSON)
         return True

@@ -27,7 +27,7 @@ from msgsvc_oidc.protocol.token import (
 from msgsvc_oidc.settings import OidcSettings
 
 #: Why a grant was revoked.
-REUSED, BY_CLIENT, BY_PERSON = "reused", "by_client", "by_person"
+REUSED, BY_CLIENT, BY_PERSON, SIGNED_OUT = "reused", "by_client", "by_person", "signed_out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +219,15 @@ class Grants:
         if grant.is_offline:
             return self._settings.refresh_idle_days * DAY_MS
         return self._settings.access_token_lifetime_s * 1000
+
+    async def revoke_of_session(self, tx: Tx, project_id: str, session_id: str) -> None:
+        """Ends the grants of a browser's session, but for those that a client uses offline."""
+        now_ms = self._clock.now_ms()
+        await store.revoke_of_session(tx, project_id, session_id, SIGNED_OUT, now_ms=now_ms)
+
+    async def delete_of_person(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Deletes all grants of a person who is erased."""
+        await store.delete_of_person(tx, project_id, subscriber_id)
 
     async def _use_codes(self, tx: Tx, requests: Sequence[CodeRequest]) -> list[Grant | Exception]:
         # In one order, so that two processes don't wait for each other's rows.

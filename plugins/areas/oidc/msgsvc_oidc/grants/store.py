@@ -134,6 +134,25 @@ async def revoke_of_person(
     )
 
 
+async def revoke_of_session(
+    tx: Tx, project_id: str, session_id: str, reason: str, *, now_ms: int
+) -> None:
+    """Ends the grants of a session: those without offline access, and those whose code was not used."""
+    await tx.execute(
+        "UPDATE oidc_grants SET revoked_at_ms = :now_ms, revoked_reason = :reason"
+        " WHERE project_id = :project_id AND session_id = :session_id AND revoked_at_ms IS NULL"
+        " AND (NOT offline OR code_used_at_ms IS NULL)",
+        {"project_id": project_id, "session_id": session_id, "reason": reason, "now_ms": now_ms},
+    )
+
+
+async def delete_of_person(tx: Tx, project_id: str, subscriber_id: str) -> None:
+    await tx.execute(
+        "DELETE FROM oidc_grants WHERE project_id = :project_id AND subscriber_id = :subscriber_id",
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+
+
 async def insert_subject(
     tx: Tx, project_id: str, sector: str, subscriber_id: str, subject: str
 ) -> None:

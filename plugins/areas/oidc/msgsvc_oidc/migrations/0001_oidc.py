@@ -23,6 +23,7 @@ def upgrade() -> None:
     _grants()
     _consents()
     _journal()
+    _logout_deliveries()
 
 
 def _keys() -> None:
@@ -216,7 +217,8 @@ def _grants() -> None:
         # After this nothing refers to it any more.
         sa.Column("ends_at_ms", Ms, nullable=False, index=True),
         _of_client(),
-        _of_subscriber(),
+        # Not of the subscriber: the plugin deletes the grants of who is erased, and notifies the clients
+        # before.
     )
     op.create_index("oidc_grants_of_client", "oidc_grants", ["project_id", "client_id", "grant_id"])
     op.create_index("oidc_grants_of_person", "oidc_grants", ["project_id", "subscriber_id"])
@@ -254,6 +256,33 @@ def _journal() -> None:
     )
     op.create_index(
         "oidc_sign_ins_of_client", "oidc_sign_ins", ["project_id", "client_id", "entry_id"]
+    )
+
+
+def _logout_deliveries() -> None:
+    """Logout tokens for clients, and the journal of them. Without a foreign key to the session and to the
+    person: both may be gone when the token is sent."""
+    op.create_table(
+        "oidc_logout_deliveries",
+        sa.Column("project_id", Id, primary_key=True),
+        sa.Column("delivery_id", Id, primary_key=True),
+        sa.Column("client_id", Id, nullable=False),
+        sa.Column("subject", Id, nullable=False),
+        # Without one, all sessions of the person have ended.
+        sa.Column("session_id", Id),
+        # `pending`, `delivered` or `failed`.
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("attempts", sa.Integer, nullable=False),
+        sa.Column("status_code", sa.Integer),
+        sa.Column("error", sa.Text, nullable=False),
+        sa.Column("created_at_ms", Ms, nullable=False, index=True),
+        sa.Column("next_attempt_at_ms", Ms),
+        _of_client(),
+    )
+    op.create_index(
+        "oidc_logout_deliveries_of_client",
+        "oidc_logout_deliveries",
+        ["project_id", "client_id", "delivery_id"],
     )
 
 

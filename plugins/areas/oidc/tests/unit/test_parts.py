@@ -25,6 +25,7 @@ from msgsvc_oidc.authorization.rendering import ConsentTemplates
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
 from msgsvc_oidc.authorization.sign_in_pages import SignInPages
+from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.clients.models import ClientBody
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import NOTIFY_PERMISSION, Consents
@@ -120,6 +121,7 @@ class Parts:
         self.consents = Consents(
             clock=core.clock,
             grants=self.grants,
+            logouts=LogoutDeliveries(clock=core.clock, jobs=core.jobs),
             subscribers=core.subscribers,
             permissions=core.permissions,
             texts=core.texts,

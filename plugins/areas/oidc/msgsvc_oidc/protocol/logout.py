@@ -1,0 +1,129 @@
+"""Logout that a client starts (OpenID Connect RP-Initiated Logout 1.0), and logout tokens for the others
+(OpenID Connect Back-Channel Logout 1.0)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgsvc_oidc.protocol.authorize import MAX_TEXT_LENGTH
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.errors import UnusableRequest
+from msgsvc_oidc.protocol.keys import verified_claims
+from msgsvc_oidc.protocol.parameters import Parameters
+
+#: The member of `events` in a logout token (Back-Channel Logout 1.0, section 2.4).
+EVENT = "http://schemas.openid.net/event/backchannel-logout"
+
+#: The header `typ` of a logout token (Back-Channel Logout 1.0, section 2.4).
+LOGOUT_TYPE = "logout+jwt"
+
+#: Seconds for which a logout token is valid: it is signed when it is sent, and at most two minutes are
+#: recommended (Back-Channel Logout 1.0, section 2.4).
+LOGOUT_TOKEN_S = 120
+
+#: Algorithms of our own ID tokens.
+_ALGORITHMS = ("RS256", "ES256", "EdDSA")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdTokenHint:
+    """An ID token that we issued, to whom and of whom; it may have expired. `session_id` is None for one
+    without a browser."""
+
+    client_id: str
+    subject: str
+    session_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogoutRequest:
+    """What a logout request says. `hint` is None without `id_token_hint`, or if it is none of ours."""
+
+    client_id: str | None
+    hint: IdTokenHint | None
+    return_uri: str | None
+    state: str | None
+
+
+def read_hint(token: str, keys: Sequence[Mapping[str, Any]], issuer: str) -> IdTokenHint | None:
+    """The ID token, expired or not: people sign out long after they signed in (RP-Initiated Logout 1.0,
+    section 4). None for what is no ID token of this issuer, or is signed by a key that is published no
+    more."""
+    claims = verified_claims(token, keys, _ALGORITHMS)
+    if claims is None or claims.get("iss") != issuer or "events" in claims:
+        return None
+    audience, subject, session_id = claims.get("aud"), claims.get("sub"), claims.get("sid")
+    if not isinstance(audience, str) or not isinstance(subject, str):
+        return None
+    return IdTokenHint(
+        client_id=audience,
+        subject=subject,
+        session_id=session_id if isinstance(session_id, str) else None,
+    )
+
+
+def read_logout(parameters: Parameters, hint: IdTokenHint | None) -> LogoutRequest:
+    """The request. Raises `UnusableRequest` if `client_id` is not that of the hint (RP-Initiated Logout 1.0,
+    section 2)."""
+    client_id = parameters.get("client_id")
+    if hint is not None:
+        if client_id not in {None, hint.client_id}:
+            raise UnusableRequest("client_id is not that of id_token_hint")
+        client_id = hint.client_id
+    if len(parameters.get("state", "")) > MAX_TEXT_LENGTH:
+        raise UnusableRequest("state is too long")
+    return LogoutRequest(
+        client_id=client_id,
+        hint=hint,
+        return_uri=parameters.get("post_logout_redirect_uri"),
+        state=parameters.get("state"),
+    )
+
+
+def check_return(request: LogoutRequest, client: Client | None) -> None:
+    """Raises `UnusableRequest` unless the browser may go where the request says: to a URI that the client has
+    registered, character by character (RP-Initiated Logout 1.0, section 3). Without a client there is
+    none."""
+    if request.client_id is not None and client is None:
+        raise UnusableRequest("client_id is not known here")
+    if request.return_uri is None:
+        return
+    if client is None:
+        raise UnusableRequest("post_logout_redirect_uri goes with id_token_hint or client_id")
+    if request.return_uri not in client.post_logout_redirect_uris:
+        raise UnusableRequest("post_logout_redirect_uri is not registered for this client")
+
+
+def logout_step(request: LogoutRequest, session_id: str | None) -> Literal["nothing", "ask", "end"]:
+    """What a request does to the browser's session: a hint of that very session ends it; without one the
+    person is asked, for any site can send a browser here (RP-Initiated Logout 1.0, sections 2 and 6)."""
+    if session_id is None:
+        return "nothing"
+    named = None if request.hint is None else request.hint.session_id
+    return "end" if named == session_id else "ask"
+
+
+def logout_claims(
+    *,
+    issuer: str,
+    client_id: str,
+    subject: str,
+    session_id: str | None,
+    token_id: str,
+    now_ms: int,
+) -> dict[str, Any]:
+    """The claims of a logout token (Back-Channel Logout 1.0, section 2.4). Without a session it is about all
+    of the person's. There is never a `nonce`, so that none is taken for an ID token."""
+    now_s = now_ms // 1000
+    claims: dict[str, Any] = {
+        "iss": issuer,
+        "sub": subject,
+        "aud": client_id,
+        "iat": now_s,
+        "exp": now_s + LOGOUT_TOKEN_S,
+        "jti": token_id,
+        "events": {EVENT: {}},
+    }
+    if session_id is not None:
+        claims["sid"] = session_id
+    return claims
