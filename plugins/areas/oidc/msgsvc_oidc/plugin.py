@@ -91,6 +91,7 @@ class OidcPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(OidcSettings)
+        self._db = context.db
         references = References(context.secrets)
         self._issuers = Issuers(
             clock=context.clock,
@@ -314,6 +315,12 @@ class OidcPlugin:
             *self._authorization_pages.routes(),
             *self._userinfo.routes(),
         ]
+
+    @hookimpl
+    async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
+        # Their sessions, grants and consents went with the subscriber.
+        async with self._db.transaction() as tx:
+            await self._journal.forget_person(tx, project_id, subscriber_id)
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:

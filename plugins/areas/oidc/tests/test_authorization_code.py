@@ -95,3 +95,14 @@ async def test_a_refused_consent_goes_back_with_access_denied(ann, register):
     answer = answer_of(await ann.answer_consent(await ann.press_yes(), "deny"))
 
     assert answer["error"] == "access_denied"
+
+
+async def test_pages_are_in_the_language_that_the_client_asks_for(ann, register):
+    await ann.authorize(await register(), ui_locales="de ru en")
+    asked = ann.sign_ins.latest.request
+
+    consent = await ann.press_yes()
+    page = await ann.http.get(consent.headers["Location"])
+
+    assert asked.lang == "ru"
+    assert '<html lang="ru">' in page.text

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from msgsvc_core.kernel.i18n import Language
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, ResponseMode, Session
 from msgsvc_oidc.protocol.clients import Client
 
@@ -35,10 +36,11 @@ class SignInNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentNeeded:
-    """The browser goes to the consent page."""
+    """The browser goes to the consent page, in the language that the client asked for, if any."""
 
     request_id: str
     session: Session
+    lang: Language | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

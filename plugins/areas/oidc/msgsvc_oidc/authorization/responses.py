@@ -48,7 +48,8 @@ class BrowserResponses:
             self._remember(response, project_id, outcome.request_id)
             return response
         if isinstance(outcome, ConsentNeeded):
-            here = f"{self._issuers.url(project_id)}/consent/{outcome.request_id}"
+            asked = "" if outcome.lang is None else f"?lang={outcome.lang}"
+            here = f"{self._issuers.url(project_id)}/consent/{outcome.request_id}{asked}"
             response = _see_other(here)
             self._remember(response, project_id, outcome.request_id)
         elif isinstance(outcome, DeviceAnswered):

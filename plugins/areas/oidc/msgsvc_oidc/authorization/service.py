@@ -13,7 +13,7 @@ from msgsvc_oidc.authorization.models import (
     PendingRequest,
     SignInNeeded,
 )
-from msgsvc_oidc.authorization.sign_in_pages import SignInPages
+from msgsvc_oidc.authorization.sign_in_pages import SignInPages, page_language
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session, next_step
@@ -150,7 +150,11 @@ class Authorizations:
             if not stored:
                 waiting = replace(pending, status="signed_in", session_id=session.session_id)
                 await store.insert_request(tx, waiting)
-            return ConsentNeeded(request_id=pending.request_id, session=session)
+            return ConsentNeeded(
+                request_id=pending.request_id,
+                session=session,
+                lang=page_language(pending.request),
+            )
         if stored:
             await self._end(tx, pending)
         return await self._endings.allow(tx, client, pending, session)

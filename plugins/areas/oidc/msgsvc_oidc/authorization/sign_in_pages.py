@@ -31,7 +31,7 @@ class SignInPages:
             requester_url=client.site or issuer,
             return_url=f"{issuer}/return",
             state=pending.request_id,
-            lang=_language(request),
+            lang=page_language(request),
             # Of a device the person reads a code anyway: a number costs them little more.
             number_matching=asks_for_number(request, client) or pending.device_id is not None,
         )
@@ -45,8 +45,8 @@ class SignInPages:
         return person
 
 
-def _language(request: AuthorizationRequest) -> Language | None:
-    """The first of the requested languages that the service speaks."""
+def page_language(request: AuthorizationRequest) -> Language | None:
+    """The first of the languages in `ui_locales` that the service speaks."""
     return next(
         (found for tag in request.ui_locales if (found := closest(tag, LANGUAGES)) is not None),
         None,

@@ -36,6 +36,10 @@ class SignInJournal:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""
         return await store.list_entries(tx, project_id, client_id, query.after, query.fetch_limit)
 
+    async def forget_person(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Removes a person from the entries."""
+        await store.forget_person(tx, project_id, subscriber_id)
+
     async def _write(
         self,
         tx: Tx,

@@ -26,5 +26,14 @@ async def list_entries(
     return [_entry(row) for row in rows]
 
 
+async def forget_person(tx: Tx, project_id: str, subscriber_id: str) -> None:
+    """Keeps that somebody signed in, and no longer who."""
+    await tx.execute(
+        "UPDATE oidc_sign_ins SET subscriber_id = NULL"
+        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id",
+        {"project_id": project_id, "subscriber_id": subscriber_id},
+    )
+
+
 def _entry(row: Row) -> Entry:
     return Entry(**{column: row[column] for column in _ENTRY.split(", ")})

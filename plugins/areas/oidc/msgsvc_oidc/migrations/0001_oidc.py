@@ -254,6 +254,7 @@ def _journal() -> None:
         sa.Column("at_ms", Ms, nullable=False, index=True),
         _of_client(),
     )
+    op.create_index("oidc_sign_ins_of_person", "oidc_sign_ins", ["project_id", "subscriber_id"])
     op.create_index(
         "oidc_sign_ins_of_client", "oidc_sign_ins", ["project_id", "client_id", "entry_id"]
     )
