@@ -29,6 +29,11 @@ from msgsvc_oidc.authorization.sign_in_pages import SignInPages
 from msgsvc_oidc.backchannel_logout.jobs import LogoutJobs
 from msgsvc_oidc.backchannel_logout.sender import LogoutSender
 from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
+from msgsvc_oidc.ciba.endpoint import BackchannelEndpoint
+from msgsvc_oidc.ciba.people import HintedPeople
+from msgsvc_oidc.ciba.polling import BackchannelGrants
+from msgsvc_oidc.ciba.questions import BackchannelQuestions
+from msgsvc_oidc.ciba.service import BackchannelRequests
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
@@ -54,7 +59,7 @@ from msgsvc_oidc.logout.rendering import LogoutTemplates
 from msgsvc_oidc.logout.service import Logouts
 from msgsvc_oidc.people import People
 from msgsvc_oidc.polling.service import Polls
-from msgsvc_oidc.protocol.clients import DEVICE_CODE
+from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE
 from msgsvc_oidc.sessions.service import Sessions
 from msgsvc_oidc.settings import OidcSettings
 
@@ -172,6 +177,31 @@ class OidcPlugin:
             devices=devices,
             journal=self._journal,
         )
+        self._backchannel = BackchannelEndpoint(
+            db=context.db,
+            access=access,
+            requests=BackchannelRequests(
+                clock=context.clock,
+                db=context.db,
+                settings=settings,
+                references=references,
+                people=HintedPeople(
+                    db=context.db,
+                    issuers=self._issuers,
+                    keys=self._keys,
+                    subscribers=context.subscribers,
+                    grants=grants,
+                ),
+                questions=BackchannelQuestions(
+                    texts=context.texts,
+                    issuers=self._issuers,
+                    projects=context.projects,
+                    consents=self._consents,
+                    sign_ins=context.peers.sign_ins,
+                ),
+            ),
+            journal=self._journal,
+        )
         self._tokens = TokenEndpoints(
             db=context.db,
             issuers=self._issuers,
@@ -179,8 +209,14 @@ class OidcPlugin:
             grants=grants,
             references=references,
             sources={
+                CIBA: BackchannelGrants(
+                    db=context.db,
+                    references=references,
+                    sign_ins=context.peers.sign_ins,
+                    consents=self._consents,
+                    polls=polls,
+                ),
                 DEVICE_CODE: DeviceGrants(
-                    clock=context.clock,
                     db=context.db,
                     references=references,
                     consents=self._consents,
@@ -307,6 +343,7 @@ class OidcPlugin:
             # First: most requests are for tokens, and routes are looked through in their order.
             *self._tokens.routes(),
             *self._consent_pages.routes(),
+            *self._backchannel.routes(),
             *self._devices.routes(),
             *self._device_pages.routes(),
             *self._logout_pages.routes(),

@@ -167,6 +167,14 @@ class Visitor:
         async with self.service.db.transaction() as tx:
             assert await self.service.get(Consents).take_back(tx, *person)
 
+    async def consents(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The names of the clients that the person allowed, with the scopes."""
+        async with self.service.db.read() as tx:
+            given = await self.service.get(Consents).list_of(
+                tx, self.project_id, self.subscriber.subscriber_id
+            )
+        return [(consent.client_name, consent.scopes) for consent in given]
+
     async def outcomes(self, client: dict[str, Any]) -> list[tuple[str, str]]:
         """Flow and outcome of a client's sign-ins in the journal, newest first."""
         async with self.service.db.read() as tx:

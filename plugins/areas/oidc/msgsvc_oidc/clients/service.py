@@ -23,7 +23,7 @@ from msgsvc_oidc.clients.models import (
     as_tuple,
 )
 from msgsvc_oidc.protocol.client_authentication import Credentials, check_credentials
-from msgsvc_oidc.protocol.clients import Client, ClientSecret
+from msgsvc_oidc.protocol.clients import CIBA, Client, ClientSecret
 from msgsvc_oidc.protocol.errors import invalid_client
 from msgsvc_oidc.protocol.redirects import redirect_problem
 from msgsvc_oidc.settings import OidcSettings
@@ -195,8 +195,7 @@ class Clients:
                 if problem is not None:
                     raise InvalidUrl(problem, field=f"{field}.{number}")
         self._check_urls(client)
-        if "authorization_code" in client.grant_types and not client.redirect_uris:
-            raise ValidationFailed("must hold one for this flow", field="redirect_uris")
+        _check_flows(client)
         if "openid" not in client.scopes:
             raise ValidationFailed("must hold openid", field="scopes")
         if (client.jwks is not None) != (client.auth_method == "private_key_jwt"):
@@ -225,6 +224,13 @@ class Clients:
 
     def _web_problem(self, uri: str) -> str | None:
         return redirect_problem(uri, public=False, allow_http=self._settings.allow_http_redirects)
+
+
+def _check_flows(client: Client) -> None:
+    if "authorization_code" in client.grant_types and not client.redirect_uris:
+        raise ValidationFailed("must hold one for this flow", field="redirect_uris")
+    if CIBA in client.grant_types and client.is_public:
+        raise ValidationFailed("CIBA needs a client that authenticates", field="grant_types")
 
 
 def _check_jwks(jwks: Mapping[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """The grant type of devices at the token endpoint (RFC 8628, section 3.4)."""
 
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.clock import Clock
 from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.device import store
 from msgsvc_oidc.device.models import DeviceRequest
@@ -11,7 +10,7 @@ from msgsvc_oidc.polling.service import Approval, Polls
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_grant
 from msgsvc_oidc.protocol.parameters import Parameters
-from msgsvc_oidc.protocol.polling import access_denied, check_poll, expired_token
+from msgsvc_oidc.protocol.polling import access_denied
 from msgsvc_oidc.protocol.token import Grant
 
 
@@ -21,13 +20,11 @@ class DeviceGrants:
     def __init__(
         self,
         *,
-        clock: Clock,
         db: Database,
         references: References,
         consents: Consents,
         polls: Polls,
     ) -> None:
-        self._clock = clock
         self._db = db
         self._references = references
         self._consents = consents
@@ -47,15 +44,9 @@ class DeviceGrants:
 
     async def _poll(self, tx: Tx, client: Client, request_id: str) -> Grant | OAuthError:
         found = await store.find_device(tx, client.project_id, request_id)
-        try:
-            device = check_poll(found, client.client_id, self._clock.now_ms())
-        except OAuthError as error:
-            if found is not None and error.error == "expired_token":
-                before = found.status
-                return await self._polls.fail(
-                    tx, client, "device", found, expired_token(), before=before
-                )
-            return error
+        device = await self._polls.check(tx, client, "device", found)
+        if isinstance(device, OAuthError):
+            return device
         if device.status == "pending":
             return await self._polls.wait(tx, "device", device)
         return await self._issue(tx, client, device)

@@ -136,11 +136,18 @@ class Grants:
         """The `sub` of a person for a client: the subscriber's id, or one of the client's host alone."""
         if client.subject_type == "public":
             return subscriber_id
-        sector = urlsplit(client.site).hostname or client.client_id
+        sector = _sector(client)
         await store.insert_subject(tx, client.project_id, sector, subscriber_id, new_id("sub"))
         found = await store.find_subject(tx, client.project_id, sector, subscriber_id)
         assert found is not None
         return found
+
+    async def subscriber_of(self, tx: Tx, client: Client, subject: str) -> str | None:
+        """The subscriber whom a client knows by a `sub`. None for one that it was never told, unless it is
+        the subscriber's id: whether that exists is not checked."""
+        if client.subject_type == "public":
+            return subject
+        return await store.find_subscriber(tx, client.project_id, _sector(client), subject)
 
     async def exchange_code(self, request: CodeRequest) -> Grant:
         """The grant of a code, once. Raises `OAuthError`."""
@@ -329,6 +336,11 @@ class Grants:
     async def _revoke_replayed(self, tx: Tx, keys: set[store.Key]) -> None:
         if keys:
             await store.revoke(tx, sorted(keys), REUSED, now_ms=self._clock.now_ms())
+
+
+def _sector(client: Client) -> str:
+    """What pairwise subjects are of (OpenID Connect Core 1.0, section 8.1)."""
+    return urlsplit(client.site).hostname or client.client_id
 
 
 def _key(grant: Grant) -> store.Key:

@@ -178,6 +178,15 @@ async def find_subject(tx: Tx, project_id: str, sector: str, subscriber_id: str)
     return found
 
 
+async def find_subscriber(tx: Tx, project_id: str, sector: str, subject: str) -> str | None:
+    found: str | None = await tx.fetch_val(
+        "SELECT subscriber_id FROM oidc_subjects WHERE project_id = :project_id AND sector = :sector"
+        " AND subject = :subject",
+        {"project_id": project_id, "sector": sector, "subject": subject},
+    )
+    return found
+
+
 def _of_keys(tx: Tx) -> str:
     table = key_table(_KEY, tx.dialect)
     return f"(project_id, grant_id) IN (SELECT keys.project_id, keys.grant_id FROM {table})"

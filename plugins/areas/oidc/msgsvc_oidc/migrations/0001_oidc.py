@@ -100,6 +100,12 @@ def _clients() -> None:
         sa.Column("subject", Id, nullable=False),
         _of_subscriber(),
     )
+    op.create_index(
+        "oidc_subjects_by_subject",
+        "oidc_subjects",
+        ["project_id", "sector", "subject"],
+        unique=True,
+    )
 
 
 def _sessions() -> None:

@@ -14,9 +14,11 @@ from msgsvc_oidc.polling.store import Table
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.polling import (
+    P,
     PolledRequest,
     PolledStatus,
     authorization_pending,
+    check_poll,
     code_used,
     slow_down,
 )
@@ -45,6 +47,15 @@ class Polls:
         self._consents = consents
         self._grants = grants
         self._journal = journal
+
+    async def check(self, tx: Tx, client: Client, flow: Flow, found: P | None) -> P | OAuthError:
+        """The request, if it is still pending or was approved, else what became of it."""
+        try:
+            return check_poll(found, client.client_id, self._clock.now_ms())
+        except OAuthError as error:
+            if found is not None and error.error == "expired_token":
+                await self.fail(tx, client, flow, found, error, before=found.status)
+            return error
 
     async def wait(self, tx: Tx, flow: Flow, request: PolledRequest) -> OAuthError:
         """The person has not answered; a client that polls too often has to wait for longer."""

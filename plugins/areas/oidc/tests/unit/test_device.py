@@ -129,7 +129,6 @@ def test_for_a_device_the_person_is_always_asked() -> None:
 
 async def test_a_device_code_that_we_did_not_make_costs_no_query(parts: Parts) -> None:
     grants = DeviceGrants(
-        clock=parts.core.clock,
         db=parts.core.db,
         references=parts.references,
         consents=parts.consents,
