@@ -11,7 +11,7 @@ from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.protocol.ciba import BackchannelRequest, unknown_user_id
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import invalid_request
-from msgsvc_oidc.protocol.id_token_hint import hinted_subject
+from msgsvc_oidc.protocol.id_token_hint import read_hint
 
 
 class HintedPeople:
@@ -58,12 +58,8 @@ class HintedPeople:
             raise unknown_user_id() from None
 
     async def _subject_of_token(self, client: Client, token: str) -> str:
-        subject = hinted_subject(
-            token,
-            await self._keys.public_keys(),
-            issuer=self._issuers.url(client.project_id),
-            client_id=client.client_id,
-        )
-        if subject is None:
+        issuer = self._issuers.url(client.project_id)
+        found = read_hint(token, await self._keys.public_keys(), issuer)
+        if found is None or found.client_id != client.client_id:
             raise invalid_request("id_token_hint is no ID token of this client")
-        return subject
+        return found.subject

@@ -6,7 +6,8 @@ from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.protocol.clients import Client
-from msgsvc_oidc.protocol.logout import LogoutRequest, check_return, read_hint, read_logout
+from msgsvc_oidc.protocol.id_token_hint import read_hint
+from msgsvc_oidc.protocol.logout import LogoutRequest, check_return, read_logout
 from msgsvc_oidc.protocol.parameters import Parameters
 
 

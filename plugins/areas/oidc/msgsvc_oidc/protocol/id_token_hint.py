@@ -1,24 +1,37 @@
 """ID tokens that come back as a hint of who is meant (OpenID Connect Core 1.0, section 3.1.2.1)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_oidc.protocol.keys import verified_claims
 
-#: Algorithms of our ID tokens.
+#: Algorithms of our own ID tokens.
 _ALGORITHMS = ("RS256", "ES256", "EdDSA")
 
 
-def hinted_subject(
-    token: str, keys: Sequence[Mapping[str, Any]], *, issuer: str, client_id: str
-) -> str | None:
-    """The `sub` of an ID token that this issuer signed for the client; None for any other token. It may have
-    expired: it says who is meant, and proves nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdTokenHint:
+    """An ID token that we issued, to whom and of whom; it may have expired. `session_id` is None for one
+    without a browser."""
+
+    client_id: str
+    subject: str
+    session_id: str | None
+
+
+def read_hint(token: str, keys: Sequence[Mapping[str, Any]], issuer: str) -> IdTokenHint | None:
+    """The ID token, expired or not: people sign out long after they signed in (RP-Initiated Logout 1.0,
+    section 4), and it proves nothing. None for what is no ID token of this issuer, such as a logout token,
+    or is signed by a key that is published no more."""
     claims = verified_claims(token, keys, _ALGORITHMS)
-    # A logout token is signed by the same keys, and is none (Back-Channel Logout 1.0, section 2.4).
-    if claims is None or "events" in claims:
+    if claims is None or claims.get("iss") != issuer or "events" in claims:
         return None
-    subject = claims.get("sub")
-    if claims.get("iss") != issuer or claims.get("aud") != client_id:
+    audience, subject, session_id = claims.get("aud"), claims.get("sub"), claims.get("sid")
+    if not isinstance(audience, str) or not isinstance(subject, str):
         return None
-    return subject if isinstance(subject, str) else None
+    return IdTokenHint(
+        client_id=audience,
+        subject=subject,
+        session_id=session_id if isinstance(session_id, str) else None,
+    )

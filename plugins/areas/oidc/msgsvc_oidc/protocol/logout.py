@@ -1,14 +1,13 @@
 """Logout that a client starts (OpenID Connect RP-Initiated Logout 1.0), and logout tokens for the others
 (OpenID Connect Back-Channel Logout 1.0)."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgsvc_oidc.protocol.authorize import MAX_TEXT_LENGTH
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import UnusableRequest
-from msgsvc_oidc.protocol.keys import verified_claims
+from msgsvc_oidc.protocol.id_token_hint import IdTokenHint
 from msgsvc_oidc.protocol.parameters import Parameters
 
 #: The member of `events` in a logout token (Back-Channel Logout 1.0, section 2.4).
@@ -21,19 +20,6 @@ LOGOUT_TYPE = "logout+jwt"
 #: recommended (Back-Channel Logout 1.0, section 2.4).
 LOGOUT_TOKEN_S = 120
 
-#: Algorithms of our own ID tokens.
-_ALGORITHMS = ("RS256", "ES256", "EdDSA")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdTokenHint:
-    """An ID token that we issued, to whom and of whom; it may have expired. `session_id` is None for one
-    without a browser."""
-
-    client_id: str
-    subject: str
-    session_id: str | None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutRequest:
@@ -43,23 +29,6 @@ class LogoutRequest:
     hint: IdTokenHint | None
     return_uri: str | None
     state: str | None
-
-
-def read_hint(token: str, keys: Sequence[Mapping[str, Any]], issuer: str) -> IdTokenHint | None:
-    """The ID token, expired or not: people sign out long after they signed in (RP-Initiated Logout 1.0,
-    section 4). None for what is no ID token of this issuer, or is signed by a key that is published no
-    more."""
-    claims = verified_claims(token, keys, _ALGORITHMS)
-    if claims is None or claims.get("iss") != issuer or "events" in claims:
-        return None
-    audience, subject, session_id = claims.get("aud"), claims.get("sub"), claims.get("sid")
-    if not isinstance(audience, str) or not isinstance(subject, str):
-        return None
-    return IdTokenHint(
-        client_id=audience,
-        subject=subject,
-        session_id=session_id if isinstance(session_id, str) else None,
-    )
 
 
 def read_logout(parameters: Parameters, hint: IdTokenHint | None) -> LogoutRequest:

@@ -16,13 +16,9 @@ from msgsvc_oidc.ciba.questions import BackchannelQuestions
 from msgsvc_oidc.ciba.service import BackchannelRequests
 from msgsvc_oidc.protocol.ciba import BackchannelRequest, backchannel_response, read_request
 from msgsvc_oidc.protocol.errors import OAuthError
-from msgsvc_oidc.protocol.id_token_hint import hinted_subject
-from msgsvc_oidc.protocol.keys import Signer, new_private_jwk, public_jwk
 from msgsvc_oidc.protocol.parameters import Parameters
 from msgsvc_oidc.settings import OidcSettings
 from plugins.areas.oidc.tests.unit.test_parts import CLIENT, Parts
-
-ISSUER = "https://msgsvc.example/oidc/prj_1"
 
 REQUEST = BackchannelRequest(
     scopes=("openid",),
@@ -32,9 +28,6 @@ REQUEST = BackchannelRequest(
     requested_expiry_s=None,
     number_matching=False,
 )
-
-#: Claims of an ID token for `CLIENT`.
-CLAIMS = {"iss": ISSUER, "aud": "app_1", "sub": "sub_1", "exp": 1}
 
 
 @pytest.fixture
@@ -121,34 +114,6 @@ def test_the_number_is_a_member_of_the_response_only_if_there_is_one() -> None:
 
     assert without == {"auth_req_id": "a", "expires_in": 300, "interval": 5}
     assert with_number == {**without, "match_number": 42}
-
-
-@pytest.mark.parametrize(
-    ("changed", "subject"),
-    [
-        ({}, "sub_1"),
-        ({"iss": "https://other.example"}, None),
-        ({"aud": "app_2"}, None),
-        ({"aud": ["app_1", "app_2"]}, None),
-        ({"sub": 7}, None),
-        ({"events": {}}, None),
-    ],
-)
-def test_a_hint_is_an_id_token_of_the_client(
-    changed: dict[str, object], subject: str | None
-) -> None:
-    private = new_private_jwk("ES256", "key_1")
-    token = Signer("ES256", "key_1", private).sign({**CLAIMS, **changed})
-    found = hinted_subject(token, [public_jwk(private)], issuer=ISSUER, client_id="app_1")
-
-    assert found == subject
-
-
-def test_a_hint_that_another_key_signed_is_none() -> None:
-    token = Signer("ES256", "key_1", new_private_jwk("ES256", "key_1")).sign(CLAIMS)
-    known = public_jwk(new_private_jwk("ES256", "key_1"))
-
-    assert hinted_subject(token, [known], issuer=ISSUER, client_id="app_1") is None
 
 
 async def test_a_hint_that_names_nobody_is_an_unknown_user(parts: Parts) -> None:

@@ -26,15 +26,14 @@ from msgsvc_oidc.logout.rendering import LogoutTemplates
 from msgsvc_oidc.logout.service import Logouts
 from msgsvc_oidc.protocol.clients import Client, SigningAlg
 from msgsvc_oidc.protocol.errors import UnusableRequest
+from msgsvc_oidc.protocol.id_token_hint import IdTokenHint, read_hint
 from msgsvc_oidc.protocol.keys import Signer, new_private_jwk, public_jwk
 from msgsvc_oidc.protocol.logout import (
     EVENT,
-    IdTokenHint,
     LogoutRequest,
     check_return,
     logout_claims,
     logout_step,
-    read_hint,
     read_logout,
 )
 from msgsvc_oidc.protocol.parameters import Parameters
