@@ -96,7 +96,6 @@ class OidcPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(OidcSettings)
-        self._db = context.db
         references = References(context.secrets)
         self._issuers = Issuers(
             clock=context.clock,
@@ -131,7 +130,10 @@ class OidcPlugin:
             sender=self._logout_sender,
         )
         self._erasure = SubscriberErasure(
-            db=context.db, grants=grants, deliveries=self._logout_deliveries
+            db=context.db,
+            grants=grants,
+            deliveries=self._logout_deliveries,
+            journal=self._journal,
         )
         self._consents = Consents(
             clock=context.clock,

@@ -2,7 +2,9 @@
 7517; JWS: RFC 7515; OpenID Connect Core 1.0, section 10.1.1)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgsvc_core.kernel.json import from_json, to_json
@@ -10,6 +12,7 @@ from msgsvc_oidc.protocol.clients import SigningAlg
 
 if TYPE_CHECKING:
     from joserfc.jwk import ECKey, KeyParameters, OKPKey, RSAKey
+    from joserfc.jws import JWSRegistry
 
     PrivateKey = RSAKey | ECKey | OKPKey
 
@@ -107,9 +110,21 @@ class Signer:
         """The compact form (RFC 7515, section 7.1)."""
         from joserfc import jwt  # noqa: PLC0415 - see `new_private_jwk`
 
-        # joserfc calls Ed25519 by the name of RFC 9864 too; clients know `EdDSA`.
         header = {"alg": self.alg, "kid": self.key_id, "typ": typ}
-        return jwt.encode(header, dict(claims), self._key, algorithms=[self.alg])
+        return jwt.encode(header, dict(claims), self._key, registry=_registry((self.alg,)))
+
+
+@cache
+def _registry(algorithms: tuple[str, ...]) -> "JWSRegistry":
+    """The algorithms, without the warning that joserfc gives for the name `EdDSA`: RFC 9864 has one name for
+    each curve instead, which clients don't know yet, and holds the signature as good as before."""
+    from joserfc.jws import JWSRegistry  # noqa: PLC0415 - see `new_private_jwk`
+
+    registry = JWSRegistry(algorithms=list(algorithms))
+    eddsa = copy(JWSRegistry.algorithms["EdDSA"])
+    eddsa.security_warning = None
+    registry.algorithms = {**JWSRegistry.algorithms, "EdDSA": eddsa}
+    return registry
 
 
 def verified_claims(
@@ -128,7 +143,7 @@ def verified_claims(
         found = jwt.decode(
             token,
             KeySet.import_key_set({"keys": list(map(dict, keys))}),
-            algorithms=list(algorithms),
+            registry=_registry(tuple(algorithms)),
         )
     except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # The last ones for headers and keys that are no objects, or nested without end.

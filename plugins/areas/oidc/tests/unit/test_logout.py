@@ -260,7 +260,10 @@ def test_a_confirmation_is_of_one_session(parts: Parts) -> None:
 
 async def test_only_an_erased_person_is_signed_out_everywhere(parts: Parts) -> None:
     erasure = SubscriberErasure(
-        db=parts.core.db, grants=parts.grants, deliveries=deliveries_of(parts)
+        db=parts.core.db,
+        grants=parts.grants,
+        deliveries=deliveries_of(parts),
+        journal=parts.journal,
     )
     tx = FakeTx(
         replies={
