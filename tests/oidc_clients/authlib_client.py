@@ -99,9 +99,12 @@ def back_end() -> Any:
         )
         fresh = client.refresh_token(metadata["token_endpoint"], token["refresh_token"])
         user_info = client.get(metadata["userinfo_endpoint"]).json()
-        looked = client.introspect_token(
-            metadata["introspection_endpoint"], fresh["access_token"], "access_token"
-        ).json()
+        # Introspection is for clients that can prove who they are (RFC 7662, section 2.1).
+        looked = None
+        if config["auth_method"] != "none":
+            looked = client.introspect_token(
+                metadata["introspection_endpoint"], fresh["access_token"], "access_token"
+            ).json()
         revoked = client.revoke_token(
             metadata["revocation_endpoint"], fresh["refresh_token"], "refresh_token"
         )

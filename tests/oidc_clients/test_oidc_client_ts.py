@@ -13,6 +13,7 @@ from aiohttp import web
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.e2e.windows import NewWindow, browsing, windows
+from tests.oidc_clients.browsing import is_at
 from tests.oidc_clients.programs import HERE, missing
 from tests.oidc_clients.provider import ClientSpec, Provider
 from tests.ports import free_ports
@@ -36,7 +37,7 @@ class Application:
         await self.page.goto(self.url)
         await expect(self.page.locator("output")).to_have_text("nobody")
         await self.page.get_by_role("button", name="Sign in").click()
-        await self.page.wait_for_url(f"{self.provider.issuer}/**")
+        await self.page.wait_for_url(lambda url: is_at(url, self.provider.issuer))
         await self.provider.sign_in_page(self.page)
         await self.page.wait_for_url(f"{self.url}/callback**")
         await expect(self.page.locator("output")).not_to_be_empty()
@@ -144,7 +145,7 @@ async def test_tokens_are_renewed_by_the_refresh_token(
         revoked = await application.user()
 
     assert before["refresh_token"] != after["refresh_token"]
-    assert before["access_token"] != after["access_token"]
+    assert after["expires_at"] >= before["expires_at"]
     assert after["profile"]["sub"] == before["profile"]["sub"]
     assert not revoked.get("refresh_token")
 

@@ -100,7 +100,7 @@ async def answers(script: Script) -> None:
     script.record("answer: cancelled", facts_of_answer(cancelled))
     for case, changes in {
         "prompt none": {"prompt": "none"},
-        "prompt none, more scopes": {"prompt": "none", "scope": "openid profile phone"},
+        "prompt none, more scopes": {"prompt": "none", "scope": "openid email"},
         "prompt none, max_age 3600": {"prompt": "none", "max_age": "3600"},
         "no prompt": {},
         "prompt login": {"prompt": "login"},

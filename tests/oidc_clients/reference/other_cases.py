@@ -1,6 +1,7 @@
 """Requests to the other endpoints: metadata and keys, devices, backchannel authentication, logout."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -18,8 +19,15 @@ from tests.oidc_clients.reference.recording import (
 async def metadata(script: Script) -> None:
     """Discovery and keys. A fact is a list's contents, a boolean, or that there is a URL."""
     issuer, origin = script.provider.issuer, {"Origin": "http://127.0.0.1:18080"}
-    for name in ("openid-configuration", "oauth-authorization-server"):
-        answer = await script.http.get(f"{issuer}/.well-known/{name}", headers=origin)
+    parts = urlsplit(issuer)
+    # RFC 8414, section 3: between the host and the issuer's path, which OpenID Connect puts before it.
+    for name, url in {
+        "openid-configuration": f"{issuer}/.well-known/openid-configuration",
+        "oauth-authorization-server": parts._replace(
+            path=f"/.well-known/oauth-authorization-server{parts.path}"
+        ).geturl(),
+    }.items():
+        answer = await script.http.get(url, headers=origin)
         script.record(f"metadata: {name}", _of_document(answer))
     for member, value in sorted(script.metadata.items()):
         fact = sorted(value) if isinstance(value, list) else value

@@ -229,7 +229,8 @@ def facts_of(answer: httpx2.Response) -> Facts:
     facts["not stored"] = "no-store" in answer.headers.get("cache-control", "")
     if challenge := answer.headers.get("www-authenticate"):
         scheme, error = _SCHEME.search(challenge), _ERROR.search(challenge)
-        facts["challenge"] = " ".join(found[1] for found in (scheme, error) if found)
+        bearer = scheme is not None and scheme[1] == "Bearer"
+        facts["challenge"] = " ".join(found[1] for found in (scheme, bearer and error) if found)
     return facts
 
 

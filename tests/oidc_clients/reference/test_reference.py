@@ -1,26 +1,18 @@
 """The script of requests against the certified provider, and how two recordings are compared."""
 
-import json
 from pathlib import Path
 
-import pytest
-
 from tests.oidc_clients.reference.comparison import Difference, differences, table, unexplained
+from tests.oidc_clients.reference.recordings import RECORDED, recorded
 from tests.oidc_clients.reference.replay import replay
 from tests.oidc_clients.reference.stand_in import reference_provider
-
-#: What oidc-provider, of the version in package.json, answers. To renew it: delete it, and run this test.
-RECORDED = Path(__file__).with_name("oidc-provider.json")
 
 
 async def test_the_certified_provider_answers_as_recorded(tmp_path: Path) -> None:
     with reference_provider(tmp_path, "post") as provider:
         recording = await replay(provider)
-    if not RECORDED.exists():
-        RECORDED.write_text(json.dumps(recording, indent=1) + "\n")
-        pytest.fail("it was recorded anew: look at what is different now")
 
-    assert differences(json.loads(RECORDED.read_text()), recording) == []
+    assert differences(recorded(RECORDED, recording), recording) == []
 
 
 THERE = {"a": {"status": 400, "members": ["error"]}, "b": {"status": 200}}

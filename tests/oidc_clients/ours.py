@@ -1,0 +1,170 @@
+"""Our provider, in a process of its own, and a person who presses Yes in the sandbox messenger."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx2
+from playwright.async_api import Page
+
+from msgsvc_devkit import until
+from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
+from tests.oidc_clients.browsing import MAX_STEPS, browser, forms_of, is_at
+from tests.oidc_clients.provider import Answer, ClientSpec, RegisteredClient
+from tests.ports import free_ports
+from tests.process import Deployment
+
+#: Limits that tests of an hour's sign-ins would meet.
+SETTINGS = """\
+base_url = "{url}"
+plugins = ["sandbox", "auth", "oidc"]
+
+[channels.messenger_a]
+plugin = "sandbox"
+
+[auth]
+sessions_per_hour = 100000
+sessions_per_hour_per_address = 100000
+pages_per_hour_per_address = 100000
+questions_per_hour = 1000
+
+[oidc]
+requests_per_minute_per_address = 100000
+failures_per_minute_per_client = 100000
+
+[limits]
+requests_per_minute = 100000
+"""
+
+#: The bot's link on the sign-in page, where the page leads without scripts, and back after a Cancel.
+BOT_LINK = re.compile(r'data-channel="messenger_a" href="([^"]+)"')
+REFRESH = re.compile(r'http-equiv="refresh" content="\d+; url=([^"]+)"')
+BACK = re.compile(r'data-status="denied".*<a class="button[^"]*" href="([^"]+)"', re.DOTALL)
+
+SCOPES = ["openid", "profile", "email", "phone", "offline_access", "notify"]
+
+
+@dataclass(frozen=True, slots=True)
+class OurProvider:
+    """See `Provider`. `api` calls the service as the project's owner."""
+
+    issuer: str
+    api: httpx2.AsyncClient
+    person: SandboxPerson
+    hint: str = ""
+
+    async def register(self, spec: ClientSpec) -> RegisteredClient:
+        body = {
+            "name": spec.name,
+            "redirect_uris": list(spec.redirect_uris),
+            "post_logout_redirect_uris": list(spec.post_logout_redirect_uris),
+            "backchannel_logout_uri": spec.backchannel_logout_uri,
+            "token_endpoint_auth_method": spec.auth_method,
+            "grant_types": list(spec.grant_types),
+            "jwks": spec.jwks,
+            "scopes": SCOPES,
+        }
+        answer = await self.api.post("/v1/oidc/clients", json=body)
+        assert answer.status_code == 201, answer.text
+        made = answer.json()
+        return RegisteredClient(made["client_id"], made.get("client_secret"))
+
+    async def sign_in(self, url: str, cookies: httpx2.Cookies, *, yes: bool = True) -> Answer:
+        async with browser(cookies) as client:
+            page = await client.get(url)
+            answer = None
+            for _ in range(MAX_STEPS):
+                answer = self._answer_of(page)
+                if answer is not None:
+                    break
+                page = await self._next(client, page, yes=yes)
+            cookies.update(client.cookies)
+        assert answer is not None, f"no end after {MAX_STEPS} pages, last {page.url}"
+        return answer
+
+    def _answer_of(self, page: httpx2.Response) -> Answer | None:
+        """Where the page leads outside, by a redirect or by a form."""
+        if page.is_redirect:
+            target = urljoin(str(page.url), page.headers["location"])
+            return None if is_at(target, self.issuer) else Answer(target)
+        for form in forms_of(page):
+            if not is_at(form.action, self.issuer):
+                return Answer(form.action, form.fields)
+        return None
+
+    async def _next(
+        self, client: httpx2.AsyncClient, page: httpx2.Response, *, yes: bool
+    ) -> httpx2.Response:
+        if page.is_redirect:
+            return await client.get(urljoin(str(page.url), page.headers["location"]))
+        assert page.status_code == 200, f"{page.url}: {page.status_code}"
+        if found := BOT_LINK.search(page.text):
+            await self._press(unescape(found[1]), yes=yes)
+            return await self._answered(client, page)
+        if back := BACK.search(page.text):
+            return await client.get(urljoin(str(page.url), unescape(back[1])))
+        return await client.post(str(page.url), data={"answer": "allow" if yes else "deny"})
+
+    async def _answered(self, client: httpx2.AsyncClient, page: httpx2.Response) -> httpx2.Response:
+        """The sign-in page after the bot has had the answer."""
+        found = REFRESH.search(page.text)
+        assert found is not None, page.text
+        here = urljoin(str(page.url), unescape(found[1]))
+
+        async def moved() -> httpx2.Response | None:
+            now = await client.get(here)
+            return None if BOT_LINK.search(now.text) else now
+
+        return await until(moved)
+
+    async def _press(self, link: str, *, yes: bool) -> None:
+        channel = await self.person.open(link)
+        await self.person.press("Yes" if yes else "Cancel", channel=channel)
+
+    async def sign_in_page(self, page: Page) -> None:
+        link = await page.locator("a.button[data-channel=messenger_a]").get_attribute("href")
+        await self._press(str(link), yes=True)
+        await page.locator("button[name=answer][value=allow]").click()
+
+    async def log_out(self, url: str, cookies: httpx2.Cookies) -> Answer:
+        async with browser(cookies) as client:
+            page = await client.get(url)
+            answer = self._answer_of(page)
+            cookies.update(client.cookies)
+        return answer or Answer(str(page.url))
+
+    async def log_out_page(self, page: Page) -> None:
+        raise NotImplementedError
+
+    async def answer_device(self, uri: str, user_code: str, *, yes: bool = True) -> None:
+        raise NotImplementedError
+
+    async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
+        await self.person.press("Yes" if yes else "Cancel", channel="messenger_a")
+
+
+@asynccontextmanager
+async def our_provider(folder: Path) -> AsyncIterator[OurProvider]:
+    """A service with one project, whose people use the sandbox messenger."""
+    port = free_ports()
+    url = f"http://127.0.0.1:{port}"
+    deployment = Deployment(folder)
+    deployment.configure(SETTINGS.format(url=url), port=port)
+    key = deployment.create_key()
+    with deployment.serving():
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(base_url=url, headers=headers) as api,
+            Sandbox.over_http(url) as sandbox,
+        ):
+            person = await sandbox.person("Ann", username="ann_k", lang="en")
+            probe = await api.post(
+                "/v1/oidc/clients", json={"name": "Probe", "redirect_uris": [f"{url}/"]}
+            )
+            issuer = probe.json()["issuer"]
+            await api.delete(f"/v1/oidc/clients/{probe.json()['client_id']}")
+            yield OurProvider(issuer, api, person)
