@@ -370,8 +370,6 @@ class OidcPlugin:
     @hookimpl
     async def erase_subscriber(self, project_id: str, subscriber_id: str) -> None:
         await self._erasure.erase(project_id, subscriber_id)
-        async with self._db.transaction() as tx:
-            await self._journal.forget_person(tx, project_id, subscriber_id)
 
     @hookimpl
     async def on_stop(self) -> None:
