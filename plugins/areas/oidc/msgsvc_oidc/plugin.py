@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
@@ -13,6 +14,7 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_oidc.apps.inbound import AppsCommand
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.endings import RequestEndings
@@ -142,6 +144,12 @@ class OidcPlugin:
             subscribers=context.subscribers,
             permissions=context.permissions,
             texts=context.texts,
+        )
+        self._apps = AppsCommand(
+            subscribers=context.subscribers,
+            projects=context.projects,
+            consents=self._consents,
+            listed=settings.apps_in_menu,
         )
         sessions = Sessions(clock=context.clock, settings=settings, references=references)
         access = ClientAccess(
@@ -374,3 +382,7 @@ class OidcPlugin:
     @hookimpl
     async def on_stop(self) -> None:
         await self._logout_sender.close()
+
+    @hookimpl
+    def register_inbound(self) -> Sequence[InboundRule]:
+        return self._apps.rules()

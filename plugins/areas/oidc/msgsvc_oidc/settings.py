@@ -112,6 +112,10 @@ class OidcSettings(Section):
     failures_per_minute_per_client: int = Field(
         60, ge=1, description="Failed authentications of one client from one address."
     )
+    apps_in_menu: bool = Field(
+        False,
+        description="List the command `/apps` in bots' menus and help; it works without, too.",
+    )
     sign_in_log_days: int = Field(
         30, ge=1, le=365, description="Days for which the sign-ins of a client are listed."
     )

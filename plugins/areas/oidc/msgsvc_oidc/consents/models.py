@@ -7,6 +7,8 @@ from dataclasses import dataclass
 class Consent:
     """What a person agreed to for a client."""
 
+    project_id: str
+    subscriber_id: str
     client_id: str
     client_name: str
     scopes: tuple[str, ...]

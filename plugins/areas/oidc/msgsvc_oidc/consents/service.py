@@ -56,6 +56,7 @@ class Consents:
     async def allow_messages(self, tx: Tx, client: Client, subscriber_id: str) -> None:
         """Grants the project's permission `notify`, which is made with the first person."""
         project_id = client.project_id
+        await tx.lock(_messages_of(subscriber_id))
         if not await self._permissions.exists(tx, project_id, NOTIFY_PERMISSION):
             title = {
                 lang: self._texts.into(lang, __name__)("Messages of connected apps")
@@ -69,13 +70,35 @@ class Consents:
 
     async def list_of(self, tx: Tx, project_id: str, subscriber_id: str) -> list[Consent]:
         """What a person agreed to, by the clients' names."""
-        return await store.list_consents(tx, project_id, subscriber_id, MOST_LISTED)
+        return await self.list_of_people(tx, [(project_id, subscriber_id)])
+
+    async def list_of_people(self, tx: Tx, people: Sequence[tuple[str, str]]) -> list[Consent]:
+        """What somebody who is known to several projects agreed to; `people` are project and subscriber."""
+        return await store.list_consents(tx, people, MOST_LISTED)
 
     async def take_back(self, tx: Tx, project_id: str, client_id: str, subscriber_id: str) -> bool:
-        """Ends the client's access: its tokens are no longer valid, and it has to ask again. False if there
-        was no consent."""
-        if not await store.delete_consent(tx, project_id, client_id, subscriber_id):
+        """Ends the client's access: its tokens are no longer valid, and it has to ask again. The permission
+        `notify` goes with the last client that has it. False if there was no consent."""
+        scopes = await store.delete_consent(tx, project_id, client_id, subscriber_id)
+        if scopes is None:
             return False
         await self._logouts.consent_ended(tx, project_id, client_id, subscriber_id)
         await self._grants.revoke_of_person(tx, project_id, client_id, subscriber_id, BY_PERSON)
+        if "notify" in scopes:
+            await self._forbid_messages(tx, project_id, subscriber_id)
         return True
+
+    async def _forbid_messages(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        await tx.lock(_messages_of(subscriber_id))
+        now_ms = self._clock.now_ms()
+        if await store.some_client_may(tx, project_id, subscriber_id, "notify", now_ms=now_ms):
+            return
+        if await self._permissions.exists(tx, project_id, NOTIFY_PERMISSION):
+            await self._subscribers.set_permission(
+                tx, project_id, subscriber_id, NOTIFY_PERMISSION, granted=False
+            )
+
+
+def _messages_of(subscriber_id: str) -> str:
+    """A lock, so that an app that may write is not overlooked while another one is taken back."""
+    return f"oidc.notify of {subscriber_id}"

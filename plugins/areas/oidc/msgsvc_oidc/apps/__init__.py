@@ -1,0 +1,1 @@
+"""The command `/apps`: people see what they allowed, and revoke it."""
