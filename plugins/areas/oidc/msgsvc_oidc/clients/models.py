@@ -10,7 +10,8 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.types import Kept, UrlText
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.kernel.visible_text import check_visible
+from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_core.kernel.visible_text import check_visible, one_line
 from msgsvc_oidc.protocol.clients import (
     AuthMethod,
     Client,
@@ -30,7 +31,15 @@ MAX_SECRETS = 2
 #: Characters of a client's keys as JSON.
 MAX_JWKS_LENGTH = 16_384
 
-ClientName = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_visible)]
+
+def _check_one_line(name: str) -> str:
+    """People decide by it: nothing in it is hidden, or changes the order of other letters."""
+    if name != one_line(name):
+        raise InvalidValue("must be in one line, without invisible characters")
+    return check_visible(name)
+
+
+ClientName = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_check_one_line)]
 
 Uris = Annotated[list[UrlText], Field(max_length=MAX_REDIRECT_URIS)]
 

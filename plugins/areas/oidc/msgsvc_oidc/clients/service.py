@@ -25,6 +25,7 @@ from msgsvc_oidc.clients.models import (
 from msgsvc_oidc.protocol.client_authentication import Credentials, check_credentials
 from msgsvc_oidc.protocol.clients import CIBA, Client, ClientSecret
 from msgsvc_oidc.protocol.errors import invalid_client
+from msgsvc_oidc.protocol.keys import is_signing_key
 from msgsvc_oidc.protocol.redirects import redirect_problem
 from msgsvc_oidc.settings import OidcSettings
 
@@ -239,6 +240,11 @@ def _check_jwks(jwks: Mapping[str, Any]) -> None:
         raise ValidationFailed("must be a JWK Set", field="jwks")
     if any(_PRIVATE_PARTS & key.keys() for key in keys):
         raise ValidationFailed("must hold public keys only", field="jwks")
+    if not all(map(is_signing_key, keys)):
+        raise ValidationFailed(
+            "must hold keys for RS256, PS256, ES256 or EdDSA, RSA of at least 2048 bits",
+            field="jwks",
+        )
     if len(to_json(dict(jwks))) > MAX_JWKS_LENGTH:
         raise ValidationFailed(
             "must be at most {limit} characters", limit=MAX_JWKS_LENGTH, field="jwks"

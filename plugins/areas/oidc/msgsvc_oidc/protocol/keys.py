@@ -22,6 +22,9 @@ KeyStatus = Literal["next", "current", "retired"]
 #: Bits of an RSA key: what NIST SP 800-57 holds good until 2030.
 RSA_BITS = 2048
 
+#: Bits of a client's RSA key, and a little: a longer one costs time at each request.
+MAX_RSA_BITS = 8192 + 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
@@ -150,6 +153,24 @@ def verified_claims(
         return None
     claims = found.claims
     return claims if isinstance(claims, dict) else None
+
+
+def is_signing_key(jwk: Mapping[str, Any]) -> bool:
+    """Whether it is a public key by which a client's signatures can be verified: RSA of 2048 to 8192 bits,
+    P-256 or Ed25519."""
+    from joserfc.errors import JoseError  # noqa: PLC0415 - see `new_private_jwk`
+    from joserfc.jwk import ECKey, OKPKey, RSAKey  # noqa: PLC0415
+
+    kinds = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
+    kind = kinds.get(str(jwk.get("kty")))
+    size = len(str(jwk.get("n", ""))) * 6
+    if kind is None or (kind is RSAKey and not RSA_BITS <= size <= MAX_RSA_BITS):
+        return False
+    try:
+        kind.import_key(dict(jwk)).public_key  # noqa: B018 - reads the numbers
+    except (JoseError, ValueError, TypeError, KeyError):
+        return False
+    return jwk.get("crv") == {ECKey: "P-256", OKPKey: "Ed25519"}.get(kind)
 
 
 def jwk_text(jwk: Mapping[str, Any]) -> str:
