@@ -35,6 +35,9 @@ questions_per_hour = 1000
 [oidc]
 requests_per_minute_per_address = 100000
 failures_per_minute_per_client = 100000
+device_codes_per_minute_per_address = 100000
+allow_http_logout = true
+allow_cidrs = ["127.0.0.0/8"]
 
 [limits]
 requests_per_minute = 100000
@@ -44,6 +47,12 @@ requests_per_minute = 100000
 BOT_LINK = re.compile(r'data-channel="messenger_a" href="([^"]+)"')
 REFRESH = re.compile(r'http-equiv="refresh" content="\d+; url=([^"]+)"')
 BACK = re.compile(r'data-status="denied".*<a class="button[^"]*" href="([^"]+)"', re.DOTALL)
+
+#: The number that the page shows where the person has to choose it in the messenger.
+NUMBER = re.compile(r'class="number">(\d+)<')
+
+#: The button that says Yes, by the last of its form, which says No.
+YES = {"deny": "allow", "stay": "sign_out"}
 
 SCOPES = ["openid", "profile", "email", "phone", "offline_access", "notify"]
 
@@ -74,40 +83,55 @@ class OurProvider:
         return RegisteredClient(made["client_id"], made.get("client_secret"))
 
     async def sign_in(self, url: str, cookies: httpx2.Cookies, *, yes: bool = True) -> Answer:
+        return await self._walk(url, cookies, yes=yes)
+
+    async def _walk(
+        self, url: str, cookies: httpx2.Cookies, *, yes: bool = True, user_code: str = ""
+    ) -> Answer:
+        """Goes through our pages, to where they lead outside or to one on which nothing is left to do."""
         async with browser(cookies) as client:
             page = await client.get(url)
-            answer = None
             for _ in range(MAX_STEPS):
                 answer = self._answer_of(page)
                 if answer is not None:
-                    break
-                page = await self._next(client, page, yes=yes)
-            cookies.update(client.cookies)
-        assert answer is not None, f"no end after {MAX_STEPS} pages, last {page.url}"
-        return answer
+                    cookies.update(client.cookies)
+                    return answer
+                page = await self._next(client, page, yes=yes, user_code=user_code)
+        raise AssertionError(f"no end after {MAX_STEPS} pages, last {page.url}")
 
     def _answer_of(self, page: httpx2.Response) -> Answer | None:
-        """Where the page leads outside, by a redirect or by a form."""
+        """Where the page leads outside, by a redirect or by a form; itself if it leads nowhere."""
         if page.is_redirect:
             target = urljoin(str(page.url), page.headers["location"])
             return None if is_at(target, self.issuer) else Answer(target)
-        for form in forms_of(page):
+        assert page.status_code == 200, f"{page.url}: {page.status_code}"
+        forms = forms_of(page)
+        for form in forms:
             if not is_at(form.action, self.issuer):
                 return Answer(form.action, form.fields)
-        return None
+        leads_on = forms or BOT_LINK.search(page.text) or BACK.search(page.text)
+        return None if leads_on else Answer(str(page.url))
 
     async def _next(
-        self, client: httpx2.AsyncClient, page: httpx2.Response, *, yes: bool
+        self, client: httpx2.AsyncClient, page: httpx2.Response, *, yes: bool, user_code: str
     ) -> httpx2.Response:
         if page.is_redirect:
             return await client.get(urljoin(str(page.url), page.headers["location"]))
-        assert page.status_code == 200, f"{page.url}: {page.status_code}"
         if found := BOT_LINK.search(page.text):
-            await self._press(unescape(found[1]), yes=yes)
+            shown = NUMBER.search(page.text)
+            agree = shown[1] if shown else "Yes"
+            await self._press(unescape(found[1]), agree if yes else "Cancel")
             return await self._answered(client, page)
         if back := BACK.search(page.text):
             return await client.get(urljoin(str(page.url), unescape(back[1])))
-        return await client.post(str(page.url), data={"answer": "allow" if yes else "deny"})
+        form = forms_of(page)[0]
+        filled = dict(form.fields)
+        if "user_code" in filled:
+            filled["user_code"] = user_code
+        if "answer" in form.buttons:
+            last = form.buttons["answer"]
+            filled["answer"] = YES[last] if yes else last
+        return await client.post(form.action, data=filled)
 
     async def _answered(self, client: httpx2.AsyncClient, page: httpx2.Response) -> httpx2.Response:
         """The sign-in page after the bot has had the answer."""
@@ -121,27 +145,23 @@ class OurProvider:
 
         return await until(moved)
 
-    async def _press(self, link: str, *, yes: bool) -> None:
+    async def _press(self, link: str, button: str) -> None:
         channel = await self.person.open(link)
-        await self.person.press("Yes" if yes else "Cancel", channel=channel)
+        await self.person.press(button, channel=channel)
 
     async def sign_in_page(self, page: Page) -> None:
         link = await page.locator("a.button[data-channel=messenger_a]").get_attribute("href")
-        await self._press(str(link), yes=True)
+        await self._press(str(link), "Yes")
         await page.locator("button[name=answer][value=allow]").click()
 
     async def log_out(self, url: str, cookies: httpx2.Cookies) -> Answer:
-        async with browser(cookies) as client:
-            page = await client.get(url)
-            answer = self._answer_of(page)
-            cookies.update(client.cookies)
-        return answer or Answer(str(page.url))
+        return await self._walk(url, cookies)
 
     async def log_out_page(self, page: Page) -> None:
-        raise NotImplementedError
+        """An ID token of the session is enough: nobody is asked."""
 
     async def answer_device(self, uri: str, user_code: str, *, yes: bool = True) -> None:
-        raise NotImplementedError
+        await self._walk(uri, httpx2.Cookies(), yes=yes, user_code=user_code)
 
     async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
         await self.person.press("Yes" if yes else "Cancel", channel="messenger_a")
