@@ -1,7 +1,7 @@
 """Requests to the other endpoints: metadata and keys, devices, backchannel authentication, logout."""
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx2
 
@@ -9,6 +9,7 @@ from tests.oidc_clients.browsing import browser, is_at
 from tests.oidc_clients.provider import CIBA, DEVICE
 from tests.oidc_clients.reference.recording import (
     AFTER_LOGOUT,
+    FORM,
     Party,
     Script,
     claims_of,
@@ -147,8 +148,11 @@ async def logout(script: Script) -> None:
     }.items():
         for method in ("GET", "POST"):
             async with browser() as client:
-                sent = {"params": parameters} if method == "GET" else {"data": parameters}
-                page = await client.request(method, url, **sent)
+                page = await (
+                    client.get(url, params=parameters)
+                    if method == "GET"
+                    else client.post(url, content=urlencode(parameters), headers=FORM)
+                )
             script.record(f"logout: {case}, {method}", _of_logout(script, page))
 
 

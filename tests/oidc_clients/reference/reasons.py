@@ -50,7 +50,31 @@ REASONS: dict[tuple[str, str], str] = {
     ("pushed: request_uri *", "*"): (
         "without a valid pushed request there is no redirect URI: the person sees an error page"
     ),
+    # Devices
+    (
+        "device: start*",
+        "members",
+    ): "RFC 8628, section 3.2: ours says the interval, which is the default",
+    (
+        "device: start, client without this grant",
+        "error",
+    ): "RFC 6749, section 5.2, has a code for it",
+    ("device: start, no scope", "*"): "nothing here is done without a sign-in",
+    (
+        "device: poll again at once",
+        "error",
+    ): "RFC 8628, section 3.5; the reference lets clients poll",
+    ("device: code of another client", "error"): "that client may not use this grant",
+    # Logout
+    ("logout: hint and URI, *", "goes"): "no session in this browser: there is nothing to ask",
+    ("logout: client_id and URI, *", "goes"): "no session in this browser: there is nothing to ask",
+    (
+        "logout: URI alone, *",
+        "*",
+    ): "RP-Initiated Logout 1.0, section 3: a URI of nobody can't be checked",
+    ("logout: hint no token, *", "*"): "a hint that can't be read is none: the person is asked",
     # Tokens
+    ("request: grant of other clients", "error"): "RFC 6749, section 5.2, has a code for it",
     ("*ID token*", "header"): "`typ` is there; it may be (RFC 7519, section 5.1)",
     ("*ID token*", "claims"): "ours always says how and when the person signed in",
     (

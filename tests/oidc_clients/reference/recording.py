@@ -37,6 +37,9 @@ Recording = dict[str, Facts]
 REDIRECT_URI = "http://127.0.0.1:18080/callback"
 AFTER_LOGOUT = "http://127.0.0.1:18080/bye"
 STATE = "a-state"
+
+#: Of forms that are sent as text.
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 VERIFIER = "a-verifier-of-forty-three-characters-or-more"
 CHALLENGE = base64.urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 
@@ -110,9 +113,8 @@ class Script:
             if method == "GET":
                 page = await client.get(f"{self.endpoint('authorization')}?{query}")
             else:
-                form = {"Content-Type": "application/x-www-form-urlencoded"}
                 page = await client.post(
-                    self.endpoint("authorization"), content=query, headers=form
+                    self.endpoint("authorization"), content=query, headers=FORM
                 )
         self.record(case, self._of_page(page))
 

@@ -5,10 +5,7 @@ from typing import Any
 import httpx2
 
 from tests.oidc_clients.provider import DEVICE
-from tests.oidc_clients.reference.recording import Party, Script, claims_of, facts_of
-
-#: Form posts with what is wrong about their client, by case.
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+from tests.oidc_clients.reference.recording import FORM, Party, Script, claims_of, facts_of
 
 
 async def codes(script: Script) -> None:
