@@ -36,10 +36,11 @@ class SubscriberErasure:
                 await self._end(tx, event.project_id, event.data["subscriber_id"])
 
     async def erase(self, project_id: str, subscriber_id: str) -> None:
-        """The same for a grant that was made at the same moment; the journal no longer says who it was."""
+        """Empties the journals, and does the same for a grant that was made at the same moment."""
         async with self._db.transaction() as tx:
             await self._end(tx, project_id, subscriber_id)
             await self._journal.forget_person(tx, project_id, subscriber_id)
+            await self._deliveries.forget_person(tx, project_id, subscriber_id)
 
     async def _end(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
         await self._deliveries.person_left(tx, project_id, subscriber_id)

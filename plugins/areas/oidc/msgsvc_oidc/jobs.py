@@ -29,6 +29,7 @@ class OidcJobs:
                 RetentionRule("oidc_device_requests", "expires_at_ms", HOUR_MS),
                 RetentionRule("oidc_ciba_requests", "expires_at_ms", HOUR_MS),
                 RetentionRule("oidc_grants", "ends_at_ms", kept_ms),
+                RetentionRule("oidc_registration_tokens", "expires_at_ms", KEPT_DAYS * DAY_MS),
                 RetentionRule("oidc_assertions", "expires_at_ms"),
                 RetentionRule("oidc_sign_ins", "at_ms", settings.sign_in_log_days * DAY_MS),
                 RetentionRule(

@@ -62,6 +62,10 @@ from msgsvc_oidc.logout.service import Logouts
 from msgsvc_oidc.people import People
 from msgsvc_oidc.polling.service import Polls
 from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE
+from msgsvc_oidc.registration.endpoints import RegistrationEndpoints
+from msgsvc_oidc.registration.routes import router as registration_router
+from msgsvc_oidc.registration.service import Registrations
+from msgsvc_oidc.registration.tokens import RegistrationTokens
 from msgsvc_oidc.sessions.service import Sessions
 from msgsvc_oidc.settings import OidcSettings
 
@@ -163,7 +167,7 @@ class OidcPlugin:
             keys=self._keys,
             texts=context.texts,
             max_age_s=settings.jwks_max_age_s,
-            registers=False,
+            registers=settings.registration,
         )
         limit = RequestLimit(
             limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
@@ -330,6 +334,17 @@ class OidcPlugin:
             templates=LogoutTemplates(context.texts),
             responses=responses,
         )
+        self._registration_tokens = RegistrationTokens(
+            clock=context.clock, is_on=settings.registration
+        )
+        self._registration = RegistrationEndpoints(
+            issuers=self._issuers,
+            limit=limit,
+            registrations=Registrations(
+                db=context.db, clients=self._clients, tokens=self._registration_tokens
+            ),
+            is_on=settings.registration,
+        )
         self._jobs = OidcJobs(clock=context.clock, settings=settings, keys=self._keys)
 
     @hookimpl
@@ -339,13 +354,14 @@ class OidcPlugin:
             Consents: self._consents,
             Issuers: self._issuers,
             LogoutDeliveries: self._logout_deliveries,
+            RegistrationTokens: self._registration_tokens,
             SignInJournal: self._journal,
             SigningKeys: self._keys,
         }
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
-        return router.endpoints
+        return [*router.endpoints, *registration_router.endpoints]
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
@@ -357,6 +373,7 @@ class OidcPlugin:
             *self._devices.routes(),
             *self._device_pages.routes(),
             *self._logout_pages.routes(),
+            *self._registration.routes(),
             *self._metadata.routes(),
             *self._pushed.routes(),
             *self._authorization_pages.routes(),

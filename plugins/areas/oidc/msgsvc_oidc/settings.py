@@ -88,6 +88,11 @@ class OidcSettings(Section):
         3600, ge=60, le=86400, description="Seconds for which clients may cache the signing keys."
     )
     max_clients: int = Field(100, ge=1, description="Clients of a project.")
+    registration: bool = Field(
+        False,
+        description="Let software register itself as a client, by an initial access token of the "
+        "project (RFC 7591).",
+    )
     allow_http_redirects: bool = Field(
         False, description="Allow redirect URIs over http for other hosts than localhost."
     )

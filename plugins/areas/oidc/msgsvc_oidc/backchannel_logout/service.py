@@ -40,6 +40,11 @@ class LogoutDeliveries:
         """A person is being erased: the sessions with all clients end. Before their grants are deleted."""
         await self._queue(tx, await store.clients_of_person(tx, project_id, subscriber_id))
 
+    async def forget_person(self, tx: Tx, project_id: str, subscriber_id: str) -> None:
+        """Removes an erased person from deliveries that have ended. Those under way still name them to the
+        client, which is to sign them out."""
+        await store.forget_subject(tx, project_id, subscriber_id)
+
     async def page(
         self, tx: Tx, project_id: str, client_id: str, query: PageQuery
     ) -> Sequence[LogoutDelivery]:

@@ -80,6 +80,15 @@ async def fail(tx: Tx, project_id: str, delivery_id: str, error: str) -> None:
     )
 
 
+async def forget_subject(tx: Tx, project_id: str, subject: str) -> None:
+    """Removes a subject from deliveries that have ended."""
+    await tx.execute(
+        "UPDATE oidc_logout_deliveries SET subject = ''"
+        " WHERE project_id = :project_id AND subject = :subject AND status <> 'pending'",
+        {"project_id": project_id, "subject": subject},
+    )
+
+
 async def list_deliveries(
     tx: Tx, project_id: str, client_id: str, after: str | None, limit: int
 ) -> Sequence[LogoutDelivery]:

@@ -1,5 +1,6 @@
 """Registers clients, and authenticates them."""
 
+import hmac
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,7 @@ from msgsvc_oidc.clients.models import (
 )
 from msgsvc_oidc.protocol.client_authentication import Credentials, check_credentials
 from msgsvc_oidc.protocol.clients import CIBA, Client, ClientSecret
-from msgsvc_oidc.protocol.errors import invalid_client
+from msgsvc_oidc.protocol.errors import invalid_client, invalid_token
 from msgsvc_oidc.protocol.keys import is_signing_key
 from msgsvc_oidc.protocol.redirects import redirect_problem
 from msgsvc_oidc.settings import OidcSettings
@@ -87,6 +88,18 @@ class Clients:
             return NewClient(client, None)
         _, secret = await self._add_secret(tx, client.row)
         return NewClient(client, secret)
+
+    async def get_registered(
+        self, tx: Tx, project_id: str, client_id: str, access_token: str
+    ) -> Client:
+        """A client that registered itself and manages its registration. Raises `OAuthError`, the same for an
+        unknown client (RFC 7592, section 2.1)."""
+        expected = await store.find_registration_digest(tx, project_id, client_id)
+        client = await store.find_client(tx, project_id, client_id)
+        offered = digest(access_token)
+        if client is None or expected is None or not hmac.compare_digest(offered, expected):
+            raise invalid_token("the registration access token is not valid for this client")
+        return client
 
     async def page(self, tx: Tx, project_id: str, query: ClientQuery) -> list[Client]:
         """Newest first; one more than `query.limit` where there is, so that the caller sees it."""

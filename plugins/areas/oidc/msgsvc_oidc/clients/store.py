@@ -80,6 +80,16 @@ async def find_client(tx: Tx, project_id: str, client_id: str) -> Client | None:
     return None if row is None else _client(row)
 
 
+async def find_registration_digest(tx: Tx, project_id: str, client_id: str) -> str | None:
+    """Of the token by which a client manages its registration; None for one that did not register itself."""
+    found: str | None = await tx.fetch_val(
+        "SELECT registration_digest FROM oidc_clients"
+        " WHERE project_id = :project_id AND client_id = :client_id",
+        {"project_id": project_id, "client_id": client_id},
+    )
+    return found
+
+
 async def find_clients(tx: Tx, keys: Sequence[Key]) -> Mapping[Key, Found]:
     """Existing clients with their secrets, by project and id. `keys` is not empty."""
     rows = await tx.fetch_all(

@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.json import read_json, to_json
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_request
 from msgsvc_oidc.protocol.parameters import MAX_FORM_BYTES, Parameters, read_form
 
@@ -25,7 +25,7 @@ CORS = {
 
 _PREFLIGHT = {
     **CORS,
-    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+    "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE, OPTIONS",
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Max-Age": "3600",
 }
@@ -76,6 +76,26 @@ def endpoint(handler: Handler) -> Handler:
 
 async def posted(request: Request) -> Parameters:
     """The form of a request, each parameter once. Raises `OAuthError`."""
+    parameters = read_form(await _body(request), request.headers.get("content-type", ""))
+    parameters.check_single()
+    return parameters
+
+
+async def posted_json(request: Request) -> Mapping[str, Any]:
+    """The JSON object of a request. Raises `OAuthError`."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise invalid_request("the body must be application/json")
+    try:
+        body = read_json(await _body(request))
+    except (ValueError, RecursionError):
+        raise invalid_request("the body is no JSON") from None
+    if not isinstance(body, dict):
+        raise invalid_request("the body must be a JSON object")
+    return body
+
+
+async def _body(request: Request) -> bytes:
     body = bytearray()
     try:
         async for chunk in request.stream():
@@ -84,6 +104,4 @@ async def posted(request: Request) -> Parameters:
                 raise invalid_request("the body is too large")
     except ClientDisconnect:
         raise invalid_request("the body ended early") from None
-    parameters = read_form(bytes(body), request.headers.get("content-type", ""))
-    parameters.check_single()
-    return parameters
+    return bytes(body)

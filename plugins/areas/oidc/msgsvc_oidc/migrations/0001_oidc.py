@@ -24,6 +24,7 @@ def upgrade() -> None:
     _consents()
     _journal()
     _logout_deliveries()
+    _registration_tokens()
 
 
 def _keys() -> None:
@@ -290,6 +291,27 @@ def _logout_deliveries() -> None:
         "oidc_logout_deliveries_of_client",
         "oidc_logout_deliveries",
         ["project_id", "client_id", "delivery_id"],
+    )
+
+
+def _registration_tokens() -> None:
+    """Tokens by which software registers itself; of each, only the digest."""
+    op.create_table(
+        "oidc_registration_tokens",
+        sa.Column("project_id", Id, _project(), primary_key=True),
+        sa.Column("token_id", Id, primary_key=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text, nullable=False),
+        # Without one, any number.
+        sa.Column("uses_left", sa.Integer),
+        sa.Column("expires_at_ms", Ms, index=True),
+        sa.Column("created_at_ms", Ms, nullable=False),
+    )
+    op.create_index(
+        "oidc_registration_tokens_by_digest",
+        "oidc_registration_tokens",
+        ["project_id", "digest"],
+        unique=True,
     )
 
 

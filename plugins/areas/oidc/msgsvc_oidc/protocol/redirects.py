@@ -69,8 +69,9 @@ def matches(registered: str, requested: str, *, any_port: bool) -> bool:
 
 def add_parameters(uri: str, parameters: dict[str, str]) -> str:
     """The URI with parameters added; what it has is kept byte for byte (RFC 6749, section 3.1.2)."""
-    separator = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
-    return f"{uri}{separator}{urlencode(parameters)}"
+    _, has_query, query = uri.partition("?")
+    separator = "&" if query and not query.endswith("&") else ""
+    return f"{uri}{separator if has_query else '?'}{urlencode(parameters)}"
 
 
 def _text_problem(uri: str) -> str | None:

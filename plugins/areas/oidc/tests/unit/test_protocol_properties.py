@@ -124,6 +124,7 @@ def test_a_registered_uri_has_one_meaning_for_every_parser(uri: str, public: boo
 @example("com.example.app:/cb", {"code": "1"})
 @example("com.example.app:///cb", {"code": "1"})
 @example("https://app.example/cb?", {"code": "1"})
+@example("https://app.example/cb??", {"code": "1"})
 @example("https://app.example?a=%20&b", {"code": "\r\nSet-Cookie: a=b"})
 def test_parameters_are_added_behind_what_the_uri_has(uri: str, added: dict[str, str]) -> None:
     if redirect_problem(uri, public=True) is not None:

@@ -1,0 +1,159 @@
+"""Dynamic client registration, without a database."""
+
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from msgsvc_core.kernel.errors import Conflict, NotFound
+from msgsvc_core.security import digest
+from msgsvc_devkit import FakeClock, plugin_context
+from msgsvc_devkit.fakes import PROJECT, FakeTx
+from msgsvc_oidc import plugin
+from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.errors import OAuthError
+from msgsvc_oidc.protocol.registration import (
+    check_unchanged,
+    check_update,
+    read_metadata,
+    registration_body,
+    wire_name,
+)
+from msgsvc_oidc.registration.endpoints import RegistrationEndpoints
+from msgsvc_oidc.registration.models import RegistrationTokenBody
+from msgsvc_oidc.registration.service import Registrations
+from msgsvc_oidc.registration.tokens import RegistrationTokens
+from msgsvc_oidc.settings import OidcSettings
+from plugins.areas.oidc.tests.unit.test_parts import Parts
+
+CALLBACK = "https://app.example/callback"
+
+CLIENT = Client(
+    project_id=PROJECT,
+    client_id="app_1",
+    name="Element",
+    redirect_uris=(CALLBACK,),
+    dynamic=True,
+    created_at_ms=5000,
+)
+
+
+@pytest.fixture
+def parts() -> Parts:
+    return Parts(plugin_context(plugin=plugin, settings=[OidcSettings()]))
+
+
+def registrations_of(parts: Parts, tokens: RegistrationTokens) -> Registrations:
+    return Registrations(db=parts.core.db, clients=parts.clients, tokens=tokens)
+
+
+def test_metadata_has_the_defaults_of_the_standard() -> None:
+    assert read_metadata({"redirect_uris": [CALLBACK]}) == {
+        "redirect_uris": [CALLBACK],
+        "grant_types": ["authorization_code"],
+        "scopes": ["openid", "profile"],
+        "name": "app.example",
+    }
+
+
+def test_unknown_metadata_and_null_are_ignored() -> None:
+    given = {"redirect_uris": [CALLBACK], "first_party": True, "logo_uri": "x", "jwks": None}
+
+    assert read_metadata(given) == read_metadata({"redirect_uris": [CALLBACK]})
+
+
+def test_scopes_that_do_not_exist_are_left_out_and_openid_is_there_anyway() -> None:
+    assert read_metadata({"scope": "admin phone"})["scopes"] == ["openid", "phone"]
+
+
+def test_a_client_without_any_url_has_a_name_too() -> None:
+    assert read_metadata({})["name"] == "App"
+    assert read_metadata({"redirect_uris": ["https://["]})["name"] == "App"
+
+
+@pytest.mark.parametrize("name", ["jwks_uri", "sector_identifier_uri"])
+def test_what_would_have_to_be_fetched_is_refused(name: str) -> None:
+    with pytest.raises(OAuthError, match=name):
+        read_metadata({name: "https://app.example/x"})
+
+
+@pytest.mark.parametrize("value", ["", "a\0b", 1, [], {}, True])
+def test_a_text_is_a_text(value: Any) -> None:
+    with pytest.raises(OAuthError, match="client_uri must be a text"):
+        read_metadata({"client_uri": value})
+
+
+def test_an_update_names_its_client_and_nothing_of_the_providers() -> None:
+    check_update({"client_id": "app_1"}, CLIENT)
+    for body in ({}, {"client_id": "app_2"}, {"client_id": "app_1", "client_id_issued_at": 5}):
+        with pytest.raises(OAuthError, match="invalid_request"):
+            check_update(body, CLIENT)
+
+
+def test_how_a_client_authenticates_stays() -> None:
+    check_unchanged({"token_endpoint_auth_method": "client_secret_basic"}, CLIENT)
+    with pytest.raises(OAuthError, match="can't be changed"):
+        check_unchanged({"token_endpoint_auth_method": "none"}, CLIENT)
+
+
+def test_a_secret_is_shown_once_and_does_not_expire() -> None:
+    first = registration_body(CLIENT, url="u", access_token="t", secret="s")
+    later = registration_body(CLIENT, url="u", access_token="t")
+
+    assert (first["client_secret"], first["client_secret_expires_at"]) == ("s", 0)
+    assert later.keys().isdisjoint({"client_secret", "client_secret_expires_at"})
+    assert later["client_id_issued_at"] == 5
+
+
+def test_errors_have_the_names_that_clients_know() -> None:
+    assert wire_name("home_url") == "client_uri"
+    assert wire_name("redirect_uris") == "redirect_uris"
+
+
+async def test_only_the_digest_of_a_token_is_stored() -> None:
+    tokens, tx = RegistrationTokens(clock=FakeClock(), is_on=True), FakeTx()
+    tx.replies |= {"SELECT count(*)": [{"count": 0}]}
+
+    token, text = await tokens.create(tx, PROJECT, RegistrationTokenBody(name="Matrix"))
+
+    [row] = tx.rows["oidc_registration_tokens"]
+    assert row["digest"] == digest(text)
+    assert text not in str(row)
+    assert text not in repr(token)
+    assert row["uses_left"] == 1
+
+
+async def test_a_project_has_no_more_tokens_than_it_may() -> None:
+    tokens = RegistrationTokens(clock=FakeClock(), is_on=True)
+    tx = FakeTx(replies={"SELECT count(*)": [{"count": 100}]})
+
+    with pytest.raises(Conflict, match="at most 100"):
+        await tokens.create(tx, PROJECT, RegistrationTokenBody(name="Matrix"))
+
+
+async def test_a_refused_token_registers_nothing(parts: Parts) -> None:
+    parts.core.db.replies["UPDATE oidc_registration_tokens"] = []
+    tokens = RegistrationTokens(clock=parts.core.clock, is_on=True)
+
+    with pytest.raises(OAuthError, match="invalid_token"):
+        await registrations_of(parts, tokens).register(PROJECT, "moi_x", {})
+
+    assert "oidc_clients" not in parts.core.db.rows
+
+
+async def test_where_registration_is_off_there_are_no_routes(parts: Parts) -> None:
+    tokens = RegistrationTokens(clock=parts.core.clock, is_on=False)
+    endpoints = RegistrationEndpoints(
+        issuers=parts.issuers,
+        limit=parts.limit,
+        registrations=registrations_of(parts, tokens),
+        is_on=False,
+    )
+
+    assert endpoints.routes() == []
+    with pytest.raises(NotFound):
+        await endpoints.register(nobodys_request())
+
+
+def nobodys_request() -> Request:
+    return Request({"type": "http", "headers": [], "path_params": {"project_id": "nobody"}})
