@@ -83,7 +83,7 @@ REASONS: dict[tuple[str, str], str] = {
     ): "RFC 6749, section 4.1.3: required, as the request had it",
     ("client: none", "*"): "RFC 6749, section 5.2: no client authentication is invalid_client",
     (
-        "*: not authenticated",
+        "*not authenticated",
         "*",
     ): "RFC 6749, section 5.2: no client authentication is invalid_client",
     ("client: header *", "*"): "RFC 6749, section 5.2: an unsupported method is invalid_client",
