@@ -23,7 +23,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("authorize: no redirect_uri", "*"): (
         "required by OpenID Connect Core 1.0, section 3.1.2.1; the reference takes the only one"
     ),
-    ("authorize: redirect_uri of another port", "*"): "RFC 8252, section 7.3: an app on loopback",
     ("authorize: response_type *", "fragment"): "ours has no response mode fragment",
     (
         "authorize: *scope*",
@@ -36,7 +35,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("authorize: request*", "parameters"): "ours describes the error",
     ("authorize: registration", "parameters"): "ours describes the error",
     ("authorize: id_token_hint no token", "error"): "a hint that can't be read is none",
-    ("authorize: state twice", "*"): "ours gives the client a state to recognise its request by",
     (
         "session: prompt select_account",
         "*",
