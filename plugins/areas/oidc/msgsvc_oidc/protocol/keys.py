@@ -159,18 +159,19 @@ def is_signing_key(jwk: Mapping[str, Any]) -> bool:
     """Whether it is a public key by which a client's signatures can be verified: RSA of 2048 to 8192 bits,
     P-256 or Ed25519."""
     from joserfc.errors import JoseError  # noqa: PLC0415 - see `new_private_jwk`
-    from joserfc.jwk import ECKey, OKPKey, RSAKey  # noqa: PLC0415
+    from joserfc.jwk import import_key  # noqa: PLC0415
 
-    kinds = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
-    kind = kinds.get(str(jwk.get("kty")))
-    size = len(str(jwk.get("n", ""))) * 6
-    if kind is None or (kind is RSAKey and not RSA_BITS <= size <= MAX_RSA_BITS):
+    curves = {"RSA": None, "EC": "P-256", "OKP": "Ed25519"}
+    kind, size = str(jwk.get("kty")), len(str(jwk.get("n", ""))) * 6
+    if kind not in curves or jwk.get("crv") != curves[kind]:
+        return False
+    if kind == "RSA" and not RSA_BITS <= size <= MAX_RSA_BITS:
         return False
     try:
-        kind.import_key(dict(jwk)).public_key  # noqa: B018 - reads the numbers
+        # Reads the numbers: those of a key that is none fail only then.
+        return import_key(dict(jwk)).public_key is not None
     except (JoseError, ValueError, TypeError, KeyError):
         return False
-    return jwk.get("crv") == {ECKey: "P-256", OKPKey: "Ed25519"}.get(kind)
 
 
 def jwk_text(jwk: Mapping[str, Any]) -> str:
