@@ -18,6 +18,7 @@ from msgsvc_oidc.apps.inbound import AppsCommand
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.endings import RequestEndings
+from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.pages import AuthorizationPages
 from msgsvc_oidc.authorization.pushed import PushedRequests
@@ -261,7 +262,11 @@ class OidcPlugin:
             clients=self._clients,
             sessions=sessions,
             consents=self._consents,
-            pages=SignInPages(issuers=self._issuers, sign_ins=context.peers.sign_ins),
+            pages=SignInPages(
+                issuers=self._issuers,
+                sign_ins=context.peers.sign_ins,
+                channels=context.channels,
+            ),
             endings=RequestEndings(
                 codes=CodeIssuer(
                     issuers=self._issuers,
@@ -278,14 +283,22 @@ class OidcPlugin:
             references=references,
             lifetime_s=settings.pushed_lifetime_s,
         )
+        expected = ExpectedPeople(
+            db=context.db, issuers=self._issuers, keys=self._keys, grants=grants
+        )
         self._pushed = PushedEndpoint(
-            db=context.db, access=access, limit=limit, journal=self._journal, pushed=pushed
+            db=context.db,
+            access=access,
+            limit=limit,
+            journal=self._journal,
+            pushed=pushed,
+            expected=expected,
         )
         self._authorization_pages = AuthorizationPages(
             db=context.db,
             issuers=self._issuers,
             limit=limit,
-            reader=RequestReader(clients=self._clients, pushed=pushed),
+            reader=RequestReader(clients=self._clients, pushed=pushed, expected=expected),
             journal=self._journal,
             authorizations=authorizations,
             cookies=cookies,

@@ -96,7 +96,7 @@ class AuthorizationPages:
             asked = await self._reader.pushed(client, parameters)
             if asked is None:
                 path = self._reader.return_path(client, parameters)
-                asked = self._reader.read(client, parameters, path.redirect_uri)
+                asked = await self._reader.read(client, parameters, path.redirect_uri)
             path = return_path_of(asked)
             session_id = self._cookies.session(request, client.project_id)
             outcome = await self._authorizations.begin(client, asked, session_id)

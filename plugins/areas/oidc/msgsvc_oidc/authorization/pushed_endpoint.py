@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.db import Database
+from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.responses import endpoint, json_response, posted
@@ -27,12 +28,14 @@ class PushedEndpoint:
         limit: RequestLimit,
         journal: SignInJournal,
         pushed: PushedRequests,
+        expected: ExpectedPeople,
     ) -> None:
         self._db = db
         self._access = access
         self._limit = limit
         self._journal = journal
         self._pushed = pushed
+        self._expected = expected
 
     def routes(self) -> list[BaseRoute]:
         methods = ["POST", "OPTIONS"]
@@ -46,7 +49,8 @@ class PushedEndpoint:
             # Anybody can name it.
             await self._limit.count(request)
         try:
-            asked = read_pushed(parameters, client)
+            hint = parameters.get("id_token_hint")
+            asked = await self._expected.resolve(client, read_pushed(parameters, client), hint)
         except OAuthError as error:
             async with self._db.transaction() as tx:
                 await self._journal.failed(tx, client, "code", error)

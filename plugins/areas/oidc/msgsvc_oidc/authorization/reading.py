@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.protocol.authorize import (
@@ -29,8 +30,11 @@ class ReturnPath:
 class RequestReader:
     """Finds the client of a request, and what it asks for."""
 
-    def __init__(self, *, clients: Clients, pushed: PushedRequests) -> None:
+    def __init__(
+        self, *, clients: Clients, pushed: PushedRequests, expected: ExpectedPeople
+    ) -> None:
         self._clients = clients
+        self._expected = expected
         self._pushed = pushed
 
     async def client(self, project_id: str, parameters: Parameters) -> Client:
@@ -72,11 +76,12 @@ class RequestReader:
             state=None if parameters.is_repeated("state") else parameters.get("state"),
         )
 
-    def read(
+    async def read(
         self, client: Client, parameters: Parameters, redirect_uri: str
     ) -> AuthorizationRequest:
         """What a request without a pushed one asks for. Raises `RedirectError`."""
-        return read_request(parameters, client, redirect_uri)
+        asked = read_request(parameters, client, redirect_uri)
+        return await self._expected.resolve(client, asked, parameters.get("id_token_hint"))
 
 
 def return_path_of(asked: AuthorizationRequest) -> ReturnPath:

@@ -83,7 +83,11 @@ class Authorizations:
             session = await self._sessions.open(tx, project_id, person)
             pending = await self._sign_in(tx, project_id, request_id, session.session_id)
             client = await self._clients.get(tx, project_id, pending.client_id)
-            return await self._step(tx, client, pending, session, signed_in=True)
+            try:
+                return await self._step(tx, client, pending, session, signed_in=True)
+            except RedirectError as error:
+                await self._end(tx, pending)
+                return await self._endings.refuse(tx, client, pending, error)
 
     async def cancel(self, project_id: str, request_id: str) -> Outcome:
         """The person pressed Cancel in the bot and goes back to the client."""

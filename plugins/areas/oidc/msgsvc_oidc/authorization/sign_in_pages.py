@@ -1,6 +1,11 @@
 """The sign-in page of a request, and who comes back from it."""
 
+from contextlib import suppress
+from dataclasses import replace
+
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
+from msgsvc_core.kernel.errors import Unavailable, ValidationFailed
 from msgsvc_core.kernel.i18n import LANGUAGES, Language, closest
 from msgsvc_core.plugins.sign_ins import PageSignIn, SignedIn, SignIns
 from msgsvc_oidc.authorization.models import PendingRequest
@@ -16,12 +21,17 @@ SOURCE = "oidc"
 class SignInPages:
     """Opens pages of the plugin that signs people in, and exchanges their codes."""
 
-    def __init__(self, *, issuers: Issuers, sign_ins: SignIns) -> None:
+    def __init__(self, *, issuers: Issuers, sign_ins: SignIns, channels: Channels) -> None:
         self._issuers = issuers
         self._sign_ins = sign_ins
+        self._channels = channels
 
     async def open(self, tx: Tx, client: Client, pending: PendingRequest) -> str:
-        """The URL of the page. Raises what `SignIns.open_page` raises."""
+        """The URL of the page. Raises what `SignIns.open_page` raises.
+
+        A `login_hint` that is the name of a messenger of the project, e.g. `telegram`, offers that one alone;
+        any other is ignored: it says who the person may be, which the messenger knows for certain.
+        """
         request, issuer = pending.request, self._issuers.url(client.project_id)
         page = PageSignIn(
             project_id=client.project_id,
@@ -35,6 +45,12 @@ class SignInPages:
             # Of a device the person reads a code anyway: a number costs them little more.
             number_matching=asks_for_number(request, client) or pending.device_id is not None,
         )
+        if self._is_channel(client.project_id, request.login_hint):
+            # One that can sign nobody in, or not now, is no hint either.
+            with suppress(ValidationFailed, Unavailable):
+                async with tx.savepoint():
+                    hinted = replace(page, channel=request.login_hint)
+                    return await self._sign_ins.open_page(tx, hinted)
         return await self._sign_ins.open_page(tx, page)
 
     async def exchange(self, tx: Tx, project_id: str, request_id: str, code: str) -> SignedIn:
@@ -43,6 +59,9 @@ class SignInPages:
         if person is None or (person.source, person.source_id) != (SOURCE, request_id):
             raise UnusableRequest("the sign-in is not that of this request")
         return person
+
+    def _is_channel(self, project_id: str, hint: str | None) -> bool:
+        return hint is not None and self._channels.resolve(project_id, hint) is not None
 
 
 def page_language(request: AuthorizationRequest) -> Language | None:

@@ -49,7 +49,10 @@ class AuthorizationRequest:
     code_challenge: str | None = None
     prompts: tuple[str, ...] = ()
     max_age_s: int | None = None
+    #: The name of a messenger is taken, see `SignInPages`; other hints are ignored.
     login_hint: str | None = None
+    #: Whom the client expects, by `id_token_hint`; None for anybody.
+    expected_subscriber_id: str | None = None
     ui_locales: tuple[str, ...] = ()
     acr_values: tuple[str, ...] = ()
 
@@ -155,13 +158,17 @@ def next_step(
     For a device the person is always asked, whatever they agreed to before: somebody else may have sent them
     the code (RFC 8628, section 5.4).
 
-    Raises `RedirectError` where `prompt=none` allows no page (OpenID Connect Core 1.0, section 3.1.2.6).
+    Raises `RedirectError` where `prompt=none` allows no page (OpenID Connect Core 1.0, section 3.1.2.6), and
+    if another person signed in than the client expects.
     """
     silent = "none" in request.prompts
     if session is None or (not signed_in and _must_sign_in(request, client, session, now_ms)):
         if silent:
             raise RedirectError("login_required", "the person has to sign in")
         return "sign_in"
+    if not _is_expected(request, session):
+        # OpenID Connect Core 1.0, section 3.1.2.1, `id_token_hint`.
+        raise RedirectError("login_required", "another person signed in than id_token_hint names")
     if not agreed and (device or _must_consent(request, client, consented)):
         if silent:
             raise RedirectError("consent_required", "the person has to agree")
@@ -187,11 +194,17 @@ def _must_sign_in(
 ) -> bool:
     if "login" in request.prompts or "select_account" in request.prompts:
         return True
+    if not _is_expected(request, session):
+        return True
     if request.max_age_s is not None and _is_older(session, request.max_age_s, now_ms):
         return True
     if client.number_matching and session.method == "button":
         return True
     return not satisfies(session.method, request.acr_values)
+
+
+def _is_expected(request: AuthorizationRequest, session: Session) -> bool:
+    return request.expected_subscriber_id in {None, session.subscriber_id}
 
 
 def _is_older(session: Session, max_age_s: int, now_ms: int) -> bool:

@@ -15,6 +15,7 @@ from msgsvc_oidc import plugin
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.endings import RequestEndings
+from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.issuing import CodeIssuer
 from msgsvc_oidc.authorization.models import ClientRedirect, PendingRequest, SignInNeeded
 from msgsvc_oidc.authorization.pages import AuthorizationPages
@@ -130,7 +131,12 @@ class Parts:
         self.pushed = PushedRequests(
             clock=core.clock, db=core.db, references=self.references, lifetime_s=90
         )
-        self.reader = RequestReader(clients=self.clients, pushed=self.pushed)
+        self.expected = ExpectedPeople(
+            db=core.db, issuers=self.issuers, keys=self.keys, grants=self.grants
+        )
+        self.reader = RequestReader(
+            clients=self.clients, pushed=self.pushed, expected=self.expected
+        )
         self.access = ClientAccess(
             issuers=self.issuers, clients=self.clients, limiter=core.limiter, failures_per_minute=1
         )
@@ -146,7 +152,9 @@ class Parts:
             cookies=self.cookies,
             templates=self.templates,
         )
-        self.sign_in_pages = SignInPages(issuers=self.issuers, sign_ins=core.peers.sign_ins)
+        self.sign_in_pages = SignInPages(
+            issuers=self.issuers, sign_ins=core.peers.sign_ins, channels=core.channels
+        )
         self.issuer = CodeIssuer(
             issuers=self.issuers, consents=self.consents, grants=self.grants, journal=self.journal
         )

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from msgsvc_core.limits.memory import MemoryLimiter
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fakes import PROJECT, FakeDatabase, fake_secrets
+from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.authorization.pushed_endpoint import PushedEndpoint
 from msgsvc_oidc.authorization.reading import RequestReader
@@ -13,6 +14,7 @@ from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.endpoints.client_access import RequestLimit
 from msgsvc_oidc.grants.references import References
 from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.protocol.authorize import AuthorizationRequest
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, RedirectError, UnusableRequest
 from msgsvc_oidc.protocol.parameters import Parameters
@@ -43,9 +45,22 @@ def pushed_requests(db: FakeDatabase) -> PushedRequests:
     )
 
 
+class Anybody(ExpectedPeople):
+    """No request has an ID token as a hint."""
+
+    def __init__(self) -> None:
+        """Needs nothing."""
+
+    async def resolve(
+        self, client: Client, request: AuthorizationRequest, token: str | None
+    ) -> AuthorizationRequest:
+        assert token is None
+        return request
+
+
 def reader_of(db: FakeDatabase) -> RequestReader:
     clients = Clients(clock=FakeClock(), db=db, settings=OidcSettings())
-    return RequestReader(clients=clients, pushed=pushed_requests(db))
+    return RequestReader(clients=clients, pushed=pushed_requests(db), expected=Anybody())
 
 
 async def test_the_client_gets_a_reference_that_tells_nothing_of_the_request():
@@ -89,12 +104,12 @@ async def test_a_request_without_a_reference_is_not_a_pushed_one():
     assert await reader.pushed(CLIENT, parameters_of(request_uri="https://a.example/")) is None
 
 
-def test_a_client_that_must_push_is_refused_at_the_authorization_endpoint():
+async def test_a_client_that_must_push_is_refused_at_the_authorization_endpoint():
     reader = reader_of(FakeDatabase())
     path = reader.return_path(CLIENT, parameters_of(response_mode="fragment"))
 
     with pytest.raises(RedirectError, match="must push"):
-        reader.read(CLIENT, parameters_of(), path.redirect_uri)
+        await reader.read(CLIENT, parameters_of(), path.redirect_uri)
 
     assert (path.response_mode, path.state) == ("query", "s")
 
@@ -115,7 +130,14 @@ async def test_a_refused_request_is_in_the_journal():
     db = FakeDatabase()
     limit = RequestLimit(limiter=MemoryLimiter(FakeClock()), per_minute=5)
     journal, pushed = SignInJournal(clock=FakeClock()), pushed_requests(db)
-    pages = PushedEndpoint(db=db, access=KnownClient(), limit=limit, journal=journal, pushed=pushed)
+    pages = PushedEndpoint(
+        db=db,
+        access=KnownClient(),
+        limit=limit,
+        journal=journal,
+        pushed=pushed,
+        expected=Anybody(),
+    )
 
     with pytest.raises(OAuthError, match="response_type is missing"):
         await pages.push(form_request(b"redirect_uri=https://app.example/callback"))
