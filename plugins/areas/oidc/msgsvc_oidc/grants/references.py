@@ -7,11 +7,17 @@ no row. What is single-use is a state of the row that is referred to.
 import re
 from dataclasses import dataclass
 
+from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import SecretBox
 from msgsvc_oidc.protocol.scopes import scope_letters, scopes_of_letters
 
+#: Random bits in an access token. They are no secret: the signature is.
+UNIQUE_BITS = 32
+
 #: An id, and then parts and a signature, with separators that no part has.
-_REFERENCE = re.compile(r"([a-z]{3}_[0-9A-Za-z]{22})((?:\.[0-9a-z]{0,20}){0,3})\.([0-9A-Za-z]{22})")
+_REFERENCE = re.compile(
+    r"([a-z]{3}_[0-9A-Za-z]{22})((?:\.[0-9A-Za-z]{0,22}){0,3})\.([0-9A-Za-z]{22})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +68,17 @@ class References:
         return None if found is None or found[1] else found[0]
 
     def access_token(self, project_id: str, token: AccessToken) -> str:
-        """An access token (RFC 6750)."""
-        letters = scope_letters(token.scopes)
-        return self.make("access", project_id, token.grant_id, str(token.expires_at_s), letters)
+        """An access token (RFC 6750). Two of the same second differ, for clients tell by it whether a token is
+        new."""
+        parts = (str(token.expires_at_s), scope_letters(token.scopes), new_token(UNIQUE_BITS))
+        return self.make("access", project_id, token.grant_id, *parts)
 
     def read_access_token(self, project_id: str, text: str) -> AccessToken | None:
         """None for what is no access token of the project."""
         found = self.read("access", project_id, text)
         if found is None:
             return None
-        grant_id, (expires_at_s, letters) = found
+        grant_id, (expires_at_s, letters, _) = found
         return AccessToken(grant_id, int(expires_at_s), scopes_of_letters(letters))
 
     def refresh_token(self, project_id: str, token: RefreshToken) -> str:

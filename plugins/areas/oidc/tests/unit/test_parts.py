@@ -220,6 +220,7 @@ def test_a_token_of_another_project_is_not_read(parts: Parts) -> None:
     text = parts.references.access_token(PROJECT, token)
 
     assert parts.references.read_access_token(PROJECT, text) == token
+    assert parts.references.access_token(PROJECT, token) != text
     assert parts.references.read_access_token("prj_other", text) is None
 
 
