@@ -7,6 +7,7 @@ from typing import Any
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import SettingsSection
+from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import JobSpec, LaneSpec
@@ -40,6 +41,7 @@ from msgsvc_oidc.ciba.service import BackchannelRequests
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
+from msgsvc_oidc.dashboard import pages
 from msgsvc_oidc.device.endpoint import DeviceEndpoint
 from msgsvc_oidc.device.polling import DeviceGrants
 from msgsvc_oidc.device.service import DeviceRequests
@@ -375,6 +377,10 @@ class OidcPlugin:
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
         return [*router.endpoints, *registration_router.endpoints]
+
+    @hookimpl
+    def register_dashboard(self) -> Sequence[Pages]:
+        return [pages]
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:

@@ -41,3 +41,23 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
+
+// A text that is needed elsewhere is copied by the button beside it, where the browser lets pages do so.
+if (navigator.clipboard) {
+  for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
+}
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-copy]");
+  if (!button || button.dataset.label) return;
+  try {
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+  } catch {
+    return;
+  }
+  button.dataset.label = button.textContent;
+  button.textContent = button.dataset.copy;
+  setTimeout(() => {
+    button.textContent = button.dataset.label;
+    delete button.dataset.label;
+  }, 2000);
+});

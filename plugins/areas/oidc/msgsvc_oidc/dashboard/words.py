@@ -1,0 +1,120 @@
+"""Labels of the pages, and what they say of redirect URIs."""
+
+from msgsvc_core.kernel.i18n import Translate
+from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE, AuthMethod, GrantType, Scope
+from msgsvc_oidc.protocol.redirect_differences import Difference
+
+#: How deliveries of sign-outs are coloured, beside their word.
+STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad"}
+
+
+def statuses(_: Translate) -> dict[str, str]:
+    """The label of each status of a delivery."""
+    return {"pending": _("Pending"), "delivered": _("Delivered"), "failed": _("Failed")}
+
+
+def flows(_: Translate) -> dict[str, str]:
+    """How a sign-in was started."""
+    return {
+        "code": _("In a browser"),
+        "device": _("On a device"),
+        "ciba": _("In the messenger"),
+        "token": _("Token request"),
+        "logout": _("Sign-out"),
+    }
+
+
+def scopes(_: Translate) -> list[tuple[Scope, str]]:
+    """What each scope lets a client do. `openid` goes with every client."""
+    return [
+        ("profile", _("profile: name, user name and language")),
+        ("phone", _("phone: a verified phone number, where the messenger has one")),
+        ("email", _("email: a verified email address, where there is one")),
+        ("offline_access", _("offline_access: stay signed in, by refresh tokens")),
+        ("notify", _("notify: ask whether the project may send messages")),
+    ]
+
+
+def grant_types(_: Translate) -> list[tuple[GrantType, str]]:
+    """How a client may have people signed in."""
+    return [
+        ("authorization_code", _("In a browser (authorization code)")),
+        ("refresh_token", _("Refresh tokens")),
+        (DEVICE_CODE, _("On a device without a browser (device code)")),
+        (CIBA, _("By a question in the messenger (CIBA)")),
+    ]
+
+
+def auth_methods(_: Translate) -> list[tuple[AuthMethod, str]]:
+    """How a client authenticates. One with a secret may send it in the header or in the form."""
+    return [
+        ("client_secret_basic", _("With a secret: software on a server")),
+        ("none", _("Without a secret: an app, or a site without a server")),
+        ("private_key_jwt", _("With keys of its own (private_key_jwt)")),
+    ]
+
+
+def difference_text(_: Translate, difference: Difference) -> str:
+    """One difference between a registered redirect URI and the one that was sent, and what to do."""
+    nothing = _("none")
+    mine, sent = difference.registered or nothing, difference.sent or nothing
+    texts = {
+        "scheme": _(
+            "The scheme differs: {registered} is registered, {sent} was sent.",
+            registered=mine,
+            sent=sent,
+        ),
+        "user_info": _(
+            "A user name or password before the host is not allowed: {sent}",
+            registered=mine,
+            sent=sent,
+        ),
+        "host": _(
+            "The host differs: {registered} is registered, {sent} was sent.",
+            registered=mine,
+            sent=sent,
+        ),
+        "host_case": _(
+            "The host differs in upper and lower case: {registered} and {sent}.",
+            registered=mine,
+            sent=sent,
+        ),
+        "loopback": _(
+            "{registered} and {sent} are the same machine, but different hosts.",
+            registered=mine,
+            sent=sent,
+        ),
+        "port": _(
+            "The port differs: {registered} is registered, {sent} was sent.",
+            registered=mine,
+            sent=sent,
+        ),
+        "path": _(
+            "The path differs: {registered} is registered, {sent} was sent.",
+            registered=mine,
+            sent=sent,
+        ),
+        "path_case": _(
+            "The path differs in upper and lower case: {registered} and {sent}.",
+            registered=mine,
+            sent=sent,
+        ),
+        "trailing_slash": _(
+            "The slash at the end differs: {registered} and {sent}.", registered=mine, sent=sent
+        ),
+        "encoding": _(
+            "The path is percent-encoded differently: {registered} and {sent}.",
+            registered=mine,
+            sent=sent,
+        ),
+        "query": _(
+            "The query after ? differs: {registered} is registered, {sent} was sent.",
+            registered=mine,
+            sent=sent,
+        ),
+        "fragment": _("A part after # is not allowed: {sent}", registered=mine, sent=sent),
+        "characters": _(
+            "A lone ?, # or :, or a character that can't be seen, makes the difference."
+        ),
+    }
+    return texts[difference.kind]
