@@ -68,7 +68,7 @@ class References:
         return None if found is None or found[1] else found[0]
 
     def access_token(self, project_id: str, token: AccessToken) -> str:
-        """An access token (RFC 6750). Two of the same second differ, for clients tell by it whether a token is
+        """An access token (RFC 6750). Two of the same second differ: clients tell by it whether a token is
         new."""
         parts = (str(token.expires_at_s), scope_letters(token.scopes), new_token(UNIQUE_BITS))
         return self.make("access", project_id, token.grant_id, *parts)
