@@ -9,19 +9,6 @@ from tests.oidc_clients.ours import our_provider
 from tests.oidc_clients.provider import Provider
 from tests.oidc_clients.reference.stand_in import reference_provider
 
-#: Parts of the names of tests whose endpoints ours has not got yet: backchannel authentication.
-NOT_YET = ("another_channel", "backend_is_told")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    early = [
-        item
-        for item in items
-        if "[msgsvc" in item.name and any(part in item.name for part in NOT_YET)
-    ]
-    config.hook.pytest_deselected(items=early)
-    items[:] = [item for item in items if item not in early]
-
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", params=["reference", "msgsvc"])
 async def provider(

@@ -1,9 +1,9 @@
 """Our provider, in a process of its own, and a person who presses Yes in the sandbox messenger."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
@@ -54,6 +54,9 @@ NUMBER = re.compile(r'class="number">(\d+)<')
 #: The button that says Yes, by the last of its form, which says No.
 YES = {"deny": "allow", "stay": "sign_out"}
 
+#: The project's own id of the person.
+EXTERNAL_ID = "ann-1"
+
 SCOPES = ["openid", "profile", "email", "phone", "offline_access", "notify"]
 
 
@@ -64,7 +67,9 @@ class OurProvider:
     issuer: str
     api: httpx2.AsyncClient
     person: SandboxPerson
-    hint: str = ""
+    hint: str = EXTERNAL_ID
+    #: Messages from before the latest client: an earlier test may have left a question unanswered.
+    seen: set[str] = field(default_factory=set)
 
     async def register(self, spec: ClientSpec) -> RegisteredClient:
         body = {
@@ -80,6 +85,7 @@ class OurProvider:
         answer = await self.api.post("/v1/oidc/clients", json=body)
         assert answer.status_code == 201, answer.text
         made = answer.json()
+        self.seen.update(await self._refs())
         return RegisteredClient(made["client_id"], made.get("client_secret"))
 
     async def sign_in(self, url: str, cookies: httpx2.Cookies, *, yes: bool = True) -> Answer:
@@ -146,8 +152,9 @@ class OurProvider:
         return await until(moved)
 
     async def _press(self, link: str, button: str) -> None:
-        channel = await self.person.open(link)
-        await self.person.press(button, channel=channel)
+        seen = await self._refs()
+        await self.person.open(link)
+        await self._press_in_new(button, seen)
 
     async def sign_in_page(self, page: Page) -> None:
         link = await page.locator("a.button[data-channel=messenger_a]").get_attribute("href")
@@ -164,7 +171,20 @@ class OurProvider:
         await self._walk(uri, httpx2.Cookies(), yes=yes, user_code=user_code)
 
     async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
-        await self.person.press("Yes" if yes else "Cancel", channel="messenger_a")
+        await self._press_in_new("Yes" if yes else "Cancel", self.seen)
+
+    async def _press_in_new(self, button: str, seen: Set[str]) -> None:
+        """In a message that the bot writes after `seen`: an earlier one may have the same button."""
+
+        async def is_asked() -> bool:
+            return not await self._refs() <= seen
+
+        await until(is_asked)
+        await self.person.press(button, channel="messenger_a")
+
+    async def _refs(self) -> set[str]:
+        """Of what the bot has written."""
+        return {message.ref for message in await self.person.messages("messenger_a")}
 
 
 @asynccontextmanager
@@ -187,4 +207,17 @@ async def our_provider(folder: Path) -> AsyncIterator[OurProvider]:
             )
             issuer = probe.json()["issuer"]
             await api.delete(f"/v1/oidc/clients/{probe.json()['client_id']}")
+            await _subscribe(api, person)
             yield OurProvider(issuer, api, person)
+
+
+async def _subscribe(api: httpx2.AsyncClient, person: SandboxPerson) -> None:
+    """The person starts the bot, so that it can ask them."""
+    answer = await api.post("/v1/subscribers/links", json={"external_id": EXTERNAL_ID})
+    await person.open(answer.json()["links"]["messenger_a"])
+
+    async def known() -> bool:
+        found = await api.get("/v1/subscribers", params={"external_id": EXTERNAL_ID})
+        return bool(found.json()["data"])
+
+    await until(known)
