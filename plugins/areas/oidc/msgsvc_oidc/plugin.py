@@ -38,6 +38,9 @@ from msgsvc_oidc.ciba.people import HintedPeople
 from msgsvc_oidc.ciba.polling import BackchannelGrants
 from msgsvc_oidc.ciba.questions import BackchannelQuestions
 from msgsvc_oidc.ciba.service import BackchannelRequests
+from msgsvc_oidc.clients.key_fetcher import KeyFetcher
+from msgsvc_oidc.clients.key_jobs import ClientKeyJobs
+from msgsvc_oidc.clients.remote_keys import RemoteKeys
 from msgsvc_oidc.clients.routes import router
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import Consents
@@ -115,7 +118,15 @@ class OidcPlugin:
         self._keys = SigningKeys(
             clock=context.clock, db=context.db, secrets=context.secrets, settings=settings
         )
-        self._clients = Clients(clock=context.clock, db=context.db, settings=settings)
+        guard = OutboundGuard(settings.allow_cidrs, settings.allow_http_logout)
+        self._clients = Clients(
+            clock=context.clock,
+            db=context.db,
+            settings=settings,
+            remote_keys=RemoteKeys(clock=context.clock, jobs=context.jobs),
+        )
+        self._key_fetcher = KeyFetcher(guard=guard, timeout_s=settings.logout_timeout_s)
+        self._key_jobs = ClientKeyJobs(db=context.db, fetcher=self._key_fetcher)
         self._journal = SignInJournal(clock=context.clock)
         grants = Grants(
             clock=context.clock,
@@ -127,7 +138,7 @@ class OidcPlugin:
         self._logout_deliveries = LogoutDeliveries(clock=context.clock, jobs=context.jobs)
         self._logout_sender = LogoutSender(
             clock=context.clock,
-            guard=OutboundGuard(settings.allow_cidrs, settings.allow_http_logout),
+            guard=guard,
             timeout_s=settings.logout_timeout_s,
         )
         self._logout_jobs = LogoutJobs(
@@ -401,11 +412,11 @@ class OidcPlugin:
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return [*self._jobs.specs(), *self._logout_jobs.specs()]
+        return [*self._jobs.specs(), *self._key_jobs.specs(), *self._logout_jobs.specs()]
 
     @hookimpl
     def register_lanes(self) -> Sequence[LaneSpec]:
-        return self._logout_jobs.lanes()
+        return [*self._key_jobs.lanes(), *self._logout_jobs.lanes()]
 
     @hookimpl
     async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
@@ -418,6 +429,7 @@ class OidcPlugin:
     @hookimpl
     async def on_stop(self) -> None:
         await self._logout_sender.close()
+        await self._key_fetcher.close()
 
     @hookimpl
     def register_inbound(self) -> Sequence[InboundRule]:

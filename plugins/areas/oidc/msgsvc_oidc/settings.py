@@ -100,11 +100,13 @@ class OidcSettings(Section):
         10.0, gt=0, le=60, description="Seconds for one delivery of a logout token."
     )
     allow_http_logout: bool = Field(
-        False, description="Accept http:// URLs for logout tokens in addition to https://."
+        False,
+        description="Accept http:// URLs for logout tokens and for clients' keys in addition to "
+        "https://.",
     )
     allow_cidrs: tuple[str, ...] = Field(
         (),
-        description="Non-public ranges in which clients may receive logout tokens, "
+        description="Non-public ranges in which clients may receive logout tokens and publish keys, "
         "for closed networks and development.",
     )
     requests_per_minute_per_address: int = Field(

@@ -83,6 +83,11 @@ class ClientFields(RequestModel):
     jwks: dict[str, Any] | None = Field(
         None, description="Public keys as a JWK Set, for `private_key_jwt`."
     )
+    jwks_uri: UrlText | None = Field(
+        None,
+        description="Where such a set is fetched from instead, when the client is registered and "
+        "when it signs with a key that is not known, at most once a minute.",
+    )
     first_party: bool = Field(False, description="Signs people in without asking for consent.")
     number_matching: bool = Field(
         False, description="Always has the person choose the number that the page shows."
@@ -118,6 +123,7 @@ class ClientChange(RequestModel):
     scopes: Kept[list[Scope]] = None
     grant_types: Kept[Annotated[list[GrantType], Field(min_length=1)]] = None
     jwks: Kept[dict[str, Any]] = None
+    jwks_uri: Kept[UrlText] = None
     first_party: Kept[bool] = None
     number_matching: Kept[bool] = None
     require_pushed: Kept[bool] = None
@@ -136,7 +142,8 @@ class ClientAnswer(ResponseModel):
     post_logout_redirect_uris: list[str]
     backchannel_logout_uri: str | None
     token_endpoint_auth_method: AuthMethod
-    jwks: dict[str, Any] | None
+    jwks: dict[str, Any] | None = Field(description="Null for keys that are fetched.")
+    jwks_uri: str | None
     grant_types: list[GrantType]
     scopes: list[Scope]
     first_party: bool
@@ -212,7 +219,8 @@ def client_fields(client: Client, issuer: str) -> dict[str, Any]:
         "post_logout_redirect_uris": list(client.post_logout_redirect_uris),
         "backchannel_logout_uri": client.backchannel_logout_uri,
         "token_endpoint_auth_method": client.auth_method,
-        "jwks": None if client.jwks is None else dict(client.jwks),
+        "jwks": None if client.jwks is None or client.jwks_uri else dict(client.jwks),
+        "jwks_uri": client.jwks_uri,
         "grant_types": list(client.grant_types),
         "scopes": list(client.scopes),
         "first_party": client.first_party,

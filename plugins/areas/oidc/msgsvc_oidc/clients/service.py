@@ -23,9 +23,14 @@ from msgsvc_oidc.clients.models import (
     NewClient,
     as_tuple,
 )
-from msgsvc_oidc.protocol.client_authentication import Credentials, check_credentials
+from msgsvc_oidc.clients.remote_keys import RemoteKeys
+from msgsvc_oidc.protocol.client_authentication import (
+    Credentials,
+    check_credentials,
+    names_unknown_key,
+)
 from msgsvc_oidc.protocol.clients import CIBA, Client, ClientSecret
-from msgsvc_oidc.protocol.errors import invalid_client, invalid_token
+from msgsvc_oidc.protocol.errors import OAuthError, invalid_client, invalid_token
 from msgsvc_oidc.protocol.keys import is_signing_key
 from msgsvc_oidc.protocol.redirects import redirect_problem
 from msgsvc_oidc.settings import OidcSettings
@@ -43,10 +48,13 @@ _PRIVATE_PARTS = frozenset({"d", "p", "q", "dp", "dq", "qi", "k"})
 class Clients:
     """Clients of all projects."""
 
-    def __init__(self, *, clock: Clock, db: Database, settings: OidcSettings) -> None:
+    def __init__(
+        self, *, clock: Clock, db: Database, settings: OidcSettings, remote_keys: RemoteKeys
+    ) -> None:
         self._clock = clock
         self._db = db
         self._settings = settings
+        self._remote_keys = remote_keys
         self._known = BriefCache(clock, DataLoader(db, store.find_clients).get)
 
     async def create(
@@ -68,6 +76,7 @@ class Clients:
             backchannel_logout_uri=body.backchannel_logout_uri,
             auth_method=body.token_endpoint_auth_method,
             jwks=body.jwks,
+            jwks_uri=body.jwks_uri,
             grant_types=as_tuple(body.grant_types),
             scopes=as_tuple(body.scopes),
             first_party=body.first_party,
@@ -79,11 +88,15 @@ class Clients:
             dynamic=dynamic,
             created_at_ms=self._clock.now_ms(),
         )
+        if body.jwks is not None and body.jwks_uri is not None:
+            raise _two_sources()
         self._check(client)
         await tx.lock(f"oidc.clients of {project_id}")
         if await store.count_clients(tx, project_id) >= self._settings.max_clients:
             raise Conflict("a project has at most {limit}", limit=self._settings.max_clients)
         await store.insert_client(tx, client, registration_digest=registration_digest)
+        if client.jwks_uri is not None:
+            await self._remote_keys.ask(tx, client)
         if client.auth_method in {"none", "private_key_jwt"}:
             return NewClient(client, None)
         _, secret = await self._add_secret(tx, client.row)
@@ -119,15 +132,19 @@ class Clients:
 
     async def change(self, tx: Tx, project_id: str, client_id: str, body: ClientChange) -> Client:
         """Raises `NotFound`, `ValidationFailed`, `InvalidUrl`."""
+        await store.lock_client(tx, (project_id, client_id))
         client = await self.get(tx, project_id, client_id)
         changes: dict[str, Any] = {
             name: as_tuple(value) if isinstance(value, list) else value
             for name, value in body.model_dump(exclude_unset=True).items()
         }
+        moves = _set_key_source(client, changes)
         changed = replace(client, **changes)
         self._check(changed)
         if not await store.update_client(tx, changed):
             raise _missing(client_id)
+        if moves:
+            await self._remote_keys.ask(tx, changed)
         tx.on_commit(self._known.clear)
         return changed
 
@@ -173,9 +190,13 @@ class Clients:
         if found is None:
             raise invalid_client("the client is not known", basic=given.way == "basic")
         client, secrets = found
-        used = check_credentials(
-            client, secrets, given, now_ms=self._clock.now_ms(), audiences=audiences
-        )
+        try:
+            used = check_credentials(
+                client, secrets, given, now_ms=self._clock.now_ms(), audiences=audiences
+            )
+        except OAuthError:
+            await self._ask_for_keys(client, given)
+            raise
         if used is not None:
             async with self._db.transaction() as tx:
                 if not await store.use_assertion(
@@ -183,6 +204,16 @@ class Clients:
                 ):
                     raise invalid_client("the client assertion was used before")
         return client
+
+    async def _ask_for_keys(self, client: Client, given: Credentials) -> None:
+        """Has the keys of a client fetched for its next request, if this one is signed by an unknown one."""
+        assertion = given.assertion
+        if assertion is None or not names_unknown_key(client, assertion):
+            return
+        if self._remote_keys.may_ask(client):
+            async with self._db.transaction() as tx:
+                await self._remote_keys.ask(tx, client)
+            self._known.clear()
 
     def redirect_problem(self, client: Client, uri: str) -> str | None:
         """What is wrong with a redirect URI of a client; None if it can be registered."""
@@ -212,9 +243,10 @@ class Clients:
         _check_flows(client)
         if "openid" not in client.scopes:
             raise ValidationFailed("must hold openid", field="scopes")
-        if (client.jwks is not None) != (client.auth_method == "private_key_jwt"):
+        has_keys = client.jwks is not None or client.jwks_uri is not None
+        if has_keys != (client.auth_method == "private_key_jwt"):
             raise ValidationFailed("goes with private_key_jwt, and only with it", field="jwks")
-        if client.jwks is not None:
+        if client.jwks is not None and client.jwks_uri is None:
             _check_jwks(client.jwks)
 
     def _check_urls(self, client: Client) -> None:
@@ -224,6 +256,8 @@ class Clients:
                 raise InvalidUrl(problem, field="home_url")
         if client.backchannel_logout_uri is not None:
             self._check_called(client.backchannel_logout_uri, "backchannel_logout_uri")
+        if client.jwks_uri is not None:
+            self._check_called(client.jwks_uri, "jwks_uri")
 
     def _check_called(self, uri: str, field: str) -> None:
         """A URL that the provider calls itself."""
@@ -245,6 +279,24 @@ def _check_flows(client: Client) -> None:
         raise ValidationFailed("must hold one for this flow", field="redirect_uris")
     if CIBA in client.grant_types and client.is_public:
         raise ValidationFailed("CIBA needs a client that authenticates", field="grant_types")
+
+
+def _set_key_source(client: Client, changes: dict[str, Any]) -> bool:
+    """Completes changes of where a client's keys come from; returns whether they have to be fetched."""
+    if "jwks" in changes and "jwks_uri" in changes:
+        raise _two_sources()
+    if "jwks" in changes:
+        changes["jwks_uri"] = None
+        return False
+    moves = changes.get("jwks_uri", client.jwks_uri) != client.jwks_uri
+    if moves:
+        changes["jwks"] = None
+    return moves
+
+
+def _two_sources() -> ValidationFailed:
+    """RFC 7591, section 2."""
+    return ValidationFailed("goes without jwks_uri", field="jwks")
 
 
 def _check_jwks(jwks: Mapping[str, Any]) -> None:

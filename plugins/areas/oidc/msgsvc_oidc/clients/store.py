@@ -16,8 +16,8 @@ Found = tuple[Client, Sequence[ClientSecret]]
 
 _CLIENT = (
     "project_id, client_id, name, redirect_uris, post_logout_redirect_uris, backchannel_logout_uri,"
-    " auth_method, jwks, grant_types, scopes, first_party, number_matching, require_pushed, subject_type,"
-    " signing_alg, home_url, dynamic, created_at_ms"
+    " auth_method, jwks, jwks_uri, jwks_asked_at_ms, grant_types, scopes, first_party, number_matching,"
+    " require_pushed, subject_type, signing_alg, home_url, dynamic, created_at_ms"
 )
 _CLIENT_IN_JOIN = ", ".join(f"c.{column}" for column in _CLIENT.split(", "))
 
@@ -40,7 +40,7 @@ async def update_client(tx: Tx, client: Client) -> bool:
     columns = [
         column
         for column in _CLIENT.split(", ")
-        if column not in {"project_id", "client_id", "created_at_ms", "dynamic"}
+        if column not in {"project_id", "client_id", "created_at_ms", "dynamic", "jwks_asked_at_ms"}
     ]
     values = _stored({column: getattr(client, column) for column in columns})
     changes = ", ".join(f"{column} = :{column}" for column in columns)
@@ -78,6 +78,43 @@ async def find_client(tx: Tx, project_id: str, client_id: str) -> Client | None:
         {"project_id": project_id, "client_id": client_id},
     )
     return None if row is None else _client(row)
+
+
+async def lock_client(tx: Tx, key: Key) -> None:
+    """Has other changes of the client wait until the transaction ends."""
+    await tx.lock(f"oidc.client {key[1]}")
+
+
+async def ask_for_keys(tx: Tx, key: Key, *, now_ms: int, before_ms: int) -> bool:
+    """Records that a client's keys are asked for; False if they were after `before_ms`: of concurrent calls
+    one gets True."""
+    return bool(
+        await tx.execute(
+            "UPDATE oidc_clients SET jwks_asked_at_ms = :now_ms"
+            " WHERE project_id = :project_id AND client_id = :client_id AND jwks_uri IS NOT NULL"
+            " AND (jwks_asked_at_ms IS NULL OR jwks_asked_at_ms <= :before_ms)",
+            {
+                "project_id": key[0],
+                "client_id": key[1],
+                "now_ms": now_ms,
+                "before_ms": before_ms,
+            },
+        )
+    )
+
+
+async def set_keys(tx: Tx, key: Key, jwks_uri: str, jwks: Mapping[str, Any]) -> None:
+    """Writes the keys that were fetched, unless the client has another URL by now."""
+    await tx.execute(
+        "UPDATE oidc_clients SET jwks = :jwks WHERE project_id = :project_id"
+        " AND client_id = :client_id AND jwks_uri = :jwks_uri",
+        {
+            "project_id": key[0],
+            "client_id": key[1],
+            "jwks_uri": jwks_uri,
+            "jwks": to_json(dict(jwks)),
+        },
+    )
 
 
 async def find_registration_digest(tx: Tx, project_id: str, client_id: str) -> str | None:

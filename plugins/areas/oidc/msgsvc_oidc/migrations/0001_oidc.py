@@ -60,6 +60,9 @@ def _clients() -> None:
         sa.Column("backchannel_logout_uri", sa.Text),
         sa.Column("auth_method", sa.Text, nullable=False),
         sa.Column("jwks", sa.Text),
+        # Where the keys come from, if not from the registration, and when they were last asked for.
+        sa.Column("jwks_uri", sa.Text),
+        sa.Column("jwks_asked_at_ms", Ms),
         sa.Column("grant_types", sa.Text, nullable=False),
         sa.Column("scopes", sa.Text, nullable=False),
         sa.Column("first_party", sa.Boolean, nullable=False),

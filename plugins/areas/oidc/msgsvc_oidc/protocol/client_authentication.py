@@ -110,6 +110,16 @@ def check_credentials(
     return None
 
 
+def names_unknown_key(client: Client, assertion: str) -> bool:
+    """Whether an assertion may be signed by a key that the client has published since its keys were
+    fetched."""
+    if client.jwks_uri is None:
+        return False
+    known = [key.get("kid") for key in (client.jwks or {}).get("keys", [])]
+    key_id = _unverified(assertion, 0).get("kid")
+    return key_id is None or key_id not in known
+
+
 def _basic(authorization: str | None) -> Credentials | None:
     scheme, _, encoded = (authorization or "").partition(" ")
     if scheme.lower() != "basic":
@@ -146,13 +156,18 @@ def _assertion(parameters: Parameters) -> Credentials | None:
 
 def _unverified_subject(assertion: str) -> str | None:
     """Whose keys are needed to verify an assertion that comes without `client_id`."""
-    try:
-        payload = assertion.split(".")[1]
-        claims = read_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        subject = claims["sub"]
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-        return None
+    subject = _unverified(assertion, 1).get("sub")
     return subject if isinstance(subject, str) and _is_storable(subject) else None
+
+
+def _unverified(assertion: str, part: int) -> Mapping[str, Any]:
+    """The header (0) or claims (1) of a JWT, as anybody may have written them; empty for what is none."""
+    try:
+        text = assertion.split(".")[part]
+        found = read_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (IndexError, TypeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _check_assertion(

@@ -27,6 +27,9 @@ SubjectType = Literal["public", "pairwise"]
 
 SigningAlg = Literal["RS256", "ES256", "EdDSA"]
 
+#: Keys of a client.
+MAX_KEYS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
@@ -41,6 +44,10 @@ class Client:
     auth_method: AuthMethod = "client_secret_basic"
     #: Public keys of `private_key_jwt`, as a JWK Set.
     jwks: Mapping[str, Any] | None = None
+    #: Where these keys are fetched from; None for those of the registration itself.
+    jwks_uri: str | None = None
+    #: When they were last asked for.
+    jwks_asked_at_ms: int | None = None
     grant_types: tuple[GrantType, ...] = ("authorization_code", "refresh_token")
     scopes: tuple[Scope, ...] = ("openid", "profile")
     #: Of the project itself: the person is not asked for consent.

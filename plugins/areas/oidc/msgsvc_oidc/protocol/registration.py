@@ -13,6 +13,7 @@ from msgsvc_oidc.protocol.scopes import SCOPES
 _TEXTS = {
     "client_name": "name",
     "client_uri": "home_url",
+    "jwks_uri": "jwks_uri",
     "backchannel_logout_uri": "backchannel_logout_uri",
     "token_endpoint_auth_method": "token_endpoint_auth_method",
     "subject_type": "subject_type",
@@ -110,7 +111,8 @@ def registration_body(
         "grant_types": list(client.grant_types),
         "response_types": ["code"] if "authorization_code" in client.grant_types else [],
         "scope": " ".join(client.scopes),
-        "jwks": None if client.jwks is None else dict(client.jwks),
+        "jwks": None if client.jwks is None or client.jwks_uri else dict(client.jwks),
+        "jwks_uri": client.jwks_uri,
         "subject_type": client.subject_type,
         "id_token_signed_response_alg": client.signing_alg,
         "require_pushed_authorization_requests": client.require_pushed,
@@ -181,9 +183,8 @@ def _check_fixed(body: Mapping[str, Any]) -> None:
         raise invalid_metadata("response_types must be code")
     if body.get("application_type") not in {None, "web", "native"}:
         raise invalid_metadata("application_type must be web or native")
-    for name in ("jwks_uri", "sector_identifier_uri"):
-        if body.get(name) is not None:
-            raise invalid_metadata(f"{name} is not supported")
+    if body.get("sector_identifier_uri") is not None:
+        raise invalid_metadata("sector_identifier_uri is not supported")
 
 
 def _check_sector(found: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from msgsvc_oidc.authorization.service import Authorizations
 from msgsvc_oidc.authorization.sign_in_pages import SignInPages
 from msgsvc_oidc.backchannel_logout.service import LogoutDeliveries
 from msgsvc_oidc.clients.models import ClientBody
+from msgsvc_oidc.clients.remote_keys import RemoteKeys
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.consents.service import NOTIFY_PERMISSION, Consents
 from msgsvc_oidc.device.service import DeviceRequests
@@ -110,7 +111,12 @@ class Parts:
         self.keys = SigningKeys(
             clock=core.clock, db=core.db, secrets=core.secrets, settings=settings
         )
-        self.clients = Clients(clock=core.clock, db=core.db, settings=settings)
+        self.clients = Clients(
+            clock=core.clock,
+            db=core.db,
+            settings=settings,
+            remote_keys=RemoteKeys(clock=core.clock, jobs=core.jobs),
+        )
         self.journal = SignInJournal(clock=core.clock)
         self.grants = Grants(
             clock=core.clock,

@@ -5,11 +5,12 @@ from starlette.requests import Request
 
 from msgsvc_core.limits.memory import MemoryLimiter
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import PROJECT, FakeDatabase, fake_secrets
+from msgsvc_devkit.fakes import PROJECT, FakeDatabase, FakeJobQueue, fake_secrets
 from msgsvc_oidc.authorization.hints import ExpectedPeople
 from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.authorization.pushed_endpoint import PushedEndpoint
 from msgsvc_oidc.authorization.reading import RequestReader
+from msgsvc_oidc.clients.remote_keys import RemoteKeys
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.endpoints.client_access import RequestLimit
 from msgsvc_oidc.grants.references import References
@@ -59,7 +60,9 @@ class Anybody(ExpectedPeople):
 
 
 def reader_of(db: FakeDatabase) -> RequestReader:
-    clients = Clients(clock=FakeClock(), db=db, settings=OidcSettings())
+    clock = FakeClock()
+    keys = RemoteKeys(clock=clock, jobs=FakeJobQueue(clock))
+    clients = Clients(clock=clock, db=db, settings=OidcSettings(), remote_keys=keys)
     return RequestReader(clients=clients, pushed=pushed_requests(db), expected=Anybody())
 
 
