@@ -44,13 +44,17 @@ def new_client(page: PageContext) -> dict[str, Any]:
 def chosen(page: PageContext, client: Client | None) -> dict[str, Any]:
     """What is ticked: as it was typed, as it is, or as most clients need it."""
     form = page.form
+    flags = (*_FLAGS, "pairwise")
     if page.error is not None:
-        flags = {name: form.checked(name) for name in (*_FLAGS, "pairwise")}
-        return {"scopes": form.texts("scopes"), "grant_types": form.texts("grant_types"), **flags}
-    if client is None:
-        return {"scopes": ["profile"], "grant_types": ["authorization_code", "refresh_token"]}
-    flags = {name: getattr(client, name) for name in _FLAGS}
-    return {"scopes": client.scopes, "grant_types": client.grant_types, **flags}
+        ticked = {name: form.checked(name) for name in flags}
+        lists = {name: form.texts(name) for name in ("scopes", "grant_types")}
+    elif client is not None:
+        ticked = {name: getattr(client, name, False) for name in flags}
+        lists = {"scopes": list(client.scopes), "grant_types": list(client.grant_types)}
+    else:
+        ticked = dict.fromkeys(flags, False)
+        lists = {"scopes": ["profile"], "grant_types": ["authorization_code", "refresh_token"]}
+    return {**ticked, **lists}
 
 
 def _lines(text: str) -> list[str]:
