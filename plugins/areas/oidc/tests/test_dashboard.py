@@ -54,12 +54,13 @@ def path_of(client: dict[str, Any]) -> str:
 async def test_a_client_is_added_and_its_secret_shown_once(
     owner: DashboardVisitor, register: Registry
 ) -> None:
-    empty = await owner.get("/oidc")
+    empty, form = await owner.get("/oidc"), await owner.get("/oidc/new")
     made = await owner.post("/oidc/new", NEW)
     [client] = (await register.client.get("/v1/oidc/clients")).json()["data"]
     listed, shown = await owner.get("/oidc"), await owner.get(path_of(client))
 
     assert "No clients yet" in empty.text
+    assert re.search(r'value="profile" checked', form.text)
     assert client["issuer"] in made.text
     assert client["client_id"] in made.text
     assert re.search(r"mos_\w+", made.text)
