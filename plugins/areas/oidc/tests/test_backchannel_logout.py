@@ -1,5 +1,6 @@
 """Logout tokens, delivered over real HTTP. The class has the name of the conformance suite's plan."""
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -103,6 +104,17 @@ class TestBackChannelLogout:
 
         await sign_out(ann, tokens["id_token"])
         await sign_out(ann, tokens["id_token"])
+        await settled(service)
+
+        assert len(receiver.requests) == 1
+
+    async def test_of_concurrent_logouts_one_notifies_the_clients(
+        self, ann, register, receiver, service
+    ):
+        client = await register(first_party=True, backchannel_logout_uri=receiver.url)
+        tokens = await ann.tokens(client)
+
+        await asyncio.gather(*(sign_out(ann, tokens["id_token"]) for _ in range(20)))
         await settled(service)
 
         assert len(receiver.requests) == 1
