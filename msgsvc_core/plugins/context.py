@@ -54,7 +54,8 @@ class Peers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginContext:
     """Passed to a plugin's `create_plugin`, which gives each of its objects the parts that it uses. Only
-    `plugin.py` imports this: a class that takes the whole context could only be tested with the core."""
+    `plugin.py`, and a large plugin's `composition`, import this: a class that takes the whole context could
+    only be tested with the core."""
 
     clock: Clock
     db: Database

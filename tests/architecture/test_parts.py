@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 ROOTS = (
     ROOT / "msgsvc_core" / "service.py",
     *sorted(ROOT.glob("plugins/*/*/msgsvc_*/plugin.py")),
+    *sorted(ROOT.glob("plugins/*/*/msgsvc_*/composition/*.py")),
 )
 
 #: Where the tests without a database are, of the core and of plugins.

@@ -1,0 +1,1 @@
+"""The plugin's objects, built from parts of the core."""
