@@ -100,6 +100,22 @@ async def test_messages_are_allowed_until_the_last_app_with_them_is_revoked(
     assert await permissions_of(ann) == ()
 
 
+async def test_messages_that_were_turned_off_stay_off_until_the_person_agrees_again(
+    ann: Visitor, register: Registry
+) -> None:
+    client = await register(**MESSAGES)
+    await ann.tokens(client, scope="openid notify")
+    person = (ann.project_id, ann.subscriber.subscriber_id)
+    async with ann.service.db.transaction() as tx:
+        await ann.service.subscribers.set_permission(tx, *person, NOTIFY_PERMISSION, granted=False)
+    await ann.tokens(client, scope="openid notify", prompt="none")
+    silent = await permissions_of(ann)
+    await ann.tokens(client, scope="openid notify", prompt="consent")
+
+    assert silent == ()
+    assert await permissions_of(ann) == (NOTIFY_PERMISSION,)
+
+
 async def test_a_client_of_the_project_itself_keeps_messages_allowed(
     ann: Visitor, chat: BotChat, register: Registry
 ) -> None:

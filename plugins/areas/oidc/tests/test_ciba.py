@@ -158,6 +158,20 @@ class TestCibaPoll:
         assert await ann.consents() == [("Bank", ("openid", "notify"))]
         assert person.permissions == ("notify",)
 
+    async def test_a_later_yes_does_not_turn_messages_on_again(self, ann: Visitor, bank, service):
+        """The question does not name again what was agreed to."""
+        person = (ann.project_id, ann.subscriber.subscriber_id)
+        for _ in range(2):
+            body = await started(ann, bank, scope="openid notify")
+            say_yes(ann)
+            await poll(ann, bank, body["auth_req_id"])
+            async with service.db.transaction() as tx:
+                found = await service.subscribers.get(tx, *person)
+                await service.subscribers.set_permission(tx, *person, "notify", granted=False)
+
+        assert question(ann).details == []
+        assert found.permissions == ()
+
     @pytest.mark.parametrize("by", ["acr_values", "client"])
     async def test_a_number_to_match_goes_to_the_client(self, ann: Visitor, register, by: str):
         client = await register(**CIBA_CLIENT, number_matching=by == "client")

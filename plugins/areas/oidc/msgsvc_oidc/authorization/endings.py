@@ -17,11 +17,18 @@ class RequestEndings:
         self._devices = devices
 
     async def allow(
-        self, tx: Tx, client: Client, pending: PendingRequest, session: Session
+        self,
+        tx: Tx,
+        client: Client,
+        pending: PendingRequest,
+        session: Session,
+        *,
+        agreed: bool,
     ) -> Outcome:
-        """The person agreed. Raises `UnusableRequest` if the device does not wait any more."""
+        """The person agreed: now if `agreed`, else before. Raises `UnusableRequest` if the device does not
+        wait any more."""
         if pending.device_id is None:
-            return await self._codes.issue(tx, client, pending.request, session)
+            return await self._codes.issue(tx, client, pending.request, session, agreed=agreed)
         await self._devices.approve(tx, client, pending.device_id, session)
         return DeviceAnswered(client=client, allowed=True, session=session)
 

@@ -25,10 +25,19 @@ class CodeIssuer:
         self._journal = journal
 
     async def issue(
-        self, tx: Tx, client: Client, request: AuthorizationRequest, session: Session
+        self,
+        tx: Tx,
+        client: Client,
+        request: AuthorizationRequest,
+        session: Session,
+        *,
+        agreed: bool,
     ) -> ClientRedirect:
-        """A redirect with a code for what the person agreed to."""
-        if "notify" in request.scopes:
+        """A redirect with a code for what the person agreed to: for this very request if `agreed`.
+
+        An earlier consent does not allow messages again: the person may have turned them off since.
+        """
+        if "notify" in request.scopes and (agreed or client.first_party):
             await self._consents.allow_messages(tx, client, session.subscriber_id)
         code = await self._grants.issue_code(tx, client, request, session)
         await self._journal.signed_in(tx, client, "code", session.subscriber_id)

@@ -67,11 +67,13 @@ Outcome = SignInNeeded | ConsentNeeded | ClientRedirect | DeviceAnswered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedConsent:
-    """What the consent page shows."""
+    """What the consent page shows. `return_host` is where the browser goes with the code, which need not be
+    the client's home page; empty for an app and a device."""
 
     client: Client
     scopes: tuple[str, ...]
     first_name: str
     channel: str
     project_name: str
+    return_host: str
     device: bool

@@ -1,5 +1,7 @@
 """What the consent page asks."""
 
+from urllib.parse import urlsplit
+
 from msgsvc_core.db import Database
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
@@ -39,5 +41,11 @@ class ConsentQuestions:
                 first_name=person.first_name,
                 channel=person.channel,
                 project_name=(await self._projects.get(tx, project_id)).name,
+                return_host=_web_host(pending.request.redirect_uri),
                 device=pending.device_id is not None,
             )
+
+
+def _web_host(redirect_uri: str) -> str:
+    parts = urlsplit(redirect_uri)
+    return parts.netloc if parts.scheme in {"http", "https"} else ""

@@ -3,7 +3,6 @@
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -37,7 +36,6 @@ class ConsentTemplates:
             "consent.html",
             lang,
             asked=asked,
-            host=urlsplit(asked.client.site).netloc,
             lines=scope_texts(_, asked.scopes, asked.project_name),
             languages={code: f"?lang={code}" for code in self._texts.spoken},
             # The form's redirect leads to the client, and on from there: browsers would stop it at an

@@ -161,7 +161,7 @@ class Authorizations:
             )
         if stored:
             await self._end(tx, pending)
-        return await self._endings.allow(tx, client, pending, session)
+        return await self._endings.allow(tx, client, pending, session, agreed=agreed)
 
     async def _refuse(self, project_id: str, request_id: str, reason: str) -> Outcome:
         async with self._db.transaction() as tx:

@@ -77,11 +77,14 @@ class BackchannelGrants:
         asked = (SOURCE, request.request_id, request.subscriber_id)
         if (person.source, person.source_id, person.subscriber.subscriber_id) != asked:
             return await self._polls.fail(tx, client, "ciba", request, access_denied())
+        known = await self._consents.scopes_of(tx, client, request.subscriber_id)
         if not client.first_party:
             await self._consents.give(tx, client, request.subscriber_id, request.scopes)
         approval = Approval(
             subscriber_id=request.subscriber_id,
             auth_time_ms=person.confirmed_at_ms,
             method=person.method,
+            # The question names what is new: messages may have been turned off since an earlier consent.
+            messages="notify" not in known,
         )
         return await self._polls.issue(tx, client, "ciba", request, approval)

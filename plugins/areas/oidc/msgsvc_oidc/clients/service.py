@@ -141,6 +141,11 @@ class Clients:
         moves = _set_key_source(client, changes)
         changed = replace(client, **changes)
         self._check(changed)
+        if client.subject_type == "pairwise" and changed.sector != client.sector:
+            # Every person would be another one to the client.
+            raise ValidationFailed(
+                "must keep the host of a pairwise client, for `sub` is of it", field="redirect_uris"
+            )
         if not await store.update_client(tx, changed):
             raise _missing(client_id)
         if moves:
@@ -241,6 +246,10 @@ class Clients:
                     raise InvalidUrl(problem, field=f"{field}.{number}")
         self._check_urls(client)
         _check_flows(client)
+        if client.subject_type == "pairwise" and len(client.sectors) > 1:
+            raise ValidationFailed(
+                "must have one host for a pairwise client", field="redirect_uris"
+            )
         if "openid" not in client.scopes:
             raise ValidationFailed("must hold openid", field="scopes")
         has_keys = client.jwks is not None or client.jwks_uri is not None

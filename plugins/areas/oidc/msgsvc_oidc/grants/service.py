@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from msgsvc_core.db import Database, DataLoader, TransactionBatcher, Tx
 from msgsvc_core.kernel.clock import DAY_MS, Clock
@@ -136,9 +135,9 @@ class Grants:
         """The `sub` of a person for a client: the subscriber's id, or one of the client's host alone."""
         if client.subject_type == "public":
             return subscriber_id
-        sector = _sector(client)
-        await store.insert_subject(tx, client.project_id, sector, subscriber_id, new_id("sub"))
-        found = await store.find_subject(tx, client.project_id, sector, subscriber_id)
+        project_id, sector = client.project_id, client.sector
+        await store.insert_subject(tx, project_id, sector, subscriber_id, new_id("sub"))
+        found = await store.find_subject(tx, project_id, sector, subscriber_id)
         assert found is not None
         return found
 
@@ -147,7 +146,7 @@ class Grants:
         the subscriber's id: whether that exists is not checked."""
         if client.subject_type == "public":
             return subject
-        return await store.find_subscriber(tx, client.project_id, _sector(client), subject)
+        return await store.find_subscriber(tx, client.project_id, client.sector, subject)
 
     async def exchange_code(self, request: CodeRequest) -> Grant:
         """The grant of a code, once. Raises `OAuthError`."""
@@ -336,11 +335,6 @@ class Grants:
     async def _revoke_replayed(self, tx: Tx, keys: set[store.Key]) -> None:
         if keys:
             await store.revoke(tx, sorted(keys), REUSED, now_ms=self._clock.now_ms())
-
-
-def _sector(client: Client) -> str:
-    """What pairwise subjects are of (OpenID Connect Core 1.0, section 8.1)."""
-    return urlsplit(client.site).hostname or client.client_id
 
 
 def _key(grant: Grant) -> store.Key:

@@ -139,7 +139,6 @@ def _requests() -> None:
         sa.Column("parameters", sa.Text, nullable=False),
         # Once the person has signed in.
         sa.Column("session_id", Id),
-        sa.Column("agreed", sa.Boolean, nullable=False, server_default=sa.false()),
         # Of a device, which waits for the answer.
         sa.Column("device_id", Id),
         sa.Column("expires_at_ms", Ms, nullable=False, index=True),

@@ -30,11 +30,13 @@ TABLES: dict[Flow, Table] = {"device": "oidc_device_requests", "ciba": "oidc_cib
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """Who allowed it, when and how."""
+    """Who allowed it, when and how; `messages` says whether the scope `notify`, if there, was part of the
+    question."""
 
     subscriber_id: str
     auth_time_ms: int
     method: SignInMethod
+    messages: bool = True
 
 
 class Polls:
@@ -92,7 +94,7 @@ class Polls:
         """The grant of a request: of concurrent polls one gets it."""
         if not await store.move(tx, TABLES[flow], request, before, "used"):
             return code_used()
-        if "notify" in request.scopes:
+        if "notify" in request.scopes and approval.messages:
             await self._consents.allow_messages(tx, client, approval.subscriber_id)
         await self._journal.signed_in(tx, client, flow, approval.subscriber_id)
         return await self._grants.issue(

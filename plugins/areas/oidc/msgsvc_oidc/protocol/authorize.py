@@ -41,7 +41,6 @@ class AuthorizationRequest:
 
     client_id: str
     redirect_uri: str
-    #: Whether the request named it: the token request must then repeat it (RFC 6749, section 4.1.3).
     response_mode: ResponseMode
     scopes: tuple[str, ...]
     state: str | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 #: Client authentication at the token endpoint (OpenID Connect Core 1.0, section 9). A client with a secret
 #: may send it either way, whichever is registered.
@@ -73,6 +74,18 @@ class Client:
     def site(self) -> str:
         """A URL by whose host people recognise the client; empty if it has none."""
         return self.home_url or next((uri for uri in self.redirect_uris if "://" in uri), "")
+
+    @property
+    def sectors(self) -> frozenset[str]:
+        """The hosts that people's codes go to (OpenID Connect Core 1.0, section 8.1); its own id for an app, and
+        without redirect URIs. The home page is none: nobody is signed in there."""
+        hosts = {urlsplit(uri).hostname or self.client_id for uri in self.redirect_uris}
+        return frozenset(hosts or {self.client_id})
+
+    @property
+    def sector(self) -> str:
+        """What the `sub` of a pairwise client is of: it has one sector."""
+        return min(self.sectors)
 
     @property
     def row(self) -> tuple[str, str]:

@@ -60,6 +60,8 @@ def read_metadata(body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("require_pushed_authorization_requests") is not None:
         found["require_pushed"] = _flag(body, "require_pushed_authorization_requests")
     found["scopes"] = _scopes(body)
+    if not _is_own_site(found):
+        del found["home_url"]
     found.setdefault("name", _name_of(found))
     if not found["name"].isprintable():
         # Among them those that turn the direction of a text: people decide by the name.
@@ -193,6 +195,15 @@ def _check_sector(found: Mapping[str, Any]) -> None:
     hosts = {_host_of(uri) for uri in found.get("redirect_uris", ())}
     if found.get("subject_type") == "pairwise" and len(hosts) > 1:
         raise invalid_metadata("the redirect URIs of a pairwise client must have one host")
+
+
+def _is_own_site(found: Mapping[str, Any]) -> bool:
+    """Whether the home page is where codes go (RFC 7591, section 5): people decide by its host, and who
+    registers itself could name another's."""
+    if "home_url" not in found:
+        return True
+    hosts = {_host_of(uri) for uri in found.get("redirect_uris", ())}
+    return hosts == {_host_of(found["home_url"])}
 
 
 def _host_of(url: str) -> str | None:

@@ -54,7 +54,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRequest:
-    """A code that a client presents. Each of `hidden` is a secret of the request."""
+    """A code that a client presents, with what else proves that it is the client's."""
 
     project_id: str
     client_id: str

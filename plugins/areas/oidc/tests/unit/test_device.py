@@ -163,14 +163,14 @@ async def test_the_answer_for_a_device_goes_to_no_redirect_uri(parts: Parts) -> 
     tx = FakeTx(answers=[1, 1, 0])
     error = RedirectError("access_denied", "no")
 
-    allowed = await parts.endings.allow(tx, CLIENT, pending, SESSION)
+    allowed = await parts.endings.allow(tx, CLIENT, pending, SESSION, agreed=True)
     refused = await parts.endings.refuse(tx, CLIENT, pending, error)
 
     assert isinstance(allowed, DeviceAnswered)
     assert isinstance(refused, DeviceAnswered)
     assert (allowed.allowed, refused.allowed) == (True, False)
     with pytest.raises(UnusableRequest):
-        await parts.endings.allow(tx, CLIENT, pending, SESSION)
+        await parts.endings.allow(tx, CLIENT, pending, SESSION, agreed=True)
 
 
 async def test_pages_and_endpoint_of_an_unknown_issuer_are_not_found(parts: Parts) -> None:

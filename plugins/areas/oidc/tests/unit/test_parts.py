@@ -353,7 +353,7 @@ async def test_a_code_of_another_request_is_not_taken(parts: Parts) -> None:
 
 
 async def test_a_code_goes_to_the_client_with_its_state_and_the_issuer(parts: Parts) -> None:
-    redirect = await parts.issuer.issue(FakeTx(), CLIENT, REQUEST, SESSION)
+    redirect = await parts.issuer.issue(FakeTx(), CLIENT, REQUEST, SESSION, agreed=True)
 
     assert redirect.redirect_uri == CALLBACK
     assert redirect.parameters["state"] == "s"

@@ -66,6 +66,24 @@ def test_scopes_that_do_not_exist_are_left_out_and_openid_is_there_anyway() -> N
     assert read_metadata({"scope": "admin phone"})["scopes"] == ["openid", "phone"]
 
 
+@pytest.mark.parametrize(
+    "redirect_uris", [[], ["https://evil.example/"], [CALLBACK, "https://evil.example/"]]
+)
+def test_a_home_page_where_no_code_goes_is_ignored(redirect_uris: list[str]) -> None:
+    """People decide by its host."""
+    own = read_metadata({"client_uri": "https://app.example/", "redirect_uris": [CALLBACK]})
+    found = read_metadata({"client_uri": "https://app.example/", "redirect_uris": redirect_uris})
+
+    assert own["home_url"] == "https://app.example/"
+    assert "home_url" not in found
+
+
+def test_a_name_is_not_taken_from_a_home_page_that_is_ignored() -> None:
+    given = {"client_uri": "https://bank.example/", "redirect_uris": ["https://evil.example/"]}
+
+    assert read_metadata(given)["name"] == "evil.example"
+
+
 def test_a_client_without_any_url_has_a_name_too() -> None:
     assert read_metadata({})["name"] == "App"
     assert read_metadata({"redirect_uris": ["https://["]})["name"] == "App"
