@@ -77,8 +77,8 @@ class Client:
 
     @property
     def sectors(self) -> frozenset[str]:
-        """The hosts that people's codes go to (OpenID Connect Core 1.0, section 8.1); its own id for an app, and
-        without redirect URIs. The home page is none: nobody is signed in there."""
+        """The hosts that people's codes go to (OpenID Connect Core 1.0, section 8.1); its own id for an app,
+        and without redirect URIs. The home page is none: nobody is signed in there."""
         hosts = {urlsplit(uri).hostname or self.client_id for uri in self.redirect_uris}
         return frozenset(hosts or {self.client_id})
 
