@@ -8,6 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from msgsvc_auth.service import SignIn
+from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Row
 from msgsvc_oidc.clients.models import ClientBody
 from msgsvc_oidc.clients.service import Clients
@@ -17,7 +19,8 @@ from msgsvc_oidc.grants.service import Grants
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session
-from msgsvc_oidc.protocol.clients import DEVICE_CODE, Client
+from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE, Client
+from msgsvc_oidc.protocol.discovery import BACKCHANNEL, TOKEN
 from msgsvc_oidc.settings import OidcSettings
 from tests.faults.sign_in_desk import HUNG_S, Desk, Outcome
 
@@ -87,6 +90,24 @@ class Provider:
                 await self.devices.approve(tx, self.client, request_id, self.session)
         return made
 
+    async def backchannel_requests(self, people: Mapping[str, str]) -> list[str]:
+        """An `auth_req_id` for each of the people, by subscriber id with their chat: all have said Yes."""
+        service = self.desk.service
+        sign_in = service.get(SignIn)
+        async with self.callers(1) as callers:
+            made = [await callers.ask(subscriber_id) for subscriber_id in people]
+        asked = await self.desk.query("SELECT subscriber_id, session_id FROM oidc_ciba_requests")
+        async with service.db.transaction() as tx:
+            for row in asked:
+                if row["subscriber_id"] not in people:
+                    continue
+                chat_id = people[row["subscriber_id"]]
+                user = ChannelUser(chat_id.replace("chat", "user"), "Person")
+                session = await sign_in.get(self.desk.project_id, row["session_id"], tx)
+                confirmed = await sign_in.confirm(tx, session, "messenger_a", user, chat_id)
+                assert confirmed is not None
+        return made
+
     async def grants_by_state(self) -> list[Row]:
         """How many grants there are of each number of refresh tokens and reason of an end."""
         return await self.desk.query(
@@ -104,7 +125,7 @@ class Provider:
             },
             timeout=aiohttp.ClientTimeout(total=HUNG_S),
         ) as session:
-            path = f"/oidc/{self.desk.project_id}/token"
+            path = f"/oidc/{self.desk.project_id}{TOKEN}"
             yield Callers(session, [server.url + path for server in self.desk.servers])
 
 
@@ -128,6 +149,19 @@ class Callers:
         """Asks for the tokens of a device."""
         return await self.post({"grant_type": DEVICE_CODE, "device_code": device_code}, times)
 
+    async def ask_for(self, auth_req_id: str, times: int) -> list[tuple[Outcome, dict[str, Any]]]:
+        """Asks for the tokens of a backchannel request."""
+        return await self.post({"grant_type": CIBA, "auth_req_id": auth_req_id}, times)
+
+    async def ask(self, subscriber_id: str) -> str:
+        """Has a person asked; returns the `auth_req_id`."""
+        form = {"scope": " ".join(SCOPES), "login_hint": subscriber_id}
+        url = self.urls[0].removesuffix(TOKEN) + BACKCHANNEL
+        async with self.session.post(url, data=form) as response:
+            answer: dict[str, str] = await response.json()
+            assert response.status == 200, answer
+            return answer["auth_req_id"]
+
     async def post(
         self, form: Mapping[str, str], times: int
     ) -> list[tuple[Outcome, dict[str, Any]]]:
@@ -150,7 +184,7 @@ async def open_provider(desk: Desk) -> Provider:
         name="Grafana",
         redirect_uris=[CALLBACK],
         scopes=list(SCOPES),
-        grant_types=["authorization_code", "refresh_token", DEVICE_CODE],
+        grant_types=["authorization_code", "refresh_token", DEVICE_CODE, CIBA],
         # Devices look at consent again, which is not what is raced for.
         first_party=True,
     )

@@ -1,8 +1,9 @@
-"""One code, refresh token or device code, many who present it at the same moment, over several processes: one
-has it (RFC 6749, section 4.1.2; RFC 9700, section 4.14; RFC 8628, section 3.5)."""
+"""One code, refresh token, device code or backchannel request, many who present it at the same moment, over
+several processes: one has it (RFC 6749, section 4.1.2; RFC 9700, section 4.14; RFC 8628, section 3.5)."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ STRICT = "\n[oidc]\ncode_lifetime_s = 600\nrefresh_reuse_s = 0\n"
 
 #: A retry has two minutes.
 LENIENT = "\n[oidc]\nrefresh_reuse_s = 120\n"
+
+#: People are asked as often as the race needs it.
+ASKING = "\n[auth]\nsessions_per_hour = 1000000\nsession_lifetime_s = 3600\n"
 
 WON: Outcome = (200, None)
 LOST: Outcome = (400, "invalid_grant")
@@ -155,6 +159,25 @@ async def test_of_many_parallel_polls_with_one_approved_device_code_one_gets_the
     odd = [one for one in answers if outcomes(one) != {WON: 1, LOST: at_once - 1}]
 
     _figure(figure, "polls with one approved device code", url, processes, answers, odd)
+    assert not odd
+    assert sum(row["grants"] for row in rows) == count
+
+
+async def test_of_many_parallel_polls_with_one_confirmed_backchannel_request_one_gets_the_tokens(
+    tmp_path: Path, url: str, processes: int, count: int, at_once: int, figure: Figure
+) -> None:
+    async with open_desk(tmp_path, url, ["auth", "oidc"], ASKING) as desk:
+        provider, people = await open_provider(desk), iter((await desk.people(count)).items())
+
+        async def make(some: int) -> list[str]:
+            return await provider.backchannel_requests(dict(islice(people, some)))
+
+        desk.start(processes)
+        answers = await race(provider, make, Callers.ask_for, count, at_once)
+        rows = await provider.grants_by_state()
+    odd = [one for one in answers if outcomes(one) != {WON: 1, LOST: at_once - 1}]
+
+    _figure(figure, "polls with one confirmed backchannel request", url, processes, answers, odd)
     assert not odd
     assert sum(row["grants"] for row in rows) == count
 
