@@ -108,6 +108,12 @@ async def resources_of(
         waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
         await service.jobs.enqueue(tx, waiting)
         queued = await inspection.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
+    openid: dict[str, str] = {}
+    if "oidc" in service.settings.plugins:
+        client = await post("/v1/oidc/clients", name=person, redirect_uris=[CALLBACK])
+        # Of two secrets one can be deleted.
+        secret = await post(f"/v1/oidc/clients/{client['client_id']}/secrets")
+        openid = {"client_id": client["client_id"], "secret_id": secret["secret_id"]}
     [key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
@@ -130,6 +136,7 @@ async def resources_of(
         "trial_id": trial.session.session_id,
         "slug": link["slug"],
         "otp_id": code["otp_id"],
+        **openid,
         "drip_id": chain["drip_id"],
         "enrollment_id": enrollment["enrollment_id"],
         "file_id": file.json()["file_id"],
