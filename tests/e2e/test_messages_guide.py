@@ -12,7 +12,7 @@ from tests.process import Deployment, Server
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 CONFIG = """\
-plugins = ["sandbox", "auth", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk"]
+plugins = ["sandbox", "auth", "otp", "oidc", "broadcasts", "scheduling", "drip", "forms", "helpdesk"]
 [channels.messenger_a]
 plugin = "sandbox"
 [channels.messenger_b]
@@ -47,6 +47,7 @@ def server(deployment: Deployment) -> Iterator[Server]:
         "helpdesk.md",
         "messages.md",
         "one-time-codes.md",
+        "openid-connect.md",
         "scheduling.md",
         "sign-in.md",
     ],
