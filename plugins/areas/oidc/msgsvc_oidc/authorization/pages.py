@@ -6,7 +6,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from msgsvc_core.db import Database
 from msgsvc_core.pages import static_files
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.models import ClientRedirect
@@ -16,11 +15,11 @@ from msgsvc_oidc.authorization.service import Authorizations
 from msgsvc_oidc.endpoints.client_access import RequestLimit
 from msgsvc_oidc.endpoints.responses import posted
 from msgsvc_oidc.issuers import Issuers
-from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.protocol.authorize import answer_parameters
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.discovery import AUTHORIZATION
-from msgsvc_oidc.protocol.errors import RedirectError
+from msgsvc_oidc.protocol.errors import RedirectError, UnusableRequest, invalid_request
 from msgsvc_oidc.protocol.parameters import Parameters, read_query
 
 STATIC = Path(__file__).parent / "static"
@@ -33,20 +32,18 @@ class AuthorizationPages:
     def __init__(
         self,
         *,
-        db: Database,
         issuers: Issuers,
         limit: RequestLimit,
         reader: RequestReader,
-        journal: SignInJournal,
+        failed: FailedRequests,
         authorizations: Authorizations,
         cookies: BrowserCookies,
         responses: BrowserResponses,
     ) -> None:
-        self._db = db
         self._issuers = issuers
         self._limit = limit
         self._reader = reader
-        self._journal = journal
+        self._failed = failed
         self._authorizations = authorizations
         self._cookies = cookies
         self._responses = responses
@@ -95,21 +92,30 @@ class AuthorizationPages:
         try:
             asked = await self._reader.pushed(client, parameters)
             if asked is None:
-                path = self._reader.return_path(client, parameters)
+                path = await self._return_path(client, parameters)
                 asked = await self._reader.read(client, parameters, path.redirect_uri)
             path = return_path_of(asked)
             session_id = self._cookies.session(request, client.project_id)
             outcome = await self._authorizations.begin(client, asked, session_id)
         except RedirectError as error:
-            path = path or self._reader.return_path(client, parameters)
+            path = path or await self._return_path(client, parameters)
             outcome = await self._refused(client, path, error)
         return self._responses.follow(request, client.project_id, outcome)
+
+    async def _return_path(self, client: Client, parameters: Parameters) -> ReturnPath:
+        """Raises `UnusableRequest`, which the client's developer finds in the journal with the URI."""
+        try:
+            return self._reader.return_path(client, parameters)
+        except UnusableRequest as error:
+            sent = parameters.get("redirect_uri")
+            detail = error.reason if sent is None else f"{error.reason}: {sent}"
+            await self._failed.record(client, "code", invalid_request(detail))
+            raise
 
     async def _refused(
         self, client: Client, path: ReturnPath, error: RedirectError
     ) -> ClientRedirect:
-        async with self._db.transaction() as tx:
-            await self._journal.failed(tx, client, "code", error)
+        await self._failed.record(client, "code", error)
         issuer = self._issuers.url(client.project_id)
         return ClientRedirect(
             redirect_uri=path.redirect_uri,

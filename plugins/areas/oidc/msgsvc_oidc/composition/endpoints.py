@@ -120,6 +120,7 @@ def _tokens(context: PluginContext, records: Records, requests: Requests) -> Tok
                 polls=polls,
             ),
         },
+        failed=requests.failed,
     )
 
 

@@ -44,13 +44,12 @@ class BrowserPages:
         )
         authorizations = _authorizations(context, records, requests)
         self._authorization = AuthorizationPages(
-            db=context.db,
             issuers=records.issuers,
             limit=requests.limit,
             reader=RequestReader(
                 clients=records.clients, pushed=requests.pushed, expected=requests.expected
             ),
-            journal=records.journal,
+            failed=requests.failed,
             authorizations=authorizations,
             cookies=cookies,
             responses=responses,

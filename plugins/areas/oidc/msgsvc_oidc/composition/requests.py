@@ -6,6 +6,7 @@ from msgsvc_oidc.authorization.pushed import PushedRequests
 from msgsvc_oidc.composition.records import Records
 from msgsvc_oidc.device.service import DeviceRequests
 from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
+from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.settings import OidcSettings
 
 
@@ -14,11 +15,15 @@ class Requests:
 
     def __init__(self, context: PluginContext, records: Records) -> None:
         settings = context.settings(OidcSettings)
+        self.failed = FailedRequests(
+            db=context.db, limiter=context.limiter, journal=records.journal
+        )
         self.access = ClientAccess(
             issuers=records.issuers,
             clients=records.clients,
             limiter=context.limiter,
             failures_per_minute=settings.failures_per_minute_per_client,
+            failed=self.failed,
         )
         self.limit = RequestLimit(
             limiter=context.limiter, per_minute=settings.requests_per_minute_per_address

@@ -8,6 +8,7 @@ from msgsvc_core.security import digest
 from msgsvc_core.security.networks import customer_network
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.protocol.client_authentication import read_credentials
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.discovery import BACKCHANNEL, PUSHED, TOKEN
@@ -22,12 +23,19 @@ class ClientAccess:
     """Authenticates clients. An address that fails too often for a client has to wait."""
 
     def __init__(
-        self, *, issuers: Issuers, clients: Clients, limiter: Limiter, failures_per_minute: int
+        self,
+        *,
+        issuers: Issuers,
+        clients: Clients,
+        limiter: Limiter,
+        failures_per_minute: int,
+        failed: FailedRequests,
     ) -> None:
         self._issuers = issuers
         self._clients = clients
         self._limiter = limiter
         self._failures = failures_per_minute
+        self._failed = failed
 
     async def authenticate(self, request: Request, parameters: Parameters) -> Client:
         """Raises `OAuthError`, `NotFound` for an unknown issuer, and `RateLimitProject`."""
@@ -35,13 +43,17 @@ class ClientAccess:
         given = read_credentials(request.headers.get("authorization"), parameters)
         issuer = self._issuers.url(project.project_id)
         audiences = {issuer, *(issuer + path for path in (TOKEN, PUSHED, BACKCHANNEL))}
+        # Before: afterwards it would be remembered as it was before its keys are fetched.
+        known = await self._clients.find(project.project_id, given.client_id)
         try:
             return await self._clients.authenticate(project.project_id, given, audiences)
-        except OAuthError:
+        except OAuthError as error:
             address = network_of(request)
             # As a digest: the name may be as long as the form.
             client = digest(given.client_id)
             await self._count(f"oidc.failures:{project.project_id}:{client}:{address}")
+            if known is not None:
+                await self._failed.record(known, "token", error)
             raise
 
     async def _count(self, key: str) -> None:

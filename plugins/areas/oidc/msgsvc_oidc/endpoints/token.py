@@ -13,6 +13,7 @@ from msgsvc_oidc.endpoints.responses import NO_STORE, endpoint, json_response, p
 from msgsvc_oidc.grants.references import References
 from msgsvc_oidc.grants.service import BY_CLIENT, Grants
 from msgsvc_oidc.issuers import Issuers
+from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.protocol.client_authentication import check_grant_type
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.discovery import INTROSPECTION, REVOCATION, TOKEN
@@ -41,6 +42,7 @@ class TokenEndpoints:
         grants: Grants,
         references: References,
         sources: Mapping[str, GrantSource],
+        failed: FailedRequests,
     ) -> None:
         self._db = db
         self._issuers = issuers
@@ -48,6 +50,7 @@ class TokenEndpoints:
         self._grants = grants
         self._references = references
         self._sources = sources
+        self._failed = failed
 
     def routes(self) -> list[BaseRoute]:
         issuer, methods = "/oidc/{project_id}", ["POST", "OPTIONS"]
@@ -62,23 +65,32 @@ class TokenEndpoints:
         parameters = await posted(request)
         client = await self._access.authenticate(request, parameters)
         grant_type = parameters.required("grant_type")
-        scopes = None
-        if grant_type == "authorization_code":
+        if grant_type in self._sources:
             check_grant_type(client, grant_type)
-            grant = await self._grants.exchange_code(self._code_request(client, parameters))
-        elif grant_type == "refresh_token":
-            check_grant_type(client, grant_type)
-            refresh = self._refresh_request(client, parameters)
-            scopes = refresh.scopes
-            grant = await self._grants.refresh(refresh)
-        elif grant_type in self._sources:
-            check_grant_type(client, grant_type)
-            grant = await self._sources[grant_type].take(client, parameters)
+            # Polls, of which only the last one says how the sign-in ended.
+            grant, scopes = await self._sources[grant_type].take(client, parameters), None
         else:
-            raise OAuthError("unsupported_grant_type", "grant_type is not supported")
+            try:
+                grant, scopes = await self._own_grant(client, grant_type, parameters)
+            except OAuthError as error:
+                await self._failed.record(client, "token", error)
+                raise
         issuer = self._issuers.url(client.project_id)
         tokens = await self._grants.tokens(client, grant, issuer, scopes)
         return json_response(tokens.body())
+
+    async def _own_grant(
+        self, client: Client, grant_type: str, parameters: Parameters
+    ) -> tuple[Grant, tuple[str, ...] | None]:
+        """The grant of a code or a refresh token, and the scopes that a refresh is limited to."""
+        if grant_type == "authorization_code":
+            check_grant_type(client, grant_type)
+            return await self._grants.exchange_code(self._code_request(client, parameters)), None
+        if grant_type == "refresh_token":
+            check_grant_type(client, grant_type)
+            refresh = self._refresh_request(client, parameters)
+            return await self._grants.refresh(refresh), refresh.scopes
+        raise OAuthError("unsupported_grant_type", "grant_type is not supported")
 
     async def revoke(self, request: Request) -> Response:
         """Ends the grant of a token (RFC 7009): its other tokens end with it.

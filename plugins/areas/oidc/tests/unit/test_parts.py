@@ -40,6 +40,7 @@ from msgsvc_oidc.grants.references import AccessToken, References
 from msgsvc_oidc.grants.service import Grants
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.jobs import OidcJobs
+from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.keys.service import SigningKeys
 from msgsvc_oidc.people import People
@@ -143,8 +144,13 @@ class Parts:
         self.reader = RequestReader(
             clients=self.clients, pushed=self.pushed, expected=self.expected
         )
+        self.failed = FailedRequests(db=core.db, limiter=core.limiter, journal=self.journal)
         self.access = ClientAccess(
-            issuers=self.issuers, clients=self.clients, limiter=core.limiter, failures_per_minute=1
+            issuers=self.issuers,
+            clients=self.clients,
+            limiter=core.limiter,
+            failures_per_minute=1,
+            failed=self.failed,
         )
         self.limit = RequestLimit(limiter=core.limiter, per_minute=1)
         self.cookies = BrowserCookies(
@@ -303,6 +309,13 @@ async def test_the_journal_says_why_a_sign_in_failed(parts: Parts) -> None:
     )
 
 
+async def test_a_flood_of_failures_is_no_flood_of_rows(parts: Parts) -> None:
+    for _ in range(40):
+        await parts.failed.record(CLIENT, "token", OAuthError("invalid_client", "no"))
+
+    assert len(parts.core.db.rows["oidc_sign_ins"]) == 30
+
+
 async def test_an_address_that_asks_too_often_has_to_wait(parts: Parts) -> None:
     await parts.limit.count(request_of())
 
@@ -407,11 +420,10 @@ async def test_pages_of_an_unknown_issuer_are_not_found(parts: Parts) -> None:
     request = request_of()
     request.scope["path_params"] = {"project_id": "nobody", "request_id": "oar_1"}
     authorization = AuthorizationPages(
-        db=parts.core.db,
         issuers=parts.issuers,
         limit=parts.limit,
         reader=parts.reader,
-        journal=parts.journal,
+        failed=parts.failed,
         authorizations=parts.authorizations,
         cookies=parts.cookies,
         responses=parts.responses,
@@ -454,6 +466,7 @@ async def test_endpoints_of_an_unknown_issuer_are_not_found(parts: Parts) -> Non
         grants=parts.grants,
         references=parts.references,
         sources={},
+        failed=parts.failed,
     )
 
     assert len(tokens.routes()) == 3
