@@ -127,7 +127,9 @@ def check_refresh(
     if request.number == grant.refresh_number:
         return grant, True
     rotated_at_ms = grant.refreshed_at_ms or 0
-    if request.number == grant.refresh_number - 1 and now_ms < rotated_at_ms + reuse_ms:
+    # Without an interval nothing is a repetition, even if the clock of who rotated it is ahead of ours.
+    within = reuse_ms > 0 and now_ms < rotated_at_ms + reuse_ms
+    if request.number == grant.refresh_number - 1 and within:
         return grant, False
     raise Replayed
 

@@ -1,6 +1,6 @@
 """The plugin's objects one by one, built from fakes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import pytest
@@ -49,7 +49,7 @@ from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import OAuthError, RedirectError, UnusableRequest
 from msgsvc_oidc.protocol.parameters import Parameters
-from msgsvc_oidc.protocol.token import Grant
+from msgsvc_oidc.protocol.token import Grant, RefreshRequest, Replayed, check_refresh
 from msgsvc_oidc.sessions.service import Sessions
 from msgsvc_oidc.settings import OidcSettings
 
@@ -286,6 +286,21 @@ async def test_agreeing_to_messages_grants_the_project_permission(parts: Parts) 
 
     found = await parts.core.subscribers.get(FakeTx(), PROJECT, person.subscriber_id)
     assert found.permissions == (NOTIFY_PERMISSION,)
+
+
+def test_without_an_interval_no_refresh_is_a_repetition_whatever_the_clocks_say() -> None:
+    rotated = replace(
+        GRANT,
+        refresh_number=2,
+        refreshed_at_ms=1001,
+        refresh_expires_at_ms=9000,
+        scopes=("openid",),
+    )
+    request = RefreshRequest(project_id=PROJECT, client_id="app_1", grant_id=GRANT_ID, number=1)
+
+    assert check_refresh(rotated, request, 1000, reuse_ms=1) == (rotated, False)
+    with pytest.raises(Replayed):
+        check_refresh(rotated, request, 1000, reuse_ms=0)
 
 
 async def test_a_reference_of_a_browser_is_of_its_project(parts: Parts) -> None:
