@@ -42,6 +42,16 @@ async function signIn(rp, extra = {}, pushed = false) {
   return { url: url.href, tokens: await oidc.authorizationCodeGrant(rp, answer, checks) };
 }
 
+// Has the person asked, and waits for their answer.
+async function startBackchannel(rp, extra = {}) {
+  const binding_message = `Payment ${crypto.randomUUID()}`;
+  const started = await oidc.initiateBackchannelAuthentication(rp, {
+    scope: config.scope, login_hint: config.login_hint, binding_message, ...extra,
+  });
+  await ask("ciba", { ...started, binding_message });
+  return started;
+}
+
 const codeOf = async (promise) => {
   try { await promise; } catch (error) { return error.error ?? String(error); }
   return null;
@@ -95,20 +105,14 @@ await play({
   },
   async ciba() {
     const rp = await discovered();
-    const started = await oidc.initiateBackchannelAuthentication(rp, {
-      scope: config.scope, login_hint: config.login_hint, binding_message: "Payment 42",
-    });
-    await ask("ciba", started);
+    const started = await startBackchannel(rp, config.extra);
     const tokens = await oidc.pollBackchannelAuthenticationGrant(rp, started);
     const claims = tokens.claims();
     return { started, claims, user_info: await oidc.fetchUserInfo(rp, tokens.access_token, claims.sub) };
   },
   async ciba_refused() {
     const rp = await discovered();
-    const started = await oidc.initiateBackchannelAuthentication(rp, {
-      scope: config.scope, login_hint: config.login_hint,
-    });
-    await ask("ciba", started);
+    const started = await startBackchannel(rp);
     return codeOf(oidc.pollBackchannelAuthenticationGrant(rp, started));
   },
   async silent() {

@@ -1,11 +1,12 @@
 """Our provider, in a process of its own, and a person who presses Yes in the sandbox messenger."""
 
 import re
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin
 
 import httpx2
@@ -31,6 +32,7 @@ sessions_per_hour = 100000
 sessions_per_hour_per_address = 100000
 pages_per_hour_per_address = 100000
 questions_per_hour = 1000
+questions_pending = 1000
 
 [oidc]
 requests_per_minute_per_address = 100000
@@ -68,8 +70,6 @@ class OurProvider:
     api: httpx2.AsyncClient
     person: SandboxPerson
     hint: str = EXTERNAL_ID
-    #: Messages from before the latest client: an earlier test may have left a question unanswered.
-    seen: set[str] = field(default_factory=set)
 
     async def register(self, spec: ClientSpec) -> RegisteredClient:
         body = {
@@ -85,7 +85,6 @@ class OurProvider:
         answer = await self.api.post("/v1/oidc/clients", json=body)
         assert answer.status_code == 201, answer.text
         made = answer.json()
-        self.seen.update(await self._refs())
         return RegisteredClient(made["client_id"], made.get("client_secret"))
 
     async def sign_in(self, url: str, cookies: httpx2.Cookies, *, yes: bool = True) -> Answer:
@@ -154,7 +153,13 @@ class OurProvider:
     async def _press(self, link: str, button: str) -> None:
         seen = await self._refs()
         await self.person.open(link)
-        await self._press_in_new(button, seen)
+
+        async def is_asked() -> bool:
+            return not await self._refs() <= seen
+
+        # An earlier message may have the same button.
+        await until(is_asked)
+        await self.person.press(button, channel="messenger_a")
 
     async def sign_in_page(self, page: Page) -> None:
         link = await page.locator("a.button[data-channel=messenger_a]").get_attribute("href")
@@ -170,17 +175,11 @@ class OurProvider:
     async def answer_device(self, uri: str, user_code: str, *, yes: bool = True) -> None:
         await self._walk(uri, httpx2.Cookies(), yes=yes, user_code=user_code)
 
-    async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
-        await self._press_in_new("Yes" if yes else "Cancel", self.seen)
-
-    async def _press_in_new(self, button: str, seen: Set[str]) -> None:
-        """In a message that the bot writes after `seen`: an earlier one may have the same button."""
-
-        async def is_asked() -> bool:
-            return not await self._refs() <= seen
-
-        await until(is_asked)
-        await self.person.press(button, channel="messenger_a")
+    async def answer_ciba(
+        self, started: Mapping[str, Any], message: str, *, yes: bool = True
+    ) -> None:
+        agree = str(started.get("match_number", "Yes"))
+        await self.person.press(agree if yes else "Cancel", text=message, channel="messenger_a")
 
     async def _refs(self) -> set[str]:
         """Of what the bot has written."""

@@ -58,7 +58,7 @@ class Player:
             await provider.answer_device(uri, said["user_code"], yes=yes)
 
         async def ciba(said: dict[str, Any]) -> None:
-            await provider.answer_ciba(said["auth_req_id"], yes=yes)
+            await provider.answer_ciba(said, said["binding_message"], yes=yes)
 
         return await converse(
             self.command,

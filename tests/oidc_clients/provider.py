@@ -4,9 +4,9 @@ The clients only speak HTTP with the issuer. What the person does (presses Yes i
 form) is the provider's own, so each provider under test brings it along.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import httpx2
 from playwright.async_api import Page
@@ -91,8 +91,11 @@ class Provider(Protocol):
         """The person opens `verification_uri`, or that with the code in it, and answers."""
         ...
 
-    async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
-        """The person answers the question of a backchannel authentication request."""
+    async def answer_ciba(
+        self, started: Mapping[str, Any], message: str, *, yes: bool = True
+    ) -> None:
+        """The person answers the question of a backchannel authentication request: of its response, and its
+        `binding_message`, which no other request has."""
         ...
 
 

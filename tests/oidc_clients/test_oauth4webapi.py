@@ -47,10 +47,11 @@ async def test_a_cancelled_sign_in_is_told_with_state_and_issuer(player: Player)
     assert failure["error"] == "access_denied"
 
 
-async def test_a_refresh_gives_a_new_refresh_token(player: Player) -> None:
+async def test_a_refresh_gives_new_tokens(player: Player) -> None:
     result = await player.play("refresh")
 
-    assert result["old"]["refresh_token"] != result["fresh"]["refresh_token"]
+    for token in ("access_token", "refresh_token"):
+        assert result["old"][token] != result["fresh"][token]
     assert result["user_info"]["name"]
 
 

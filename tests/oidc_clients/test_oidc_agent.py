@@ -141,5 +141,6 @@ async def test_a_terminal_gets_tokens_by_a_sign_in_on_another_device(
     token = await terminal.run("oidc-token", ACCOUNT)
     fresh = await terminal.run("oidc-token", "--force-new", ACCOUNT)
 
+    assert token != fresh
     assert (await user_info(provider, token))["name"]
     assert (await user_info(provider, fresh))["name"]

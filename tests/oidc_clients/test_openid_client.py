@@ -88,6 +88,15 @@ async def test_a_person_approves_in_another_channel(player: Player) -> None:
     assert result["claims"]["sub"] == result["user_info"]["sub"]
 
 
+@pytest.mark.parametrize("provider", ["msgsvc"], indirect=True)
+async def test_a_person_chooses_the_number_that_the_client_shows(player: Player) -> None:
+    number = "urn:msgsvc:acr:number"
+    result = await player.play("ciba", grant_types=(CIBA, REFRESH), extra={"acr_values": number})
+
+    assert result["started"]["match_number"]
+    assert result["claims"]["acr"] == number
+
+
 async def test_a_refusal_in_another_channel_is_access_denied(player: Player) -> None:
     refused = await player.play("ciba_refused", grant_types=(CIBA, REFRESH), yes=False)
 

@@ -111,15 +111,15 @@ async def backchannel(script: Script) -> None:
     await poll("ciba: request of another client", asked, script.device)
     await script.call("ciba: no auth_req_id", "token", party, {"grant_type": CIBA})
 
-    asked = (await start()).json()["auth_req_id"]
-    await script.provider.answer_ciba(asked, yes=False)
-    await poll("ciba: refused", asked)
-    asked = (await start()).json()["auth_req_id"]
-    await script.provider.answer_ciba(asked)
-    answer = await poll("ciba: approved", asked)
+    started = (await start(binding_message="Payment 43")).json()
+    await script.provider.answer_ciba(started, "Payment 43", yes=False)
+    await poll("ciba: refused", started["auth_req_id"])
+    started = (await start(binding_message="Payment 44")).json()
+    await script.provider.answer_ciba(started, "Payment 44")
+    answer = await poll("ciba: approved", started["auth_req_id"])
     _, claims = claims_of(answer.json()["id_token"])
     script.record("ciba: ID token", {"claims": sorted(claims)})
-    await poll("ciba: once more", asked)
+    await poll("ciba: once more", started["auth_req_id"])
 
 
 async def logout(script: Script) -> None:

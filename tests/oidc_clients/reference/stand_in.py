@@ -1,9 +1,10 @@
 """The certified provider `oidc-provider`, and a person who fills in its forms."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from playwright.async_api import Page
@@ -82,8 +83,11 @@ class ReferenceProvider:
             walk = self._walk(client, user_code=user_code, presses=() if yes else ("abort",))
             await walk.go(uri)
 
-    async def answer_ciba(self, auth_req_id: str, *, yes: bool = True) -> None:
-        await self._tell("ciba", auth_req_id=auth_req_id, answer="yes" if yes else "no")
+    async def answer_ciba(
+        self, started: Mapping[str, Any], message: str, *, yes: bool = True
+    ) -> None:
+        asked = started["auth_req_id"]
+        await self._tell("ciba", auth_req_id=asked, answer="yes" if yes else "no")
 
     async def advance(self, seconds: int) -> None:
         """Lets time pass, for the provider alone."""

@@ -165,10 +165,18 @@ class SandboxPerson:
         return await self._calls.edit_text(self.person_id, message.channel, message.ref, text)
 
     async def press(
-        self, button: str, *, channel: str | None = None, timeout_s: float = TIMEOUT_S
+        self,
+        button: str,
+        *,
+        text: str = "",
+        channel: str | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> Message:
-        """Presses a button by its label, in the latest message that has it; waits for one."""
-        message = await self.wait_for(button=button, channel=channel, timeout_s=timeout_s)
+        """Presses a button by its label, in the latest message that has it and contains `text`; waits for
+        one."""
+        message = await self.wait_for(
+            text=text, button=button, channel=channel, timeout_s=timeout_s
+        )
         row, column = _place(message, button) or (0, 0)
         await self._calls.press(self.person_id, message.channel, message.ref, row, column)
         return message
