@@ -16,8 +16,9 @@ from msgsvc_devkit import until
 from msgsvc_devkit.platforms.sandbox import Sandbox, SandboxPerson
 from tests.oidc_clients.browsing import MAX_STEPS, browser, forms_of, is_at
 from tests.oidc_clients.provider import Answer, ClientSpec, RegisteredClient
+from tests.oidc_clients.reference import clock_ahead
 from tests.ports import free_ports
-from tests.process import Deployment
+from tests.process import Deployment, install_module
 
 #: Limits that tests of an hour's sign-ins would meet.
 SETTINGS = """\
@@ -186,13 +187,44 @@ class OurProvider:
         return {message.ref for message in await self.person.messages("messenger_a")}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OurClockedProvider(OurProvider):
+    """Also a `Clocked`."""
+
+    ahead_s: Path
+
+    async def advance(self, seconds: int) -> None:
+        """Lets time pass, for the provider alone."""
+        before = int(self.ahead_s.read_text()) if self.ahead_s.exists() else 0
+        # In one step: the service may be reading.
+        changed = self.ahead_s.with_suffix(".new")
+        changed.write_text(str(before + seconds))
+        changed.replace(self.ahead_s)
+
+
 @asynccontextmanager
 async def our_provider(folder: Path) -> AsyncIterator[OurProvider]:
     """A service with one project, whose people use the sandbox messenger."""
+    async with _serving(Deployment(folder), SETTINGS) as served:
+        yield OurProvider(*served)
+
+
+@asynccontextmanager
+async def our_clocked_provider(folder: Path) -> AsyncIterator[OurClockedProvider]:
+    """The same, with a clock that can be put forward."""
+    installed = install_module(folder / "installed", Path(clock_ahead.__file__))
+    settings = SETTINGS.replace('"oidc"]', f'"oidc", "{clock_ahead.__name__.rpartition(".")[2]}"]')
+    async with _serving(Deployment(folder, [installed]), settings) as served:
+        yield OurClockedProvider(*served, ahead_s=installed / clock_ahead.AHEAD_S)
+
+
+@asynccontextmanager
+async def _serving(
+    deployment: Deployment, settings: str
+) -> AsyncIterator[tuple[str, httpx2.AsyncClient, SandboxPerson]]:
     port = free_ports()
     url = f"http://127.0.0.1:{port}"
-    deployment = Deployment(folder)
-    deployment.configure(SETTINGS.format(url=url), port=port)
+    deployment.configure(settings.format(url=url), port=port)
     key = deployment.create_key()
     with deployment.serving():
         headers = {"Authorization": f"Bearer {key}"}
@@ -207,7 +239,7 @@ async def our_provider(folder: Path) -> AsyncIterator[OurProvider]:
             issuer = probe.json()["issuer"]
             await api.delete(f"/v1/oidc/clients/{probe.json()['client_id']}")
             await _subscribe(api, person)
-            yield OurProvider(issuer, api, person)
+            yield issuer, api, person
 
 
 async def _subscribe(api: httpx2.AsyncClient, person: SandboxPerson) -> None:

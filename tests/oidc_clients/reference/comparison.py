@@ -1,10 +1,10 @@
 """Differences between two recordings, and those that have a reason."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
+from tests.oidc_clients.reference.reasons import Reason
 from tests.oidc_clients.reference.recording import Recording
 
 #: A fact that is not there.
@@ -34,39 +34,35 @@ def differences(reference: Recording, ours: Recording) -> list[Difference]:
 
 
 def unexplained(
-    found: list[Difference], reasons: Mapping[tuple[str, str], str]
+    found: list[Difference], reasons: Sequence[Reason]
 ) -> tuple[list[Difference], list[tuple[str, str]]]:
-    """The differences without a reason, and the reasons that explain nothing any more. A reason is by the
-    case, which may have `*` in it, and the fact."""
-    used = set()
-    open_ = []
-    for difference in found:
-        by = [
-            key
-            for key in reasons
-            if fnmatchcase(difference.case, key[0]) and fnmatchcase(difference.fact, key[1])
-        ]
-        used.update(by)
-        if not by:
-            open_.append(difference)
-    return open_, [key for key in reasons if key not in used]
+    """The differences without a reason, and the cases and facts of reasons that explain nothing any more."""
+    why = _by_fact(reasons)
+    places = {(each.case, each.fact) for each in found}
+    open_ = [each for each in found if (each.case, each.fact) not in why]
+    return open_, [place for place in why if place not in places]
 
 
-def table(found: list[Difference], reasons: Mapping[tuple[str, str], str]) -> str:
+def table(found: list[Difference], reasons: Sequence[Reason]) -> str:
     """The differences as a table in Markdown."""
+    why = _by_fact(reasons)
     rows = ["| case | fact | reference | msgsvc | why |", "| --- | --- | --- | --- | --- |"]
     for each in found:
-        why = next(
-            (
-                reason
-                for key, reason in reasons.items()
-                if fnmatchcase(each.case, key[0]) and fnmatchcase(each.fact, key[1])
-            ),
-            "",
-        )
-        cells = (each.case, each.fact, each.reference, each.ours, why)
+        reason = why.get((each.case, each.fact), "")
+        cells = (each.case, each.fact, each.reference, each.ours, reason)
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
+
+
+def _by_fact(reasons: Sequence[Reason]) -> dict[tuple[str, str], str]:
+    """Why, by case and fact, each of which has one reason."""
+    found: dict[tuple[str, str], str] = {}
+    for reason in reasons:
+        for case in reason.cases:
+            for fact in reason.facts:
+                assert (case, fact) not in found, (case, fact)
+                found[case, fact] = reason.why
+    return found
 
 
 def _text(fact: Any) -> str:

@@ -11,6 +11,17 @@ from tests.oidc_clients.reference.recording import Recording
 RECORDED = Path(__file__).with_name("oidc-provider.json")
 OURS = Path(__file__).with_name("msgsvc.json")
 
+#: The table of differences, for readers. It is renewed the same way.
+DIFFERENCES = Path(__file__).with_name("differences.md")
+
+
+def written(file: Path, now: str) -> str:
+    """The text that `now` is to equal. Fails after writing it where there is none."""
+    if not file.exists():
+        file.write_text(now)
+        pytest.fail("it was written anew: look at what is different now")
+    return file.read_text()
+
 
 def read(file: Path) -> Recording:
     """A recording."""

@@ -13,11 +13,11 @@ Play = Callable[[Script], Awaitable[None]]
 PLAYS: Sequence[Play] = (*other_cases.CASES, *authorize_cases.CASES, *token_cases.CASES)
 
 
-async def replay(provider: Provider, plays: Sequence[Play] = PLAYS) -> Recording:
+async def replay(provider: Provider) -> Recording:
     """What the provider answers, by case. What comes of time is left out where nobody can let it pass."""
     async with httpx2.AsyncClient() as http:
         script = await script_for(provider, http)
-        for play in plays:
+        for play in PLAYS:
             await play(script)
         if isinstance(provider, Clocked):
             for wait in expiry_cases.CASES:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.oidc_clients.reference.comparison import Difference, differences, table, unexplained
+from tests.oidc_clients.reference.reasons import Reason
 from tests.oidc_clients.reference.recordings import RECORDED, recorded
 from tests.oidc_clients.reference.replay import replay
 from tests.oidc_clients.reference.stand_in import reference_provider
@@ -30,16 +31,19 @@ def test_differences_are_by_case_and_fact() -> None:
 
 
 def test_a_difference_without_a_reason_is_left_open() -> None:
-    reasons = {("a", "status"): "the standard says so", ("?", "members"): "of before"}
+    reasons = [
+        Reason("the standard says so", ["a"], ["status"]),
+        Reason("of before", ["a"], ["members"]),
+    ]
 
     open_, unused = unexplained(FOUND, reasons)
 
     assert open_ == FOUND[1:]
-    assert unused == [("?", "members")]
+    assert unused == [("a", "members")]
 
 
 def test_the_table_has_a_row_for_each_difference() -> None:
-    rows = table(FOUND, {("*", "status"): "a | b"}).splitlines()
+    rows = table(FOUND, [Reason("a | b", ["a", "b"], ["status"])]).splitlines()
 
     assert len(rows) == 2 + len(FOUND)
     assert rows[2] == "| a | status | 400 | 401 | a \\| b |"

@@ -75,8 +75,12 @@ def endpoint(handler: Handler) -> Handler:
 
 
 async def posted(request: Request) -> Parameters:
-    """The form of a request, each parameter once. Raises `OAuthError`."""
-    parameters = read_form(await _body(request), request.headers.get("content-type", ""))
+    """The form of a request, each parameter once; an empty body has none, and needs no media type. Raises
+    `OAuthError`."""
+    body = await _body(request)
+    if not body:
+        return Parameters([])
+    parameters = read_form(body, request.headers.get("content-type", ""))
     parameters.check_single()
     return parameters
 

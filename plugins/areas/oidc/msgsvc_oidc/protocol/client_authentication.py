@@ -69,7 +69,8 @@ def read_credentials(authorization: str | None, parameters: Parameters) -> Crede
     client_id = parameters.get("client_id")
     if not found:
         if client_id is None:
-            raise invalid_client("the client does not say who it is")
+            # A header of another scheme is answered with the one that is supported.
+            raise invalid_client("the client does not say who it is", basic=bool(authorization))
         return Credentials(client_id, "none")
     if client_id is not None and client_id != found[0].client_id:
         raise invalid_request("client_id is another one than in the client authentication")
