@@ -52,6 +52,23 @@ class TestRpInitiatedLogout:
         assert not await is_signed_in(ann, client)
         assert (await ann.userinfo(tokens["access_token"])).status_code == 401
 
+    async def test_an_id_token_from_before_the_person_signed_in_again_signs_out(
+        self, ann, new_visitor, register
+    ):
+        """The session goes on, unless it is another person's."""
+        client = await register(first_party=True, post_logout_redirect_uris=[GOODBYE])
+        hers = ann.claims(first := await ann.tokens(client))
+        again = ann.claims(await ann.tokens(client, prompt="login"))
+        page = await logout(ann, id_token_hint=first["id_token"], post_logout_redirect_uri=GOODBYE)
+        await ann.tokens(client)
+        ann.subscriber = (await new_visitor("Ben", "1002")).subscriber
+        of_ben = ann.claims(await ann.tokens(client, prompt="login"))
+
+        assert again["sid"] == hers["sid"]
+        assert page.headers["Location"] == GOODBYE
+        assert of_ben["sub"] == ann.subscriber.subscriber_id
+        assert of_ben["sid"] != hers["sid"]
+
     async def test_it_takes_a_form_too(self, ann, register):
         client = await register(first_party=True, post_logout_redirect_uris=[GOODBYE])
         tokens = await ann.tokens(client)

@@ -82,7 +82,8 @@ class AuthorizationPages:
             if code is None:
                 outcome = await self._authorizations.cancel(project_id, request_id)
             else:
-                outcome = await self._authorizations.resume(project_id, request_id, code)
+                held = self._cookies.session(request, project_id)
+                outcome = await self._authorizations.resume(project_id, request_id, code, held)
             return self._responses.follow(request, project_id, outcome)
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             return self._responses.problem(request, error)

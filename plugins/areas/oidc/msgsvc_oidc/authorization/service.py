@@ -73,14 +73,16 @@ class Authorizations:
             session = await self._sessions.get(tx, client.project_id, session_id)
             return await self._step(tx, client, pending, session, stored=False)
 
-    async def resume(self, project_id: str, request_id: str, code: str) -> Outcome:
-        """The browser comes back from the sign-in page with a code.
+    async def resume(
+        self, project_id: str, request_id: str, code: str, session_id: str | None
+    ) -> Outcome:
+        """A browser, with that session, comes back from the sign-in page with a code.
 
         Raises `UnusableRequest` for a code of another sign-in, and a request that does not wait for one.
         """
         async with self._db.transaction() as tx:
             person = await self._pages.exchange(tx, project_id, request_id, code)
-            session = await self._sessions.open(tx, project_id, person)
+            session = await self._sessions.open(tx, project_id, person, held=session_id)
             pending = await self._sign_in(tx, project_id, request_id, session.session_id)
             client = await self._clients.get(tx, project_id, pending.client_id)
             try:

@@ -1,5 +1,7 @@
 """Sessions of browsers: one sign-in serves all clients of a project until it ends."""
 
+from dataclasses import replace
+
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.ids import new_id
@@ -18,15 +20,26 @@ class Sessions:
         self._settings = settings
         self._references = references
 
-    async def open(self, tx: Tx, project_id: str, person: SignedIn) -> Session:
-        """The session of a browser whose user just signed in."""
+    async def open(
+        self, tx: Tx, project_id: str, person: SignedIn, *, held: str | None = None
+    ) -> Session:
+        """The session of a browser whose user just signed in.
+
+        `held` is the session that the browser has. If it is the same person's, it goes on: the clients that
+        it has signed in to know it by its id, and are notified when it ends.
+        """
         session = Session(
-            session_id=new_id("sid"),
+            session_id=held or new_id("sid"),
             subscriber_id=person.subscriber.subscriber_id,
             auth_time_ms=person.confirmed_at_ms,
             method=person.method,
         )
-        expires_at_ms = self._clock.now_ms() + self._settings.session_hours * HOUR_MS
+        now_ms = self._clock.now_ms()
+        expires_at_ms = now_ms + self._settings.session_hours * HOUR_MS
+        if held is not None:
+            if await store.renew_session(tx, project_id, session, expires_at_ms, now_ms=now_ms):
+                return session
+            session = replace(session, session_id=new_id("sid"))
         await store.insert_session(tx, project_id, session, expires_at_ms)
         return session
 

@@ -29,6 +29,29 @@ async def find_session(tx: Tx, project_id: str, session_id: str, *, now_ms: int)
     return None if row is None else _session(row)
 
 
+async def renew_session(
+    tx: Tx, project_id: str, session: Session, expires_at_ms: int, *, now_ms: int
+) -> bool:
+    """Writes that the same person signed in again; False for a session of another one, or that has ended."""
+    return bool(
+        await tx.execute(
+            "UPDATE oidc_sessions SET auth_time_ms = :auth_time_ms, method = :method,"
+            " expires_at_ms = :expires_at_ms WHERE project_id = :project_id"
+            " AND session_id = :session_id AND subscriber_id = :subscriber_id"
+            " AND ended_at_ms IS NULL AND expires_at_ms > :now_ms",
+            {
+                "project_id": project_id,
+                "session_id": session.session_id,
+                "subscriber_id": session.subscriber_id,
+                "auth_time_ms": session.auth_time_ms,
+                "method": session.method,
+                "expires_at_ms": expires_at_ms,
+                "now_ms": now_ms,
+            },
+        )
+    )
+
+
 async def end_session(tx: Tx, project_id: str, session_id: str, *, now_ms: int) -> Session | None:
     """The session that ended; None if it had ended before. Of concurrent calls one gets it."""
     row = await tx.fetch_one(
