@@ -163,6 +163,28 @@ def test_the_next_key_signs_after_a_rotation(run: Any, project_id: str, with_oid
     assert [word in listed.stdout for word in ("current", "next", "retired")] == [True] * 3
 
 
+async def public_ids(config: Path) -> set[str]:
+    async with opened(config) as service:
+        found = await service.get(SigningKeys).public_set()
+        return {key["kid"] for key in found["keys"]}
+
+
+def test_keys_that_nothing_decrypts_are_replaced(
+    run: Any, project_id: str, with_oidc: Path
+) -> None:
+    asyncio.run(make_old_keys(with_oidc))
+    before = asyncio.run(public_ids(with_oidc))
+    text = with_oidc.read_text("utf-8").replace("kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU", "x" * 32)
+    with_oidc.write_text(text, encoding="utf-8")
+    [signing] = json.loads(run("oidc", "keys", "replace", "--json").stdout)["data"]
+    told = run("oidc", "keys", "replace")
+
+    assert signing["status"] == "current"
+    assert signing["key_id"] not in before
+    assert "signs from now on (ES256)" in told.stdout
+    assert not before & asyncio.run(public_ids(with_oidc))
+
+
 def test_without_the_plugin_the_command_says_so(run: Any, with_accounts: Path) -> None:
     refused = run("oidc", "keys", "list")
 

@@ -33,7 +33,7 @@ app = typer.Typer(
 client_app = typer.Typer(
     no_args_is_help=True, help="Create, list, show and delete clients, and rotate their secrets."
 )
-keys_app = typer.Typer(no_args_is_help=True, help="List and rotate the signing keys.")
+keys_app = typer.Typer(no_args_is_help=True, help="List, rotate and replace the signing keys.")
 app.add_typer(client_app, name="client")
 app.add_typer(keys_app, name="keys")
 
@@ -195,6 +195,20 @@ def rotate_keys(config: ConfigOption = None, as_json: Json = False) -> None:
         )
 
 
+@keys_app.command("replace")
+def replace_keys(config: ConfigOption = None, as_json: Json = False) -> None:
+    """Replace all keys at once: they leaked, or the secret keys that decrypt them are lost.
+
+    Sign-ins fail at clients that cache the old keys, until they fetch the new ones.
+    """
+    keys = asyncio.run(_replace_keys(config))
+    if as_json:
+        typer.echo(json.dumps({"data": [_plain_key(key) for key in keys]}))
+        return
+    for key in keys:
+        typer.echo(f"{key.key_id} signs from now on ({key.alg})")
+
+
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """The objects of an opened service that the commands use."""
@@ -293,6 +307,11 @@ async def _rotate_keys(config: Path | None) -> Sequence[SigningKey]:
     async with _opened(config) as parts, parts.db.transaction() as tx:
         promoted = {key.key_id for key in await parts.keys.rotate(tx, at_once=True)}
         return [key for key in await parts.keys.list_all(tx) if key.key_id in promoted]
+
+
+async def _replace_keys(config: Path | None) -> Sequence[SigningKey]:
+    async with _opened(config) as parts, parts.db.transaction() as tx:
+        return await parts.keys.replace_all(tx)
 
 
 def _plain_key(key: SigningKey) -> dict[str, str]:

@@ -81,6 +81,23 @@ class SigningKeys:
         tx.on_commit(self._forget)
         return promoted
 
+    async def replace_all(self, tx: Tx) -> list[SigningKey]:
+        """New keys that sign at once, for keys that leaked, or that no secret key decrypts; returns them.
+
+        Clients that cache the old ones refuse ID tokens until they fetch the new ones: most do for an unknown
+        `kid`, the others after `jwks_max_age_s`.
+        """
+        await tx.lock("oidc.keys")
+        algs = {key.alg for key in await store.list_keys(tx)} or {self._settings.signing_alg}
+        await store.delete_all_keys(tx)
+        made = []
+        for alg in sorted(algs):
+            made.append(await self._make(alg))
+            await store.insert_key(tx, made[-1])
+            await store.insert_key(tx, replace(await self._make(alg), status="next"))
+        tx.on_commit(self._forget)
+        return made
+
     async def reseal(self, tx: Tx) -> None:
         """Encrypts private keys anew that are under an older secret key."""
         for key in await store.list_keys(tx):

@@ -55,6 +55,11 @@ async def delete_keys(tx: Tx, keys: Sequence[SigningKey]) -> None:
         )
 
 
+async def delete_all_keys(tx: Tx) -> None:
+    """Also those that sign."""
+    await tx.execute("DELETE FROM oidc_keys")
+
+
 async def reseal(tx: Tx, key_id: str, before: str, after: str) -> None:
     """Replaces the encrypted private key, unless it was replaced by now."""
     await tx.execute(
