@@ -11,6 +11,7 @@ from msgsvc_oidc.endpoints.client_access import ClientAccess, RequestLimit
 from msgsvc_oidc.endpoints.responses import endpoint, json_response, posted
 from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.service import SignInJournal
+from msgsvc_oidc.protocol.authentication import ACR_VALUES
 from msgsvc_oidc.protocol.client_authentication import check_grant_type
 from msgsvc_oidc.protocol.clients import DEVICE_CODE, Client
 from msgsvc_oidc.protocol.device import device_response
@@ -69,4 +70,5 @@ class DeviceEndpoint:
     async def _start(self, client: Client, parameters: Parameters) -> StartedDevice:
         check_grant_type(client, DEVICE_CODE)
         scopes = requested_scopes(parameters, client)
-        return await self._devices.start(client, scopes, parameters.words("acr_values"))
+        wanted = [each for each in parameters.words("acr_values") if each in ACR_VALUES]
+        return await self._devices.start(client, scopes, tuple(wanted))

@@ -18,8 +18,10 @@ ResponseMode = Literal["query", "form_post"]
 
 PROMPTS = ("none", "login", "consent", "select_account")
 
-#: Characters of `state` and `nonce`.
+#: Characters of a parameter that is kept as it came: anybody can start a request, and each is a row.
 MAX_TEXT_LENGTH = 2048
+
+_KEPT = ("state", "nonce", "login_hint", "ui_locales", "acr_values")
 
 #: BASE64URL of a SHA-256 digest (RFC 7636, section 4.2).
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -111,7 +113,7 @@ def read_request(
     if client.require_pushed and not pushed:
         raise RedirectError("invalid_request", "the client must push its authorization requests")
     _check_response_type(parameters)
-    for name in ("state", "nonce"):
+    for name in _KEPT:
         if len(parameters.get(name, "")) > MAX_TEXT_LENGTH:
             raise RedirectError("invalid_request", f"{name} is too long")
     return AuthorizationRequest(

@@ -14,8 +14,16 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import httpx2
 import pytest
 
+from msgsvc_oidc.protocol.clients import DEVICE_CODE
 from msgsvc_oidc.protocol.parameters import MAX_FORM_BYTES, MAX_PARAMETERS
-from plugins.areas.oidc.tests.conftest import CALLBACK, CHALLENGE, VERIFIER, answer_of
+from plugins.areas.oidc.tests.conftest import (
+    CALLBACK,
+    CHALLENGE,
+    VERIFIER,
+    Registry,
+    Visitor,
+    answer_of,
+)
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -335,3 +343,28 @@ async def test_requests_of_one_address_are_limited(ann, register, clock):
     assert len(refused) == 10
     assert int(refused[0].headers["Retry-After"]) <= 60
     assert (await ann.authorize(client, prompt="none")).status_code == 303
+
+
+@pytest.mark.parametrize("name", ["state", "nonce", "login_hint", "ui_locales", "acr_values"])
+async def test_what_a_request_keeps_is_bounded(ann: Visitor, register: Registry, name: str) -> None:
+    client = await register()
+    fits = await ann.authorize(client, **{name: "x" * 2048})
+    refused = await ann.authorize(client, **{name: "x" * 2049})
+
+    assert "/login/" in fits.headers["Location"]
+    assert answer_of(refused)["error_description"] == f"{name} is too long"
+
+
+async def test_a_device_keeps_the_values_of_acr_that_exist(
+    ann: Visitor, register: Registry
+) -> None:
+    client = await register(grant_types=[DEVICE_CODE])
+    number = "urn:msgsvc:acr:number"
+    started = await ann.post(
+        client, "/device_authorization", scope="openid", acr_values=f"x {number}"
+    )
+    async with ann.service.db.read() as tx:
+        kept = await tx.fetch_val("SELECT acr_values FROM oidc_device_requests")
+
+    assert started.status_code == 200
+    assert kept == number
