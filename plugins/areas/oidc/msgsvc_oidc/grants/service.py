@@ -19,6 +19,7 @@ from msgsvc_oidc.protocol.token import (
     RefreshRequest,
     Replayed,
     check_code,
+    check_code_request,
     check_refresh,
     id_token_claims,
     narrowed,
@@ -239,18 +240,32 @@ class Grants:
         # In one order, so that two processes don't wait for each other's rows.
         keys = sorted({(each.project_id, each.grant_id) for each in requests})
         now_ms = self._clock.now_ms()
-        found = await store.find_grants(tx, keys)
-        judged = [_judged_code(found, each, now_ms) for each in requests]
-        valid = sorted({_key(each) for each in judged if isinstance(each, Grant)})
-        used: dict[store.Key, Grant] = {}
-        if valid:
-            used = await store.use_codes(
-                tx,
-                valid,
-                now_ms=now_ms,
-                refresh_until_ms=now_ms + self._settings.refresh_idle_days * DAY_MS,
-            )
-        return await self._settle_codes(tx, requests, judged, used)
+        # Marked first and looked at then: nearly all are exchanged, by one statement.
+        used = await store.use_codes(
+            tx,
+            keys,
+            now_ms=now_ms,
+            refresh_until_ms=now_ms + self._settings.refresh_idle_days * DAY_MS,
+        )
+        others = [key for key in keys if key not in used]
+        found = await store.find_grants(tx, others) if others else {}
+        taken: set[store.Key] = set()
+        replayed: set[store.Key] = set()
+        outcomes: list[Grant | Exception] = []
+        for request in requests:
+            key = (request.project_id, request.grant_id)
+            verdict = _judged_code(used.get(key), found.get(key), request, now_ms)
+            if isinstance(verdict, Replayed) or (isinstance(verdict, Grant) and key in taken):
+                replayed.add(key)
+                verdict = invalid_grant("the code was used before; its tokens are revoked")
+            elif isinstance(verdict, Grant):
+                taken.add(key)
+            outcomes.append(verdict)
+        # A code that only others presented is still its client's.
+        if untaken := sorted(used.keys() - taken):
+            await store.give_back(tx, untaken)
+        await self._revoke_replayed(tx, replayed)
+        return outcomes
 
     async def _rotate(self, tx: Tx, requests: Sequence[RefreshRequest]) -> list[Grant | Exception]:
         keys = sorted({(each.project_id, each.grant_id) for each in requests})
@@ -273,28 +288,6 @@ class Grants:
                 most_ms=self._settings.refresh_days * DAY_MS,
             )
         return await self._settle_refreshes(tx, requests, judged, rotated)
-
-    async def _settle_codes(
-        self,
-        tx: Tx,
-        requests: Sequence[CodeRequest],
-        judged: Sequence[Grant | Exception],
-        used: dict[store.Key, Grant],
-    ) -> list[Grant | Exception]:
-        """The first request with a code has its grant; any other one revokes it."""
-        outcomes: list[Grant | Exception] = []
-        replayed: set[store.Key] = set()
-        for request, verdict in zip(requests, judged, strict=True):
-            key = (request.project_id, request.grant_id)
-            if isinstance(verdict, Grant) and key in used:
-                outcomes.append(used.pop(key))
-            elif isinstance(verdict, (Grant, Replayed)):
-                replayed.add(key)
-                outcomes.append(invalid_grant("the code was used before; its tokens are revoked"))
-            else:
-                outcomes.append(verdict)
-        await self._revoke_replayed(tx, replayed)
-        return outcomes
 
     async def _settle_refreshes(
         self,
@@ -342,12 +335,16 @@ def _key(grant: Grant) -> store.Key:
 
 
 def _judged_code(
-    found: Mapping[store.Key, Grant], request: CodeRequest, now_ms: int
+    used: Grant | None, found: Grant | None, request: CodeRequest, now_ms: int
 ) -> Grant | Exception:
+    """The grant that was just marked as `used`, or was `found` in another state, if the request is for it."""
     try:
-        return check_code(found.get((request.project_id, request.grant_id)), request, now_ms)
+        if used is None:
+            return check_code(found, request, now_ms)
+        check_code_request(used, request)
     except (OAuthError, Replayed) as error:
         return error
+    return used
 
 
 def _judged_refresh(

@@ -77,6 +77,15 @@ async def use_codes(
     return {(row["project_id"], row["grant_id"]): _grant(row) for row in rows}
 
 
+async def give_back(tx: Tx, keys: Sequence[Key]) -> None:
+    """Makes codes valid again that `use_codes` marked in the same transaction. `keys` is not empty."""
+    await tx.execute(
+        "UPDATE oidc_grants SET code_used_at_ms = NULL, refresh_number = 0,"
+        f" refresh_expires_at_ms = NULL WHERE {_of_keys(tx)}",
+        key_params(keys, tx.dialect),
+    )
+
+
 async def rotate(
     tx: Tx, tokens: Sequence[tuple[str, str, str]], *, now_ms: int, idle_ms: int, most_ms: int
 ) -> dict[Key, Grant]:

@@ -92,17 +92,24 @@ def check_code(grant: Grant | None, request: CodeRequest, now_ms: int) -> Grant:
     Whatever is wrong, a code of another client is not touched: that client's own request must still work.
     """
     if grant is None or grant.client_id != request.client_id or grant.code_expires_at_ms is None:
-        raise invalid_grant("the code is not valid for this client")
+        raise _not_of_this_client()
     if grant.code_used_at_ms is not None:
         raise Replayed
     if grant.revoked_at_ms is not None:
         raise invalid_grant("the code was revoked")
     if now_ms >= grant.code_expires_at_ms:
         raise invalid_grant("the code has expired")
+    check_code_request(grant, request)
+    return grant
+
+
+def check_code_request(grant: Grant, request: CodeRequest) -> None:
+    """Raises `OAuthError` unless the request is one for the code of that grant, whatever its state."""
+    if grant.client_id != request.client_id:
+        raise _not_of_this_client()
     if grant.redirect_uri != request.redirect_uri:
         raise invalid_grant("redirect_uri is not that of the authorization request")
     _check_verifier(grant.code_challenge, request.verifier)
-    return grant
 
 
 def check_refresh(
@@ -177,6 +184,10 @@ def narrowed(granted: Collection[str], requested: tuple[str, ...] | None) -> tup
     return tuple(
         scope for scope in granted if requested is None or scope in requested or scope == "openid"
     )
+
+
+def _not_of_this_client() -> OAuthError:
+    return invalid_grant("the code is not valid for this client")
 
 
 def _check_verifier(challenge: str | None, verifier: str | None) -> None:
