@@ -106,3 +106,15 @@ async def test_pages_are_in_the_language_that_the_client_asks_for(ann, register)
 
     assert asked.lang == "ru"
     assert '<html lang="ru">' in page.text
+
+
+async def test_an_app_with_a_scheme_of_its_own_is_asked_about_each_time(ann, register):
+    callback = "com.example.app:/callback"
+    app = await register(token_endpoint_auth_method="none", redirect_uris=[callback])
+    await ann.sign_in(app, redirect_uri=callback)
+
+    again = await ann.authorize(app, redirect_uri=callback)
+    silent = await ann.authorize(app, redirect_uri=callback, prompt="none")
+
+    assert "/consent/" in again.headers["Location"]
+    assert "error=consent_required" in silent.headers["Location"]

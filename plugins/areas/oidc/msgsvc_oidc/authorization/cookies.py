@@ -18,7 +18,7 @@ class BrowserCookies:
 
     The session's cookie is sent from other sites too, for clients that renew their tokens in a frame by
     `prompt=none`: it opens nothing there without the client's registered redirect URI. The request's cookie
-    is sent with forms of our own pages alone.
+    is never sent with forms of other sites.
     """
 
     def __init__(self, *, issuers: Issuers, sessions: Sessions, references: References) -> None:

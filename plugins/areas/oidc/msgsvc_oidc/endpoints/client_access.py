@@ -11,9 +11,20 @@ from msgsvc_oidc.issuers import Issuers
 from msgsvc_oidc.journal.failures import FailedRequests
 from msgsvc_oidc.protocol.client_authentication import read_credentials
 from msgsvc_oidc.protocol.clients import Client
-from msgsvc_oidc.protocol.discovery import BACKCHANNEL, PUSHED, TOKEN
+from msgsvc_oidc.protocol.discovery import (
+    BACKCHANNEL,
+    DEVICE_AUTHORIZATION,
+    INTROSPECTION,
+    PUSHED,
+    REVOCATION,
+    TOKEN,
+)
 from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.parameters import Parameters
+
+#: Endpoints by whose URL a client may name the provider in an assertion (RFC 7523, section 3), beside the
+#: issuer. Libraries take that of the token endpoint, or the one that they call.
+AUDIENCES = (TOKEN, PUSHED, BACKCHANNEL, DEVICE_AUTHORIZATION, REVOCATION, INTROSPECTION)
 
 #: Seconds of the window in which failures are counted.
 WINDOW_S = 60
@@ -42,7 +53,7 @@ class ClientAccess:
         project = await self._issuers.project(request.path_params["project_id"])
         given = read_credentials(request.headers.get("authorization"), parameters)
         issuer = self._issuers.url(project.project_id)
-        audiences = {issuer, *(issuer + path for path in (TOKEN, PUSHED, BACKCHANNEL))}
+        audiences = {issuer, *(issuer + path for path in AUDIENCES)}
         # Before: afterwards it would be remembered as it was before its keys are fetched.
         known = await self._clients.find(project.project_id, given.client_id)
         try:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_oidc.protocol import redirects
@@ -216,6 +217,9 @@ def _is_older(session: Session, max_age_s: int, now_ms: int) -> bool:
 def _must_consent(
     request: AuthorizationRequest, client: Client, consented: Collection[str]
 ) -> bool:
+    if client.is_public and urlsplit(request.redirect_uri).scheme not in {"http", "https"}:
+        # Another app can take its scheme, and with it a code that nobody asked about (RFC 8252, section 8.6).
+        return True
     if client.first_party:
         return False
     return "consent" in request.prompts or not set(request.scopes) <= set(consented)

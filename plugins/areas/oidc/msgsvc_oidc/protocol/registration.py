@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from msgsvc_oidc.protocol.clients import Client
+from msgsvc_oidc.protocol.clients import CIBA, Client
 from msgsvc_oidc.protocol.errors import OAuthError, invalid_request
 from msgsvc_oidc.protocol.scopes import SCOPES
 
@@ -68,7 +68,14 @@ def read_metadata(body: Mapping[str, Any]) -> dict[str, Any]:
         raise invalid_metadata("client_name must not hold invisible characters")
     _check_fixed(body)
     _check_sector(found)
+    _check_asks_nobody(found)
     return found
+
+
+def _check_asks_nobody(found: Mapping[str, Any]) -> None:
+    """A backchannel request writes to a person: the project decides which software may."""
+    if CIBA in found["grant_types"]:
+        raise invalid_metadata("a client that registers itself can't have people asked (CIBA)")
 
 
 def check_update(body: Mapping[str, Any], client: Client) -> None:

@@ -174,3 +174,10 @@ async def test_where_registration_is_off_there_are_no_routes(parts: Parts) -> No
 
 def nobodys_request() -> Request:
     return Request({"type": "http", "headers": [], "path_params": {"project_id": "nobody"}})
+
+
+def test_a_client_that_registers_itself_asks_nobody_by_itself() -> None:
+    body = {"client_name": "App", "grant_types": ["urn:openid:params:grant-type:ciba"]}
+
+    with pytest.raises(OAuthError, match="invalid_client_metadata"):
+        read_metadata(body)
