@@ -36,6 +36,7 @@ questions_per_hour = 1000
 questions_pending = 1000
 
 [oidc]
+poll_interval_s = {interval_s}
 requests_per_minute_per_address = 100000
 failures_per_minute_per_client = 100000
 device_codes_per_minute_per_address = 100000
@@ -205,7 +206,8 @@ class OurClockedProvider(OurProvider):
 @asynccontextmanager
 async def our_provider(folder: Path) -> AsyncIterator[OurProvider]:
     """A service with one project, whose people use the sandbox messenger."""
-    async with _serving(Deployment(folder), SETTINGS) as served:
+    # Clients that poll wait for one interval at least.
+    async with _serving(Deployment(folder), SETTINGS, interval_s=1) as served:
         yield OurProvider(*served)
 
 
@@ -214,17 +216,18 @@ async def our_clocked_provider(folder: Path) -> AsyncIterator[OurClockedProvider
     """The same, with a clock that can be put forward."""
     installed = install_module(folder / "installed", Path(clock_ahead.__file__))
     settings = SETTINGS.replace('"oidc"]', f'"oidc", "{clock_ahead.__name__.rpartition(".")[2]}"]')
-    async with _serving(Deployment(folder, [installed]), settings) as served:
+    # On a busy machine "at once" may be a second later.
+    async with _serving(Deployment(folder, [installed]), settings, interval_s=5) as served:
         yield OurClockedProvider(*served, ahead_s=installed / clock_ahead.AHEAD_S)
 
 
 @asynccontextmanager
 async def _serving(
-    deployment: Deployment, settings: str
+    deployment: Deployment, settings: str, *, interval_s: int
 ) -> AsyncIterator[tuple[str, httpx2.AsyncClient, SandboxPerson]]:
     port = free_ports()
     url = f"http://127.0.0.1:{port}"
-    deployment.configure(settings.format(url=url), port=port)
+    deployment.configure(settings.format(url=url, interval_s=interval_s), port=port)
     key = deployment.create_key()
     with deployment.serving():
         headers = {"Authorization": f"Bearer {key}"}
