@@ -263,7 +263,7 @@ class Grants:
             outcomes.append(verdict)
         # A code that only others presented is still its client's.
         if untaken := sorted(used.keys() - taken):
-            await store.give_back(tx, untaken)
+            await store.release_codes(tx, untaken)
         await self._revoke_replayed(tx, replayed)
         return outcomes
 

@@ -77,7 +77,7 @@ async def use_codes(
     return {(row["project_id"], row["grant_id"]): _grant(row) for row in rows}
 
 
-async def give_back(tx: Tx, keys: Sequence[Key]) -> None:
+async def release_codes(tx: Tx, keys: Sequence[Key]) -> None:
     """Makes codes valid again that `use_codes` marked in the same transaction. `keys` is not empty."""
     await tx.execute(
         "UPDATE oidc_grants SET code_used_at_ms = NULL, refresh_number = 0,"
