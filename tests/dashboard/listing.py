@@ -18,6 +18,7 @@ WRITTEN: Mapping[str, Sequence[str]] = {
     "developers.jobs name": ("message.deliver", "drip.step"),
     "developers.jobs lane": ("channel:messenger_a", "default"),
     "messages.compose who": ("ann", "жан", "zoe"),
+    "oidc.client redirect_uri": ("https://app.example/callback",),
     "messages.messages subscriber_id": (id_of("sub", 1), id_of("sub", 5)),
     "subscribers.subscribers query": ("ANN", "ann1", "жан", "customer-100", "zoe"),
 }
