@@ -170,6 +170,8 @@ class Clients:
         """
         if client.auth_method in {"none", "private_key_jwt"}:
             raise Conflict("this client authenticates without a secret")
+        # Of two rotations at once the later one sees the secret of the first.
+        await store.lock_client(tx, client.row)
         before = await self.secrets(tx, client)
         made, secret = await self._add_secret(tx, client.row)
         ends_at_ms = self._clock.now_ms() + self._settings.secret_overlap_hours * HOUR_MS
@@ -180,6 +182,7 @@ class Clients:
 
     async def delete_secret(self, tx: Tx, client: Client, secret_id: str) -> None:
         """Raises `NotFound`, and `Conflict` for the only one."""
+        await store.lock_client(tx, client.row)
         valid = await self.secrets(tx, client)
         if [each.secret_id for each in valid] == [secret_id]:
             raise Conflict("the only secret can't be deleted; make another one first")

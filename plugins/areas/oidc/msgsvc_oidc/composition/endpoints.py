@@ -49,7 +49,7 @@ class ClientEndpoints:
             db=context.db,
             issuers=records.issuers,
             access=requests.access,
-            limit=requests.limit,
+            limit=requests.limit("devices"),
             devices=requests.devices,
             journal=records.journal,
         )
@@ -62,7 +62,7 @@ class ClientEndpoints:
         self._pushed = PushedEndpoint(
             db=context.db,
             access=requests.access,
-            limit=requests.limit,
+            limit=requests.limit("pushed"),
             journal=records.journal,
             pushed=requests.pushed,
             expected=requests.expected,
@@ -72,7 +72,7 @@ class ClientEndpoints:
         )
         self._registration = RegistrationEndpoints(
             issuers=records.issuers,
-            limit=requests.limit,
+            limit=requests.limit("registrations"),
             registrations=Registrations(
                 db=context.db, clients=records.clients, tokens=self.registration_tokens
             ),

@@ -45,7 +45,7 @@ class BrowserPages:
         authorizations = _authorizations(context, records, requests)
         self._authorization = AuthorizationPages(
             issuers=records.issuers,
-            limit=requests.limit,
+            limit=requests.limit("requests"),
             reader=RequestReader(
                 clients=records.clients, pushed=requests.pushed, expected=requests.expected
             ),
@@ -84,7 +84,7 @@ class BrowserPages:
         )
         self._logout = LogoutPages(
             issuers=records.issuers,
-            limit=requests.limit,
+            limit=requests.limit("logouts"),
             reader=LogoutReader(
                 issuers=records.issuers, clients=records.clients, keys=records.keys
             ),

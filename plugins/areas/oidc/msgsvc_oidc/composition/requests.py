@@ -25,9 +25,8 @@ class Requests:
             failures_per_minute=settings.failures_per_minute_per_client,
             failed=self.failed,
         )
-        self.limit = RequestLimit(
-            limiter=context.limiter, per_minute=settings.requests_per_minute_per_address
-        )
+        self._limiter = context.limiter
+        self._per_minute = settings.requests_per_minute_per_address
         self.pushed = PushedRequests(
             clock=context.clock,
             db=context.db,
@@ -45,3 +44,7 @@ class Requests:
             references=records.references,
             journal=records.journal,
         )
+
+    def limit(self, name: str) -> RequestLimit:
+        """A limit of its own for each endpoint: renewals behind one address must not stop sign-outs."""
+        return RequestLimit(limiter=self._limiter, per_minute=self._per_minute, name=name)
