@@ -246,7 +246,7 @@ class Clients:
             for number, uri in enumerate(getattr(client, field)):
                 problem = self.redirect_problem(client, uri)
                 if problem is not None:
-                    raise InvalidUrl(problem, field=f"{field}.{number}")
+                    raise InvalidUrl(problem, field=f"{field}[{number}]")
         self._check_urls(client)
         _check_flows(client)
         if client.subject_type == "pairwise" and len(client.sectors) > 1:
