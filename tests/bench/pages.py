@@ -138,8 +138,9 @@ async def _shop(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
             await fill_pages(tx, project_id, owner.account_id, sizes.others)
         await settle(service)
         one = {"ticket_id": "1", "account_id": owner.account_id, "member_id": id_of("mem", 1)}
-        of_jobs = {"waiting_job_id": id_of("job", 1)}
-        all_ids = {**ids, **one, **of_jobs, "subscriber_id": id_of("sub", 1)}
+        by_prefix = {"waiting_job_id": "job", "client_id": "app", "subscriber_id": "sub"}
+        firsts = {name: id_of(prefix, 1) for name, prefix in by_prefix.items()}
+        all_ids = {**ids, **one, **firsts}
         yield Shop(service, owner, operator, all_ids)
     finally:
         for client in (tenant.client, owner.client, operator.client):

@@ -70,9 +70,8 @@ async def ids(service: Service, tenant: Tenant, owner: Visitor) -> dict[str, str
         await fill_pages(tx, tenant.project.project_id, owner.account_id, SIZES.others)
     await file_all(service.db)
     one = {"ticket_id": "1", "account_id": owner.account_id, "member_id": id_of("mem", 1)}
-    one["client_id"] = id_of("app", 1)
-    of_jobs = {"waiting_job_id": id_of("job", 1)}
-    return {**ids, **one, **of_jobs, "subscriber_id": id_of("sub", 1)}
+    by_prefix = {"waiting_job_id": "job", "client_id": "app", "subscriber_id": "sub"}
+    return {**ids, **one, **{name: id_of(prefix, 1) for name, prefix in by_prefix.items()}}
 
 
 @pytest.mark.usefixtures("tenant")
