@@ -72,8 +72,9 @@ class Grants:
         self._references = references
         self._keys = keys
         self._loader = DataLoader(db, store.find_grants)
-        self._codes = TransactionBatcher(db, self._use_codes)
-        self._refreshes = TransactionBatcher(db, self._rotate)
+        # Inline: a thread would wait for the interpreter while tokens are signed.
+        self._codes = TransactionBatcher(db, self._use_codes, inline=True)
+        self._refreshes = TransactionBatcher(db, self._rotate, inline=True)
 
     async def issue_code(
         self, tx: Tx, client: Client, request: AuthorizationRequest, session: Session
