@@ -62,6 +62,21 @@ async def journal(service, visitor, client):
 
 
 class TestBackChannelLogout:
+    async def test_another_person_in_the_same_browser_signs_the_first_one_out(
+        self, ann, new_visitor, register, receiver, service
+    ):
+        client = await register(first_party=True, backchannel_logout_uri=receiver.url)
+        hers = await ann.tokens(client)
+        first = ann.claims(hers)
+
+        ann.subscriber = (await new_visitor("Ben", "1002")).subscriber
+        await ann.tokens(client, prompt="login")
+        await settled(service)
+        [token] = tokens_of(receiver)
+
+        assert (await claims_of(ann, token))["sid"] == first["sid"]
+        assert (await ann.userinfo(hers["access_token"])).status_code == 401
+
     async def test_every_client_of_the_session_gets_a_token(
         self, ann, register, receiver, service, clock
     ):

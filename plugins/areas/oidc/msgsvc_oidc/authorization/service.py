@@ -6,6 +6,7 @@ from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_oidc.authorization import store
+from msgsvc_oidc.authorization.browser_sessions import BrowserSessions
 from msgsvc_oidc.authorization.endings import RequestEndings
 from msgsvc_oidc.authorization.models import (
     ConsentNeeded,
@@ -19,7 +20,6 @@ from msgsvc_oidc.consents.service import Consents
 from msgsvc_oidc.protocol.authorize import AuthorizationRequest, Session, next_step
 from msgsvc_oidc.protocol.clients import Client
 from msgsvc_oidc.protocol.errors import RedirectError, UnusableRequest
-from msgsvc_oidc.sessions.service import Sessions
 
 
 class Authorizations:
@@ -33,7 +33,7 @@ class Authorizations:
         db: Database,
         lifetime_s: int,
         clients: Clients,
-        sessions: Sessions,
+        sessions: BrowserSessions,
         consents: Consents,
         pages: SignInPages,
         endings: RequestEndings,

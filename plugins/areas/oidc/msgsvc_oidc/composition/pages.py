@@ -3,6 +3,7 @@
 from starlette.routing import BaseRoute
 
 from msgsvc_core.plugins.context import PluginContext
+from msgsvc_oidc.authorization.browser_sessions import BrowserSessions
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.endings import RequestEndings
@@ -42,7 +43,14 @@ class BrowserPages:
             cookies=cookies,
             templates=templates,
         )
-        authorizations = _authorizations(context, records, requests)
+        logouts = Logouts(
+            db=context.db,
+            sessions=records.sessions,
+            grants=records.grants,
+            deliveries=records.logouts,
+            references=records.references,
+        )
+        authorizations = _authorizations(context, records, requests, logouts)
         self._authorization = AuthorizationPages(
             issuers=records.issuers,
             limit=requests.limit("requests"),
@@ -88,13 +96,7 @@ class BrowserPages:
             reader=LogoutReader(
                 issuers=records.issuers, clients=records.clients, keys=records.keys
             ),
-            logouts=Logouts(
-                db=context.db,
-                sessions=records.sessions,
-                grants=records.grants,
-                deliveries=records.logouts,
-                references=records.references,
-            ),
+            logouts=logouts,
             cookies=cookies,
             templates=LogoutTemplates(context.texts),
             responses=responses,
@@ -109,13 +111,15 @@ class BrowserPages:
         ]
 
 
-def _authorizations(context: PluginContext, records: Records, requests: Requests) -> Authorizations:
+def _authorizations(
+    context: PluginContext, records: Records, requests: Requests, logouts: Logouts
+) -> Authorizations:
     return Authorizations(
         clock=context.clock,
         db=context.db,
         lifetime_s=context.settings(OidcSettings).request_lifetime_s,
         clients=records.clients,
-        sessions=records.sessions,
+        sessions=BrowserSessions(sessions=records.sessions, endings=logouts),
         consents=records.consents,
         pages=SignInPages(
             issuers=records.issuers,

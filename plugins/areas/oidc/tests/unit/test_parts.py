@@ -7,11 +7,13 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import NotFound, RateLimitProject, ValidationFailed
 from msgsvc_core.plugins.sign_ins import PageSignIn
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeSignIns, FakeTx
 from msgsvc_oidc import plugin
+from msgsvc_oidc.authorization.browser_sessions import BrowserSessions
 from msgsvc_oidc.authorization.consent_pages import ConsentPages
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.endings import RequestEndings
@@ -95,6 +97,16 @@ GRANT = Grant(
     method="button",
     created_at_ms=0,
 )
+
+
+class Ended:
+    """Notes the sessions that are to end."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    async def end_in(self, tx: Tx, project_id: str, session_id: str) -> None:
+        self.ended.append(session_id)
 
 
 @dataclass
@@ -187,7 +199,7 @@ class Parts:
             db=core.db,
             lifetime_s=900,
             clients=self.clients,
-            sessions=self.sessions,
+            sessions=BrowserSessions(sessions=self.sessions, endings=Ended()),
             consents=self.consents,
             pages=self.sign_in_pages,
             endings=self.endings,
