@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx2
 import pytest
 
+from msgsvc_auth import plugin
 from msgsvc_auth.platforms.exchange import MAX_ATTEMPTS
 from msgsvc_core.channels import (
     ChannelUser,
@@ -383,7 +384,6 @@ async def test_visits_go_with_their_sign_ins(
 async def test_over_https_the_cookie_of_a_visit_is_of_this_host_alone(
     make_service: Any, make_tenant: Any
 ) -> None:
-    from msgsvc_auth import plugin  # noqa: PLC0415 - as the fixture `service` has it
 
     service = await make_service(extra_plugins=[("auth", plugin)], base_url="https://msgsvc.test")
     service.channels["messenger_a"].platform_sign_in = RecordingPage()

@@ -139,8 +139,8 @@ def verified_claims(
     (RFC 8725, section 3.1) fail here.
     """
     from joserfc import jwt  # noqa: PLC0415 - see `new_private_jwk`
-    from joserfc.errors import JoseError  # noqa: PLC0415
-    from joserfc.jwk import KeySet  # noqa: PLC0415
+    from joserfc.errors import JoseError  # noqa: PLC0415 - see `new_private_jwk`
+    from joserfc.jwk import KeySet  # noqa: PLC0415 - see `new_private_jwk`
 
     try:
         found = jwt.decode(
@@ -159,7 +159,7 @@ def is_signing_key(jwk: Mapping[str, Any]) -> bool:
     """Whether it is a public key by which a client's signatures can be verified: RSA of 2048 to 8192 bits,
     P-256 or Ed25519."""
     from joserfc.errors import JoseError  # noqa: PLC0415 - see `new_private_jwk`
-    from joserfc.jwk import import_key  # noqa: PLC0415
+    from joserfc.jwk import import_key  # noqa: PLC0415 - see `new_private_jwk`
 
     curves = {"RSA": None, "EC": "P-256", "OKP": "Ed25519"}
     kind, size = str(jwk.get("kty")), len(str(jwk.get("n", ""))) * 6
