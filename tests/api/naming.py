@@ -19,6 +19,7 @@ from tests.api.resources import LATER, MINI_APP, PLUGINS, SETTINGS, Resources
 
 #: What each route with an id in its path needs as its body.
 BODIES: dict[str, Any] = {
+    "update_oidc_client": {"name": "mine now"},
     "update_webhook": {"description": "mine now"},
     "update_auth_link": {"name": "mine now"},
     "update_channel": {"settings": {}},

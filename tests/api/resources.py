@@ -18,7 +18,17 @@ from msgsvc_forms.service import Forms
 from msgsvc_forms.submissions import Submissions
 from tests.api.subscribing import Subscribe
 
-PLUGINS = ("auth", "broadcasts", "drip", "forms", "helpdesk", "otp", "scheduling", "webhooks")
+PLUGINS = (
+    "auth",
+    "broadcasts",
+    "drip",
+    "forms",
+    "helpdesk",
+    "oidc",
+    "otp",
+    "scheduling",
+    "webhooks",
+)
 
 #: A shared channel with mini apps, whose `init_data` is the name of who opened one.
 MINI_APP = "mini"
@@ -30,6 +40,7 @@ SETTINGS: dict[str, Any] = {
         **{name: {"plugin": "recording"} for name in ("messenger_a", "messenger_b")},
         MINI_APP: {"plugin": "mini_app"},
     },
+    "oidc": {"registration": True},
     "webhooks": {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]},
 }
 HOOK = "http://127.0.0.1:9/hook"
@@ -108,12 +119,10 @@ async def resources_of(
         waiting = NewJob("message.deliver", {}, lane="default", run_at_ms=LATER_MS)
         await service.jobs.enqueue(tx, waiting)
         queued = await inspection.list_jobs(tx, Filter("ready", "default", waiting.name), 100)
-    openid: dict[str, str] = {}
-    if "oidc" in service.settings.plugins:
-        client = await post("/v1/oidc/clients", name=person, redirect_uris=[CALLBACK])
-        # Of two secrets one can be deleted.
-        secret = await post(f"/v1/oidc/clients/{client['client_id']}/secrets")
-        openid = {"client_id": client["client_id"], "secret_id": secret["secret_id"]}
+    openid = await post("/v1/oidc/clients", name=person, redirect_uris=[CALLBACK])
+    # Of two secrets one can be deleted.
+    secret = await post(f"/v1/oidc/clients/{openid['client_id']}/secrets")
+    registration = await post("/v1/oidc/registration-tokens", name=person)
     [key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
@@ -136,7 +145,9 @@ async def resources_of(
         "trial_id": trial.session.session_id,
         "slug": link["slug"],
         "otp_id": code["otp_id"],
-        **openid,
+        "client_id": openid["client_id"],
+        "secret_id": secret["secret_id"],
+        "token_id": registration["token_id"],
         "drip_id": chain["drip_id"],
         "enrollment_id": enrollment["enrollment_id"],
         "file_id": file.json()["file_id"],

@@ -69,6 +69,8 @@ GOES_ON: dict[str, Any] = {
     "schedule_message": {**_MESSAGE, "send_at": LATER},
     "create_recurring": {**_MESSAGE, "cron": "0 9 * * *"},
     "create_webhook": {"url": HOOK},
+    "create_oidc_client": {"name": "New", "redirect_uris": [CALLBACK]},
+    "create_oidc_registration_token": {"name": "New"},
 }
 
 #: Files, and not JSON.

@@ -17,7 +17,7 @@ from tests.api import resources
 
 SETTINGS: dict[str, Any] = {
     **resources.SETTINGS,
-    "plugins": (*resources.PLUGINS, "oidc", "billing", "dashboard"),
+    "plugins": (*resources.PLUGINS, "billing", "dashboard"),
     # The free plan has no members, and saves no lists.
     "billing": {"default_plan": "pro"},
 }

@@ -8,12 +8,15 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from msgsvc_devkit import until
 from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
 from tests.process import PATIENCE_S
 
@@ -67,6 +70,36 @@ def python(name: str) -> str:
     if not found.exists():
         missing(f"the environment {name}")
     return str(found)
+
+
+def _text_of(log: Path) -> str:
+    return log.read_text()
+
+
+@asynccontextmanager
+async def serving(command: Sequence[str | Path], log: Path, probe: str) -> AsyncIterator[None]:
+    """A server that runs; it does once `probe`, a URL, is answered with success. Raises `AssertionError`
+    with its log if it ends before."""
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=output, stderr=output, cwd=log.parent
+        )
+    try:
+        async with httpx2.AsyncClient() as client:
+
+            async def answers() -> bool:
+                assert process.returncode is None, _text_of(log)
+                try:
+                    return (await client.get(probe)).is_success
+                except httpx2.TransportError:
+                    return False
+
+            await until(answers)
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
 
 
 async def converse(

@@ -1,6 +1,5 @@
 """Apache with `mod_auth_openidc` before an application: discovery, PKCE, claims, refresh, logouts."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from aiohttp import web
 
 from msgsvc_devkit import until
 from tests.oidc_clients.browsing import browser
-from tests.oidc_clients.programs import missing, program
+from tests.oidc_clients.programs import missing, program, serving
 from tests.oidc_clients.provider import Answer, AuthMethod, ClientSpec, Provider
 from tests.ports import free_ports
 
@@ -95,7 +94,8 @@ async def make_site(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeSit
                     response_mode=response_mode,
                 )
             )
-            await stack.enter_async_context(_running(apache, config, url))
+            command = (apache, "-X", "-f", config)
+            await stack.enter_async_context(serving(command, tmp_path / "error.log", url))
             visitor = await stack.enter_async_context(browser(base_url=url))
             return Site(url, visitor, provider, httpx2.Cookies())
 
@@ -119,28 +119,6 @@ async def _application() -> AsyncIterator[int]:
         yield port
     finally:
         await runner.cleanup()
-
-
-@asynccontextmanager
-async def _running(apache: str, config: Path, url: str) -> AsyncIterator[None]:
-    log = config.with_name("error.log")
-    process = await asyncio.create_subprocess_exec(apache, "-X", "-f", str(config))
-    try:
-        async with httpx2.AsyncClient() as client:
-
-            async def answers() -> bool:
-                assert process.returncode is None, log.read_text() if log.exists() else "it ended"
-                try:
-                    return (await client.get(url)).is_success
-                except httpx2.TransportError:
-                    return False
-
-            await until(answers)
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 @pytest.mark.parametrize("auth_method", ["client_secret_basic", "client_secret_post"])

@@ -1,9 +1,8 @@
 """Matrix Synapse: a home server whose accounts are made and entered by the provider alone."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +12,7 @@ import pytest
 
 from msgsvc_devkit import until
 from tests.oidc_clients.browsing import browser
-from tests.oidc_clients.programs import python
+from tests.oidc_clients.programs import python, serving
 from tests.oidc_clients.provider import AuthMethod, ClientSpec, Provider
 from tests.ports import free_ports
 
@@ -104,37 +103,14 @@ async def make_server(provider: Provider, tmp_path: Path) -> AsyncIterator[MakeS
                     user_profile_method=user_profile_method,
                 )
             )
-            await stack.enter_async_context(_running(interpreter, config, url))
+            command = (interpreter, "-m", "synapse.app.homeserver", "--config-path", config)
+            await stack.enter_async_context(
+                serving(command, tmp_path / "synapse.log", f"{url}/health")
+            )
             visitor = await stack.enter_async_context(browser(base_url=url))
             return HomeServer(visitor, provider, httpx2.Cookies())
 
         yield make
-
-
-@asynccontextmanager
-async def _running(interpreter: str, config: Path, url: str) -> AsyncIterator[None]:
-    log = config.with_name("synapse.log")
-    command = (interpreter, "-m", "synapse.app.homeserver", "--config-path", str(config))
-    with log.open("w") as file:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdout=file, stderr=file, cwd=config.parent
-        )
-    try:
-        async with httpx2.AsyncClient() as client:
-
-            async def answers() -> bool:
-                assert process.returncode is None, log.read_text()
-                try:
-                    return (await client.get(f"{url}/health")).is_success
-                except httpx2.TransportError:
-                    return False
-
-            await until(answers)
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
 
 
 @pytest.mark.parametrize("user_profile_method", ["auto", "userinfo_endpoint"])

@@ -116,6 +116,9 @@ class OidcSettings(Section):
     device_codes_per_minute_per_address: int = Field(
         10, ge=1, description="Device codes that are entered from one address."
     )
+    ciba_requests_per_minute_per_client: int = Field(
+        300, ge=1, description="Backchannel requests of one client."
+    )
     failures_per_minute_per_client: int = Field(
         60, ge=1, description="Failed authentications of one client from one address."
     )

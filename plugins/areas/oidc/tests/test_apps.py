@@ -129,6 +129,23 @@ async def test_a_client_of_the_project_itself_keeps_messages_allowed(
     assert await permissions_of(ann) == (NOTIFY_PERMISSION,)
 
 
+async def test_a_client_of_the_project_itself_turns_messages_on_once(
+    ann: Visitor, register: Registry
+) -> None:
+    """Nobody is asked there, so what a person turned off stays off at the next sign-in."""
+    own = await register(name="Shop", first_party=True, **MESSAGES)
+    await ann.tokens(own, scope="openid notify")
+    first = await permissions_of(ann)
+    person = (ann.project_id, ann.subscriber.subscriber_id)
+    async with ann.service.db.transaction() as tx:
+        await ann.service.subscribers.set_permission(tx, *person, NOTIFY_PERMISSION, granted=False)
+    await ann.tokens(own, scope="openid notify")
+
+    assert first == (NOTIFY_PERMISSION,)
+    assert await permissions_of(ann) == ()
+    assert await ann.consents() == [("Shop", ("notify",))]
+
+
 async def test_an_app_without_messages_leaves_the_permission(
     ann: Visitor, register: Registry
 ) -> None:

@@ -44,6 +44,19 @@ async def test_a_code_works_once_and_its_replay_revokes_the_tokens(ann, register
     assert (person.status_code, person.json()["error"]) == (401, "invalid_token")
 
 
+async def test_the_browser_forgets_a_request_that_has_ended(ann, register):
+    client = await register()
+    page = await ann.authorize(client)
+    asked = [name for name in ann.http.cookies if "-request-" in name]
+    page = await ann.press_yes()
+    waiting = [name for name in ann.http.cookies if "-request-" in name]
+    await ann.answer_consent(page, "allow")
+
+    assert len(asked) == 1
+    assert waiting == asked
+    assert [name for name in ann.http.cookies if "-request-" in name] == []
+
+
 async def test_another_client_signs_the_same_browser_in_without_a_question(ann, register):
     first, second = await register(first_party=True), await register(first_party=True)
     await ann.code(first)

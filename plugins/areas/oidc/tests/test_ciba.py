@@ -172,6 +172,23 @@ class TestCibaPoll:
         assert question(ann).details == []
         assert found.permissions == ()
 
+    async def test_a_client_of_the_project_itself_turns_messages_on_once(
+        self, ann: Visitor, register, service
+    ):
+        own = await register(**CIBA_CLIENT, first_party=True)
+        person = (ann.project_id, ann.subscriber.subscriber_id)
+        granted = []
+        for _ in range(2):
+            body = await started(ann, own, scope="openid notify")
+            say_yes(ann)
+            await poll(ann, own, body["auth_req_id"])
+            async with service.db.transaction() as tx:
+                found = await service.subscribers.get(tx, *person)
+                await service.subscribers.set_permission(tx, *person, "notify", granted=False)
+            granted.append(found.permissions)
+
+        assert granted == [("notify",), ()]
+
     @pytest.mark.parametrize("by", ["acr_values", "client"])
     async def test_a_number_to_match_goes_to_the_client(self, ann: Visitor, register, by: str):
         client = await register(**CIBA_CLIENT, number_matching=by == "client")

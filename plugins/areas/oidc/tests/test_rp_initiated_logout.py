@@ -267,6 +267,10 @@ async def test_a_hint_by_a_key_that_signs_no_more_is_taken(ann, register, servic
     keys = service.get(SigningKeys)
     async with service.db.transaction() as tx:
         promoted = await keys.rotate(tx, at_once=True)
+    # People sign out weeks later.
+    clock.advance(60 * 24 * 3600)
+    async with service.db.transaction() as tx:
+        await keys.rotate(tx)
 
     page = await logout(ann, id_token_hint=tokens["id_token"])
 

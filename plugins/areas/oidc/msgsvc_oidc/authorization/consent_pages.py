@@ -55,6 +55,6 @@ class ConsentPages:
             outcome = await self._authorizations.decide(
                 project_id, request_id, session_id, allowed=allowed
             )
-            return self._responses.follow(request, project_id, outcome)
+            return self._responses.follow(request, project_id, outcome, request_id)
         asked = await self._questions.get(project_id, request_id, session_id)
         return self._templates.consent(request, self._responses.language(request), asked)

@@ -75,6 +75,16 @@ class BrowserCookies:
             samesite="lax",
         )
 
+    def delete_started(self, response: Response, project_id: str, request_id: str) -> None:
+        """Has the browser forget a request that has ended."""
+        response.delete_cookie(
+            self._name("request", request_id),
+            path=self._path,
+            secure=self._issuers.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+
     @property
     def _path(self) -> str:
         # Required by the prefix.

@@ -37,8 +37,8 @@ class CodeIssuer:
 
         An earlier consent does not allow messages again: the person may have turned them off since.
         """
-        if "notify" in request.scopes and (agreed or client.first_party):
-            await self._consents.allow_messages(tx, client, session.subscriber_id)
+        if "notify" in request.scopes:
+            await self._consents.allow_messages(tx, client, session.subscriber_id, agreed=agreed)
         code = await self._grants.issue_code(tx, client, request, session)
         await self._journal.signed_in(tx, client, "code", session.subscriber_id)
         return self._redirect(client, request, {"code": code}, session)

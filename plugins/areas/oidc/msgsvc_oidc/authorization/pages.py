@@ -84,7 +84,7 @@ class AuthorizationPages:
             else:
                 held = self._cookies.session(request, project_id)
                 outcome = await self._authorizations.resume(project_id, request_id, code, held)
-            return self._responses.follow(request, project_id, outcome)
+            return self._responses.follow(request, project_id, outcome, request_id)
         except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
             return self._responses.problem(request, error)
 

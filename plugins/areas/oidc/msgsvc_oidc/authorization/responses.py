@@ -41,8 +41,14 @@ class BrowserResponses:
         self._cookies = cookies
         self._templates = templates
 
-    def follow(self, request: Request, project_id: str, outcome: Outcome) -> Response:
-        """The next step of an authorization request."""
+    def follow(
+        self,
+        request: Request,
+        project_id: str,
+        outcome: Outcome,
+        request_id: str | None = None,
+    ) -> Response:
+        """The next step of an authorization request: of the one with that id, if the browser keeps it."""
         if isinstance(outcome, SignInNeeded):
             response = _see_other(outcome.url)
             self._remember(response, project_id, outcome.request_id)
@@ -60,6 +66,8 @@ class BrowserResponses:
             response = self._templates.form_post(request, self.language(request), outcome)
         else:
             response = _see_other(add_parameters(outcome.redirect_uri, dict(outcome.parameters)))
+        if request_id is not None and not isinstance(outcome, ConsentNeeded):
+            self._cookies.delete_started(response, project_id, request_id)
         if outcome.session is not None:
             seconds = self._settings.session_hours * 3600
             session_id = outcome.session.session_id

@@ -38,7 +38,8 @@ class SignInPages:
             source=SOURCE,
             source_id=pending.request_id,
             requester_name=client.name,
-            requester_url=client.site or issuer,
+            # Who signs in for a device has not come from the client's site.
+            requester_url=(client.site if pending.device_id is None else None) or issuer,
             return_url=f"{issuer}/return",
             state=pending.request_id,
             lang=page_language(request),

@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Route
 from msgsvc_core.db import Database
 from msgsvc_oidc.ciba.models import StartedRequest
 from msgsvc_oidc.ciba.service import BackchannelRequests
-from msgsvc_oidc.endpoints.client_access import ClientAccess
+from msgsvc_oidc.endpoints.client_access import ClientAccess, ClientLimit
 from msgsvc_oidc.endpoints.responses import endpoint, json_response, posted
 from msgsvc_oidc.journal.service import SignInJournal
 from msgsvc_oidc.protocol.ciba import backchannel_response, read_request
@@ -26,11 +26,13 @@ class BackchannelEndpoint:
         *,
         db: Database,
         access: ClientAccess,
+        limit: ClientLimit,
         requests: BackchannelRequests,
         journal: SignInJournal,
     ) -> None:
         self._db = db
         self._access = access
+        self._limit = limit
         self._requests = requests
         self._journal = journal
 
@@ -42,6 +44,7 @@ class BackchannelEndpoint:
         """Has a person asked."""
         parameters = await posted(request)
         client = await self._access.authenticate(request, parameters)
+        await self._limit.count(client)
         try:
             started = await self._start(client, parameters)
         except OAuthError as error:

@@ -85,6 +85,6 @@ class BackchannelGrants:
             auth_time_ms=person.confirmed_at_ms,
             method=person.method,
             # The question names what is new: messages may have been turned off since an earlier consent.
-            messages="notify" not in known,
+            messages=not client.first_party and "notify" not in known,
         )
         return await self._polls.issue(tx, client, "ciba", request, approval)

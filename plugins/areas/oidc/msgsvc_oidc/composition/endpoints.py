@@ -13,6 +13,7 @@ from msgsvc_oidc.composition.records import Records
 from msgsvc_oidc.composition.requests import Requests
 from msgsvc_oidc.device.endpoint import DeviceEndpoint
 from msgsvc_oidc.device.polling import DeviceGrants
+from msgsvc_oidc.endpoints.client_access import ClientLimit
 from msgsvc_oidc.endpoints.metadata import MetadataEndpoints
 from msgsvc_oidc.endpoints.token import TokenEndpoints
 from msgsvc_oidc.endpoints.userinfo import UserinfoEndpoint
@@ -56,6 +57,11 @@ class ClientEndpoints:
         self._backchannel = BackchannelEndpoint(
             db=context.db,
             access=requests.access,
+            limit=ClientLimit(
+                limiter=context.limiter,
+                per_minute=settings.ciba_requests_per_minute_per_client,
+                name="ciba",
+            ),
             requests=_backchannel_requests(context, records),
             journal=records.journal,
         )

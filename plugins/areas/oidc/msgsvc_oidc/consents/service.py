@@ -23,7 +23,7 @@ MOST_LISTED = 50
 
 
 class Consents:
-    """Consents of all clients. A client of the project itself needs none."""
+    """Consents of all clients. One of the project itself needs none; its right to write is noted as one."""
 
     def __init__(
         self,
@@ -53,10 +53,22 @@ class Consents:
         now_ms = self._clock.now_ms()
         await store.put_consent(tx, *client.row, subscriber_id, ordered, now_ms=now_ms)
 
-    async def allow_messages(self, tx: Tx, client: Client, subscriber_id: str) -> None:
-        """Grants the project's permission `notify`, which is made with the first person."""
+    async def allow_messages(
+        self, tx: Tx, client: Client, subscriber_id: str, *, agreed: bool
+    ) -> None:
+        """Grants the project's permission `notify`, which is made with the first person.
+
+        Only if the person agreed just now, or signs in to a client of the project itself for the first time:
+        that is noted as a consent, so that messages which they turn off later stay off.
+        """
         project_id = client.project_id
         await tx.lock(_messages_of(subscriber_id))
+        if not agreed:
+            if not client.first_party or "notify" in await self.scopes_of(
+                tx, client, subscriber_id
+            ):
+                return
+            await self.give(tx, client, subscriber_id, ["notify"])
         if not await self._permissions.exists(tx, project_id, NOTIFY_PERMISSION):
             title = {
                 lang: self._texts.into(lang, __name__)("Messages of connected apps")

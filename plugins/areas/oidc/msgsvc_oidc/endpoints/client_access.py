@@ -79,6 +79,31 @@ class ClientAccess:
             )
 
 
+class ClientLimit:
+    """Limits what a client that has authenticated may ask for; each `name` for itself."""
+
+    def __init__(self, *, limiter: Limiter, per_minute: int, name: str) -> None:
+        self._limiter = limiter
+        self._per_minute = per_minute
+        self._name = name
+
+    async def count(self, client: Client) -> None:
+        """Raises `RateLimitProject` beyond the limit."""
+        window = await self._limiter.hit(
+            f"oidc.{self._name}:{client.client_id}",
+            self._per_minute,
+            WINDOW_S,
+            when_away="count_locally",
+        )
+        if not window.allowed:
+            raise RateLimitProject(
+                "more than {limit} requests of one client in {seconds} s",
+                limit=self._per_minute,
+                seconds=WINDOW_S,
+                retry_after_s=window.retry_after_s,
+            )
+
+
 class RequestLimit:
     """Limits what anybody may ask for without authentication, by address; each `name` for itself."""
 

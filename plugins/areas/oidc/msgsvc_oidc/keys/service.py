@@ -26,7 +26,7 @@ from msgsvc_oidc.settings import OidcSettings
 #: before it signs.
 KNOWN_FOR_MS = 10_000
 
-#: A retired key stays for this many times what clients may cache.
+#: A retired key stays for at least this many times what clients may cache.
 KEPT_TIMES = 24
 
 #: Where a private key is stored: the value is bound to its row.
@@ -115,7 +115,8 @@ class SigningKeys:
             period_ms=self._settings.key_days * DAY_MS,
             # Twice: a cache between may have kept the response as well.
             cached_ms=2 * cached_ms,
-            kept_ms=KEPT_TIMES * cached_ms,
+            # Of an ID token it signed, a client may still make a hint: people sign out long after.
+            kept_ms=max(KEPT_TIMES * cached_ms, self._settings.key_days * DAY_MS),
             at_once=at_once,
         )
         await store.delete_keys(tx, due.deleted)

@@ -31,7 +31,7 @@ TABLES: dict[Flow, Table] = {"device": "oidc_device_requests", "ciba": "oidc_cib
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
     """Who allowed it, when and how; `messages` says whether the scope `notify`, if there, was part of the
-    question."""
+    question that the person answered."""
 
     subscriber_id: str
     auth_time_ms: int
@@ -94,8 +94,10 @@ class Polls:
         """The grant of a request: of concurrent polls one gets it."""
         if not await store.move(tx, TABLES[flow], request, before, "used"):
             return code_used()
-        if "notify" in request.scopes and approval.messages:
-            await self._consents.allow_messages(tx, client, approval.subscriber_id)
+        if "notify" in request.scopes:
+            await self._consents.allow_messages(
+                tx, client, approval.subscriber_id, agreed=approval.messages
+            )
         await self._journal.signed_in(tx, client, flow, approval.subscriber_id)
         return await self._grants.issue(
             tx,

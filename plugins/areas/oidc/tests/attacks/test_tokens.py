@@ -67,6 +67,8 @@ async def test_only_clients_that_authenticate_introspect(ann, register):
 async def test_a_token_of_one_kind_is_none_of_another(ann, grafana, service):
     code = await ann.code(grafana, scope=OFFLINE)
     tokens = (await ann.exchange(grafana, code)).json()
+    # Of a request that waits for a sign-in.
+    await ann.authorize(grafana, prompt="login")
     browser = [cookie.value for cookie in ann.http.cookies.jar]
     wrong_access = [code, tokens["refresh_token"], tokens["id_token"], *browser]
     wrong_refresh = [code, tokens["access_token"], tokens["id_token"], *browser]
@@ -215,7 +217,11 @@ async def test_endpoints_for_scripts_of_other_origins_take_no_cookies(ann, grafa
 
 @pytest.fixture
 def oidc_settings(oidc_settings):
-    return {**oidc_settings, "failures_per_minute_per_client": 5}
+    return {
+        **oidc_settings,
+        "failures_per_minute_per_client": 5,
+        "ciba_requests_per_minute_per_client": 3,
+    }
 
 
 async def test_guesses_of_a_secret_are_limited(ann, eve, grafana, clock):
@@ -271,3 +277,18 @@ async def test_a_storm_of_key_requests_asks_the_database_for_nothing(
     assert len({answer.text for answer in answers}) == 1
     for key in answers[0].json()["keys"]:
         assert not {"d", "p", "q", "dp", "dq", "qi", "k"} & key.keys()
+
+
+async def test_backchannel_requests_of_a_client_are_limited(ann, register, clock):
+    """Each may have another person asked, so the limit of questions to one person is not enough."""
+    client = await register(grant_types=["urn:openid:params:grant-type:ciba"], redirect_uris=[])
+    ask = {"scope": "openid", "login_hint": "nobody"}
+    answers = [await as_client(ann, client, "/bc-authorize", **ask) for _ in range(4)]
+    other = await register(grant_types=["urn:openid:params:grant-type:ciba"], redirect_uris=[])
+    of_another = await as_client(ann, other, "/bc-authorize", **ask)
+    clock.advance(61)
+    later = await as_client(ann, client, "/bc-authorize", **ask)
+
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
+    assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+    assert [of_another.status_code, later.status_code] == [400, 400]

@@ -14,6 +14,7 @@ from msgsvc_oidc.ciba.people import HintedPeople
 from msgsvc_oidc.ciba.polling import BackchannelGrants
 from msgsvc_oidc.ciba.questions import BackchannelQuestions
 from msgsvc_oidc.ciba.service import BackchannelRequests
+from msgsvc_oidc.endpoints.client_access import ClientLimit
 from msgsvc_oidc.protocol.ciba import BackchannelRequest, backchannel_response, read_request
 from msgsvc_oidc.protocol.errors import OAuthError
 from msgsvc_oidc.protocol.parameters import Parameters
@@ -162,6 +163,7 @@ def test_the_endpoint_takes_posts(parts: Parts) -> None:
     endpoint = BackchannelEndpoint(
         db=parts.core.db,
         access=parts.access,
+        limit=ClientLimit(limiter=parts.core.limiter, per_minute=1, name="ciba"),
         requests=requests_of(parts),
         journal=parts.journal,
     )

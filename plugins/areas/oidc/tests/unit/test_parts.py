@@ -294,7 +294,7 @@ async def test_an_expired_access_token_is_refused_without_a_query(parts: Parts) 
 
 async def test_agreeing_to_messages_grants_the_project_permission(parts: Parts) -> None:
     person = parts.core.subscribers.person()
-    await parts.consents.allow_messages(FakeTx(), CLIENT, person.subscriber_id)
+    await parts.consents.allow_messages(FakeTx(), CLIENT, person.subscriber_id, agreed=True)
 
     found = await parts.core.subscribers.get(FakeTx(), PROJECT, person.subscriber_id)
     assert found.permissions == (NOTIFY_PERMISSION,)
