@@ -5,7 +5,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -20,11 +20,26 @@ MARK_LENGTH = 8
 _POSITION = re.compile(r"(\d{1,15})_((?:[0-9a-f]{2})+)", re.ASCII)
 
 
+CURSOR_EXAMPLE = "0yKXPd_Jc3ViXzAzMmFKYW1xckJlT2tnWERVMTRoVFM"
+
+NextCursor = Annotated[
+    str | None,
+    Field(
+        description="Pass it as `cursor` to get the next page; null on the last page.",
+        examples=[CURSOR_EXAMPLE],
+    ),
+]
+
+
 class PageQuery(Query):
     """One page of a list. Stores fetch `fetch_limit` rows after `after`, newest first."""
 
-    limit: int = Field(default=50, ge=1, le=100, description="Entries per page.")
-    cursor: str | None = Field(default=None, description="`next_cursor` of the previous page.")
+    limit: int = Field(default=50, ge=1, le=100, description="Entries per page.", examples=[50])
+    cursor: str | None = Field(
+        default=None,
+        description="`next_cursor` of the previous page; without it, the first page.",
+        examples=[CURSOR_EXAMPLE],
+    )
 
     @property
     def after(self) -> str | None:
