@@ -2,13 +2,16 @@
 
 import json
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.content.outgoing import Format
+from msgsvc_core.channels.failures import Reason
+from msgsvc_core.content.outgoing import Format, MediaType
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
@@ -18,31 +21,127 @@ from msgsvc_core.messages.templates.models import SOURCE_LENGTH, TemplateButton,
 from msgsvc_core.subscribers.models import PermissionKey, TagName
 
 MailingStatus = Literal["scheduled", "running", "paused", "completed", "cancelled"]
+#: What the values of `MailingStatus` mean.
+STATUS = (
+    "`scheduled` until its time, `running`, `paused` by a request, `completed` when every recipient has an"
+    " outcome, or `cancelled`."
+)
+
 RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
+
+
+#: Why a delivery failed, in a response.
+FailureReason = Annotated[str, Field(json_schema_extra={"enum": [*Reason]})]
+
+#: Counts of recipients, which a mailing's progress, its events and its answers share.
+Sent = Annotated[
+    int, Field(description="Recipients whose messenger accepted the message.", examples=[1180])
+]
+Failed = Annotated[
+    int,
+    Field(
+        description="Recipients who did not get it, including those of `unknown`.", examples=[12]
+    ),
+]
+Unknown = Annotated[
+    int,
+    Field(
+        description="Of `failed`: those for whom the service can't tell whether they got it, because"
+        " the connection broke after the request. They are not tried again.",
+        examples=[2],
+    ),
+]
+Skipped = Annotated[
+    int,
+    Field(
+        description="Recipients to whom it was not sent: unsubscribed, without the permission, expired or"
+        " cancelled.",
+        examples=[8],
+    ),
+]
+Total = Annotated[
+    int,
+    Field(
+        description="Recipients of the audience: counted on acceptance and again at the start. At the end"
+        " it is the sum of `sent`, `failed` and `skipped`.",
+        examples=[1200],
+    ),
+]
+Progress = Annotated[
+    float, Field(description="Share of recipients with an outcome, from 0 to 1.", examples=[1.0])
+]
+Eta = Annotated[
+    int | None,
+    Field(
+        description="Estimated seconds until the end. Null while it is not running, and until there is a"
+        " rate to estimate from.",
+        examples=[90],
+    ),
+]
+StopCause = Annotated[
+    str | None,
+    Field(
+        description="Why the service stopped it, for people; null if it did not.", examples=[None]
+    ),
+]
 
 
 class Audience(RequestModel):
     """Who gets it: `all`, or those active subscribers who meet every filter that is given."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"tags_any": [examples.TAG], "langs": ["en"]}, {"all": True}]
+        }
+    )
+
     all: OnlyTrue | None = Field(None, description="All active subscribers.")
     tags_any: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="Subscribers with any of these tags."
+        None,
+        min_length=1,
+        max_length=100,
+        description="Subscribers with any of these tags.",
+        examples=[[examples.TAG]],
     )
     tags_all: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="Subscribers with all of these tags."
+        None,
+        min_length=1,
+        max_length=100,
+        description="Subscribers with all of these tags.",
+        examples=[[examples.TAG, "berlin"]],
     )
     tags_none: list[TagName] | None = Field(
-        None, min_length=1, max_length=100, description="Subscribers with none of these tags."
+        None,
+        min_length=1,
+        max_length=100,
+        description="Subscribers with none of these tags.",
+        examples=[["staff"]],
     )
     permission: PermissionKey | None = Field(
-        None, description="Subscribers who granted it; checked again when the message is sent."
+        None,
+        description="Subscribers who granted it; checked again when the message is sent.",
+        examples=[examples.PERMISSION],
     )
-    channels: list[str] | None = Field(None, min_length=1, max_length=100)
-    langs: list[Language] | None = Field(None, min_length=1, max_length=10)
+    channels: list[str] | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="Subscribers on any of these messengers, by the names of the project's channels.",
+        examples=[[examples.CHANNEL]],
+    )
+    langs: list[Language] | None = Field(
+        None,
+        min_length=1,
+        max_length=10,
+        description="Subscribers who read any of these languages.",
+        examples=[["en"]],
+    )
     subscriber_ids: list[str] | None = Field(
         None,
         min_length=1,
-        description="At most 10,000. Unsubscribed, blocked and unknown ones are `skipped`.",
+        description="These subscribers, at most 10,000. Unsubscribed, blocked and unknown ones are"
+        " `skipped`.",
+        examples=[[examples.SUBSCRIBER_ID]],
     )
 
     @model_validator(mode="after")
@@ -61,6 +160,39 @@ class Audience(RequestModel):
         return self.model_dump(exclude_none=True)
 
 
+class AudienceAnswer(TypedDict, total=False):
+    """The audience as it was given, with the number of `subscriber_ids` in place of up to 10,000 ids.
+
+    Filters that were not given are absent.
+    """
+
+    all: Annotated[OnlyTrue, Field(description="All active subscribers.")]
+    tags_any: Annotated[
+        list[str],
+        Field(description="Subscribers with any of these tags.", examples=[[examples.TAG]]),
+    ]
+    tags_all: Annotated[
+        list[str], Field(description="Subscribers with all of these tags.", examples=[["berlin"]])
+    ]
+    tags_none: Annotated[
+        list[str], Field(description="Subscribers with none of these tags.", examples=[["staff"]])
+    ]
+    permission: Annotated[
+        str, Field(description="Subscribers who granted it.", examples=[examples.PERMISSION])
+    ]
+    channels: Annotated[
+        list[str],
+        Field(description="Subscribers on any of these channels.", examples=[[examples.CHANNEL]]),
+    ]
+    langs: Annotated[
+        list[str],
+        Field(description="Subscribers who read any of these languages.", examples=[["en"]]),
+    ]
+    subscriber_ids_count: Annotated[
+        int, Field(description="How many different subscribers were named by id.", examples=[250])
+    ]
+
+
 class MailingMessage(RequestModel):
     """What everybody of an audience gets: a `text`, or a `template`.
 
@@ -69,21 +201,33 @@ class MailingMessage(RequestModel):
     """
 
     template: str | None = Field(
-        None, description="Key of a template, in place of text, format, media and buttons."
+        None,
+        description="Key of a template, in place of text, format, media and buttons.",
+        examples=["spring-sale"],
     )
     variables: Variables | None = Field(
-        None, description="Texts, numbers, true or false for `{{ name }}`, the same for all."
+        None,
+        description="Texts, numbers, true or false for `{{ name }}`, the same for all.",
+        examples=[{"discount": "10 %"}],
     )
     text: Annotated[Localized, visible(SOURCE_LENGTH)] | None = Field(
-        None, description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.'
+        None,
+        description='One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.',
+        examples=["Hi {{ first_name }}, the spring sale has begun."],
     )
-    format: Format = "plain"
-    media: TemplateMedia | None = None
+    format: Format = Field("plain", description="How `text` is marked up.")
+    media: TemplateMedia | None = Field(
+        None, description="A file that is shown with the text; its URL and name may hold variables."
+    )
     buttons: list[list[TemplateButton]] = Field(
-        default_factory=list, description="Rows from top to bottom."
+        default_factory=list,
+        description="Rows of buttons below the text, from top to bottom.",
+        examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]],
     )
     permission: PermissionKey | None = Field(
-        None, description="Skipped for recipients who have not granted it when it is sent."
+        None,
+        description="Skipped for recipients who have not granted it when it is sent.",
+        examples=[examples.PERMISSION],
     )
     silent: bool = Field(False, description="Deliver without a notification sound.")
     expires_in: int | None = Field(
@@ -92,13 +236,86 @@ class MailingMessage(RequestModel):
         le=30 * 24 * 3600,
         description="Seconds after `send_at`, or after the request, when remaining recipients are "
         "skipped.",
+        examples=[86400],
     )
-    metadata: dict[str, Any] | None = Field(None, description="Returned in delivery events.")
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Your own data, returned in delivery events; at most 4 KiB as JSON.",
+        examples=[{"campaign": "spring"}],
+    )
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "MailingMessage":
         check_source(self)
         return self
+
+
+class MailingButton(TypedDict):
+    """A button, with either `url` or `data`."""
+
+    text: Annotated[Localized, Field(description="What it says.", examples=["To the shop"])]
+    url: Annotated[
+        NotRequired[str | None],
+        Field(description="The page that it opens.", examples=[f"{examples.SITE_URL}/sale"]),
+    ]
+    data: Annotated[
+        NotRequired[str | None],
+        Field(description="What the event `button.clicked` carries.", examples=["sale"]),
+    ]
+
+
+class MailingMedia(TypedDict):
+    """A file that is shown with the message."""
+
+    type: Annotated[MediaType, Field(description="How messengers show it.")]
+    url: Annotated[
+        str,
+        Field(description="Where it is fetched from.", examples=[f"{examples.SITE_URL}/sale.jpg"]),
+    ]
+    filename: Annotated[
+        NotRequired[str | None], Field(description="Its name for people.", examples=["sale.jpg"])
+    ]
+
+
+class MailingMessageAnswer(TypedDict, total=False):
+    """The message as it was given. Fields that were not given are absent."""
+
+    template: Annotated[str, Field(description="Key of the template.", examples=["spring-sale"])]
+    variables: Annotated[
+        dict[str, str | int | float | bool],
+        Field(description="Values that are the same for all.", examples=[{"discount": "10 %"}]),
+    ]
+    text: Annotated[
+        Localized,
+        Field(
+            description="One text, or texts by language.",
+            examples=["Hi {{ first_name }}, the spring sale has begun."],
+        ),
+    ]
+    format: Annotated[Format, Field(description="How `text` is marked up; absent: `plain`.")]
+    media: Annotated[MailingMedia, Field(description="The file that is shown with the text.")]
+    buttons: Annotated[
+        list[list[MailingButton]], Field(description="Rows of buttons, from top to bottom.")
+    ]
+    permission: Annotated[
+        str,
+        Field(
+            description="Skipped for recipients who have not granted it when it is sent.",
+            examples=[examples.PERMISSION],
+        ),
+    ]
+    silent: Annotated[bool, Field(description="Whether it comes without a notification sound.")]
+    expires_in: Annotated[
+        int,
+        Field(
+            description="Seconds after its time, when remaining recipients are skipped.",
+            examples=[86400],
+        ),
+    ]
+    metadata: Annotated[
+        dict[str, Any],
+        Field(description="Your own data.", examples=[{"campaign": "spring"}]),
+    ]
 
 
 @value_object
@@ -249,21 +466,17 @@ class Mailing:
 
 
 class MailingProgress(ResponseModel):
-    """How far a message to an audience is: for plugins whose answers name a mailing.
+    """How far a message to an audience is: for plugins whose answers name a mailing."""
 
-    `progress` goes from 0 to 1; `eta_seconds` is null while it does not run. When it has ended, `total` is
-    the sum of `sent`, `failed` and `skipped`; `failed` holds those of `unknown`.
-    """
-
-    status: MailingStatus
-    sent: int
-    failed: int
-    unknown: int
-    skipped: int
-    total: int
-    progress: float
-    eta_seconds: int | None
-    error: str | None
+    status: MailingStatus = Field(description=STATUS)
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: Total
+    progress: Progress
+    eta_seconds: Eta
+    error: StopCause
 
     @classmethod
     def of(cls, mailing: Mailing, now_ms: int) -> "MailingProgress":

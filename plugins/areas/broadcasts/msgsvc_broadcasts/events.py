@@ -1,19 +1,20 @@
 """The events of broadcasts."""
 
+from msgsvc_broadcasts.models import BroadcastId
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
+from msgsvc_core.mailings.models import Failed, Sent, Skipped, Total, Unknown
 
 
 class BroadcastEnded(ResponseModel):
-    """Fields of `broadcast.completed` and `broadcast.cancelled`: `total` is the sum of `sent`, `failed`
-    and `skipped`. `failed` holds those of `unknown`: the service can't tell whether they got it."""
+    """Fields of `broadcast.completed` and `broadcast.cancelled`."""
 
-    job_id: str
-    sent: int
-    failed: int
-    unknown: int
-    skipped: int
-    total: int
+    job_id: BroadcastId
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: Total
 
 
 BROADCAST_EVENTS = (

@@ -1,27 +1,76 @@
 """Models of broadcasts in the API."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MomentMs
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
-from msgsvc_core.mailings.models import MailingStatus, RecipientStatus
+from msgsvc_core.mailings.models import (
+    STATUS,
+    AudienceAnswer,
+    Eta,
+    Failed,
+    FailureReason,
+    MailingStatus,
+    Progress,
+    RecipientStatus,
+    Sent,
+    Skipped,
+    StopCause,
+    Total,
+    Unknown,
+)
+
+BroadcastId = Annotated[str, Field(description="The broadcast's id.", examples=[examples.JOB_ID])]
 
 
 class BroadcastBody(MailingMessage):
     """A message to an audience, now or at `send_at`."""
 
-    audience: Audience
-    send_at: MomentMs | None = Field(None, description="Start time (default: now).")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "Hi {{ first_name }}, the spring sale has begun.",
+                    "buttons": [[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]],
+                    "audience": {"tags_any": [examples.TAG], "langs": ["en"]},
+                    "permission": examples.PERMISSION,
+                    "messages_per_minute": 600,
+                    "metadata": {"campaign": "spring"},
+                },
+                {
+                    "template": "spring-sale",
+                    "variables": {"discount": "10 %"},
+                    "audience": {"all": True},
+                    "send_at": examples.LATER,
+                },
+            ]
+        }
+    )
+
+    audience: Audience = Field(description="Who gets it.")
+    send_at: MomentMs | None = Field(
+        None,
+        description="When it starts; left out: at once. A time in the past is refused.",
+        examples=[examples.LATER],
+    )
     messages_per_minute: int | None = Field(
-        None, ge=1, le=1_000_000, description="Maximum messages per minute, evenly spread."
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Messages per minute at most, evenly spread. By default as fast as the messengers"
+        " allow.",
+        examples=[600],
     )
     dry_run: bool = Field(
-        False, description="Validate only: return the number of recipients and the credits."
+        False,
+        description="Validates only, and returns the number of recipients and the credits that it would"
+        " cost.",
     )
 
     def to_message(self) -> MailingMessage:
@@ -40,44 +89,69 @@ class BroadcastAccepted(ResponseModel):
 
     leave_out_none = frozenset({"job_id", "status", "credits"})
 
-    job_id: str | None = None
-    status: MailingStatus | None = None
-    total: int
-    credits: int | None = None
+    job_id: str | None = Field(
+        None,
+        description="Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`.",
+        examples=[examples.JOB_ID],
+    )
+    status: MailingStatus | None = Field(
+        None,
+        description="`scheduled`, until its recipients are being sent to; absent with `dry_run`.",
+        examples=["scheduled"],
+    )
+    total: int = Field(description="Recipients that the audience has now.", examples=[1200])
+    credits: int | None = Field(
+        None,
+        description="Credits that it would cost now, 0 where usage is not charged; only with `dry_run`.",
+        examples=[1200],
+    )
 
 
 class BroadcastAnswer(ResponseModel):
-    """A broadcast. When it has ended, `total` is the sum of `sent`, `failed` and `skipped`.
+    """A broadcast and how far it is."""
 
-    `failed` holds those of `unknown`: the service can't tell whether they got it. `progress` goes from 0 to
-    1; `eta_seconds` is null while it does not run. `audience` has `subscriber_ids_count` in place of ids.
-
-    `source` is `broadcasts`, or `scheduled` for one that came by `/v1/scheduled` or `/v1/recurring`: its end
-    is not told by `broadcast.completed`. `error` says why it could not go on. `resend_of` is the broadcast
-    whose recipients of unknown outcome get this one. `recipients_until` is until when they can be listed,
-    null while it has not ended.
-    """
-
-    job_id: str
-    source: str
-    status: MailingStatus
-    sent: int
-    failed: int
-    unknown: int
-    skipped: int
-    total: int
-    progress: float
-    eta_seconds: int | None
-    error: str | None
-    audience: dict[str, Any]
-    messages_per_minute: int | None
-    metadata: dict[str, Any] | None
-    resend_of: str | None
-    send_at: str | None
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    recipients_until: str | None
+    job_id: BroadcastId
+    source: str = Field(
+        description="Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and"
+        " `/v1/recurring`; `forms` for the route of a form to a tag; or another plugin."
+        " `broadcast.completed` is emitted for `broadcasts` alone.",
+        examples=["broadcasts"],
+    )
+    status: MailingStatus = Field(description=STATUS, examples=["completed"])
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: Total
+    progress: Progress
+    eta_seconds: Eta
+    error: StopCause
+    audience: AudienceAnswer = Field(description="Who gets it.")
+    messages_per_minute: int | None = Field(
+        description="Messages per minute at most; null for as fast as the messengers allow.",
+        examples=[600],
+    )
+    metadata: dict[str, Any] | None = Field(
+        description="Your own data, from the request.", examples=[{"campaign": "spring"}]
+    )
+    resend_of: str | None = Field(
+        description="The broadcast whose recipients with an unknown outcome get this one; null unless it"
+        " is a resend.",
+        examples=[None],
+    )
+    send_at: Time | None = Field(
+        description="The start time that was asked for; null for at once.", examples=[None]
+    )
+    created_at: CreatedAt
+    started_at: Time | None = Field(description="When it began; null before.")
+    finished_at: Time | None = Field(
+        description="When the last delivery ended; null before, also while a cancelled one has deliveries"
+        " in progress."
+    )
+    recipients_until: Time | None = Field(
+        description="Until when `GET /v1/broadcast/{job_id}/recipients` lists them; null before the end.",
+        examples=["2026-03-31T09:30:00.000Z"],
+    )
 
     @classmethod
     def of(cls, mailing: Mailing, now_ms: int, until_ms: int | None) -> "BroadcastAnswer":
@@ -103,25 +177,41 @@ class BroadcastAnswer(ResponseModel):
 class BroadcastList(ResponseModel):
     """A page of broadcasts, newest first."""
 
-    data: list[BroadcastAnswer]
-    next_cursor: str | None
+    data: list[BroadcastAnswer] = Field(description="The broadcasts of this page.")
+    next_cursor: NextCursor
 
 
 class BroadcastQuery(PageQuery):
     """Filters and paging."""
 
-    status: MailingStatus | None = None
+    status: MailingStatus | None = Field(
+        None, description="Only broadcasts with this status.", examples=["running"]
+    )
 
 
 class RecipientAnswer(ResponseModel):
-    """A person of the audience. `message_id` is there from the last try on, `reason` when it failed."""
+    """A person of the audience and the outcome for them."""
 
-    subscriber_id: str
-    status: RecipientStatus
-    reason: str | None
-    error: str | None
-    attempts: int
-    message_id: str | None
+    subscriber_id: SubscriberId
+    status: RecipientStatus = Field(
+        description="`queued` until there is an outcome; `unknown` if the service can't tell whether they"
+        " got it.",
+        examples=["sent"],
+    )
+    reason: FailureReason | None = Field(
+        description="Why the last attempt failed; null if it did not.", examples=[None]
+    )
+    error: str | None = Field(
+        description="The cause for people: why the last attempt failed, or why they were skipped. Null"
+        " if there is none.",
+        examples=[None],
+    )
+    attempts: int = Field(description="How often sending was tried.", examples=[1])
+    message_id: str | None = Field(
+        description="Id of their message, for `GET /v1/messages/{message_id}`; null before the last"
+        " attempt.",
+        examples=[examples.MESSAGE_ID],
+    )
 
     @classmethod
     def of(cls, recipient: Recipient) -> "RecipientAnswer":
@@ -138,11 +228,13 @@ class RecipientAnswer(ResponseModel):
 class RecipientList(ResponseModel):
     """A page of recipients, those who subscribed last first."""
 
-    data: list[RecipientAnswer]
-    next_cursor: str | None
+    data: list[RecipientAnswer] = Field(description="The recipients of this page.")
+    next_cursor: NextCursor
 
 
 class RecipientQuery(PageQuery):
     """Filters and paging."""
 
-    status: RecipientStatus | None = None
+    status: RecipientStatus | None = Field(
+        None, description="Only recipients with this status.", examples=["failed"]
+    )

@@ -4,8 +4,9 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import validate, wrong_field
 from msgsvc_core.channels import Format
@@ -27,9 +28,21 @@ MOST_TEXT = 16_000
 class Delay(RequestModel):
     """How long after the step before, or after the beginning: one of the three."""
 
-    minutes: int | None = Field(None, ge=0, le=MOST_DELAY_DAYS * 24 * 60)
-    hours: int | None = Field(None, ge=0, le=MOST_DELAY_DAYS * 24)
-    days: int | None = Field(None, ge=0, le=MOST_DELAY_DAYS)
+    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 1}, {"minutes": 30}]})
+
+    minutes: int | None = Field(
+        None,
+        ge=0,
+        le=MOST_DELAY_DAYS * 24 * 60,
+        description="Minutes; 0 for at once.",
+        examples=[30],
+    )
+    hours: int | None = Field(
+        None, ge=0, le=MOST_DELAY_DAYS * 24, description="Hours of 60 minutes.", examples=[12]
+    )
+    days: int | None = Field(
+        None, ge=0, le=MOST_DELAY_DAYS, description="Days of 24 hours.", examples=[1]
+    )
 
     @model_validator(mode="after")
     def _one(self) -> "Delay":
@@ -46,19 +59,52 @@ class Delay(RequestModel):
 class AttributeIs(RequestModel):
     """An attribute of the subscriber has this value."""
 
-    name: str = Field(min_length=1, max_length=256)
-    equals: str | int | float | bool
+    name: str = Field(
+        min_length=1,
+        max_length=256,
+        description="Name of the attribute, from the subscriber's `attributes`.",
+        examples=["city"],
+    )
+    equals: str | int | float | bool = Field(
+        description="The value that it must have, of the same type.", examples=["Berlin"]
+    )
 
 
 class When(RequestModel):
     """Conditions of a step, all of which must hold; else the chain goes on with the next step."""
 
-    tags_any: list[TagName] | None = Field(None, min_length=1, max_length=100)
-    tags_none: list[TagName] | None = Field(None, min_length=1, max_length=100)
-    permission: PermissionKey | None = None
-    lang: Language | None = None
-    channel: str | None = None
-    attribute: AttributeIs | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"tags_none": ["customer"], "permission": "news"}]}
+    )
+
+    tags_any: list[TagName] | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="The subscriber has one of these tags.",
+        examples=[[examples.TAG]],
+    )
+    tags_none: list[TagName] | None = Field(
+        None,
+        min_length=1,
+        max_length=100,
+        description="The subscriber has none of these tags.",
+        examples=[["customer"]],
+    )
+    permission: PermissionKey | None = Field(
+        None, description="The subscriber has granted it.", examples=[examples.PERMISSION]
+    )
+    lang: Language | None = Field(
+        None, description="The subscriber reads this language.", examples=["en"]
+    )
+    channel: str | None = Field(
+        None,
+        description="The subscriber uses this messenger, by the name of its channel.",
+        examples=[examples.CHANNEL],
+    )
+    attribute: AttributeIs | None = Field(
+        None, description="An attribute of the subscriber has a value."
+    )
 
 
 class StepMessage(RequestModel):
@@ -69,22 +115,55 @@ class StepMessage(RequestModel):
     `{{ attributes.city | default("your city") }}`.
     """
 
-    text: Annotated[Localized, visible(MOST_TEXT)] | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": {"en": "Welcome, {{ first_name }}!", "ru": "Здравствуйте!"}},
+                {"template": "first-order", "variables": {"discount": "10 %"}},
+            ]
+        }
+    )
+
+    text: Annotated[Localized, visible(MOST_TEXT)] | None = Field(
+        None,
+        description="One text for all, or texts by language. Required without `template`.",
+        examples=["Welcome, {{ first_name }}!"],
+    )
     template: str | None = Field(
-        None, description="Key of a template, in place of text, format, media and buttons."
+        None,
+        description="Key of a template, in place of text, format, media and buttons.",
+        examples=["first-order"],
     )
     variables: Variables | None = Field(
-        None, description="For the template, beside each person's own values."
+        None,
+        description="For the template, beside each person's own values.",
+        examples=[{"discount": "10 %"}],
     )
-    format: Format = "plain"
-    media: MediaBody | None = None
-    buttons: list[list[ButtonBody]] = Field(default_factory=list)
+    format: Format = Field("plain", description="How `text` is marked up.")
+    media: MediaBody | None = Field(None, description="A file that is shown with the text.")
+    buttons: list[list[ButtonBody]] = Field(
+        default_factory=list,
+        description="Rows of buttons below the text, from top to bottom.",
+        examples=[[[{"text": "To the shop", "url": examples.SITE_URL}]]],
+    )
     permission: PermissionKey | None = Field(
-        None, description="Skipped unless the subscriber has granted it when it is delivered."
+        None,
+        description="Skipped unless the subscriber has granted it when it is delivered.",
+        examples=[examples.PERMISSION],
     )
-    silent: bool = False
-    expires_in: int | None = Field(None, ge=1, le=30 * 24 * 3600)
-    metadata: dict[str, Any] | None = None
+    silent: bool = Field(False, description="Deliver without a notification sound.")
+    expires_in: int | None = Field(
+        None,
+        ge=1,
+        le=30 * 24 * 3600,
+        description="Seconds after the step is due, when the message is skipped if it is not sent yet.",
+        examples=[86400],
+    )
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Your own data, returned in delivery events; at most 4 KiB as JSON.",
+        examples=[{"campaign": "welcome"}],
+    )
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "StepMessage":
@@ -107,13 +186,18 @@ class StepMessage(RequestModel):
 class Step(RequestModel):
     """A message, how long after the step before it is due, and whom it is for."""
 
-    delay: Delay
-    message: StepMessage
-    when: When | None = None
+    delay: Delay = Field(
+        description="How long after the step before, or after the enrollment, it is due."
+    )
+    message: StepMessage = Field(description="What is sent.")
+    when: When | None = Field(
+        None, description="Whom it is for; by default everybody who gets here."
+    )
     at_local_time: str | None = Field(
         None,
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
         description="`HH:MM` in the campaign's `timezone`: after the delay, the step waits for this time.",
+        examples=["10:00"],
     )
 
 

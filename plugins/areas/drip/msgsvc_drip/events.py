@@ -2,8 +2,10 @@
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
+from msgsvc_drip.models import DripId, EnrollmentId
 
 STEP_SENT, COMPLETED = "drip.step_sent", "drip.completed"
 
@@ -11,19 +13,24 @@ STEP_SENT, COMPLETED = "drip.step_sent", "drip.completed"
 class StepSent(ResponseModel):
     """Fields of `drip.step_sent`."""
 
-    drip_id: str
-    enrollment_id: str
-    step: int = Field(description="From 1.")
-    message_id: str
+    drip_id: DripId
+    enrollment_id: EnrollmentId
+    step: int = Field(description="Number of the step, from 1.", examples=[1])
+    message_id: str = Field(
+        description="The message that was queued.", examples=[examples.MESSAGE_ID]
+    )
 
 
 class Completed(ResponseModel):
-    """Fields of `drip.completed`: `step` is the chain's last, `message_id` of what was sent last."""
+    """Fields of `drip.completed`."""
 
-    drip_id: str
-    enrollment_id: str
-    step: int = Field(description="From 1.")
-    message_id: str | None = Field(description="Null where the conditions of all steps failed.")
+    drip_id: DripId
+    enrollment_id: EnrollmentId
+    step: int = Field(description="Number of the campaign's last step, from 1.", examples=[3])
+    message_id: str | None = Field(
+        description="The message that was queued last; null if every step was skipped.",
+        examples=[examples.MESSAGE_ID],
+    )
 
 
 DRIP_EVENTS = (

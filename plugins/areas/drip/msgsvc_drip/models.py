@@ -1,20 +1,31 @@
 """Models of drip campaigns, their steps and enrollments: internal, and of the API."""
 
 import re
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
-    field_serializer,
     model_validator,
 )
 
+from msgsvc_core.api import examples
+from msgsvc_core.api.as_given import AsGiven
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import (
+    CreatedAt,
+    Kept,
+    NamedByExternalId,
+    NamedById,
+    NamedOnChannel,
+    SubscriberId,
+    Time,
+    UpdatedAt,
+)
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
@@ -51,8 +62,36 @@ def _check_name(name: str) -> str:
     return check_visible(name)
 
 
-EventName = Annotated[str, AfterValidator(_check_event)]
-ChainName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_name)]
+EventName = Annotated[str, Field(examples=["order.completed"]), AfterValidator(_check_event)]
+CampaignName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=100,
+        examples=["Welcome"],
+    ),
+    AfterValidator(_check_name),
+]
+
+DripId = Annotated[
+    str, Field(description="The campaign's id.", examples=["drp_032aJdcwcpFkTRecgydrMn"])
+]
+EnrollmentId = Annotated[
+    str, Field(description="The enrollment's id.", examples=["enr_032aJdyxLYj79NfjC75A9o"])
+]
+
+#: What these fields mean, in bodies and responses alike.
+_NAME = "Shown to the people who manage campaigns."
+_TRIGGER = "What enrolls people."
+_STEPS = "The 1-50 steps, in their order."
+_TIMEZONE = "IANA time zone of the steps' `at_local_time`."
+_STOP_ON = (
+    "Events about a person that end the campaign for them: yours, as tracked by `POST /v1/events`, or the"
+    " service's. Unsubscribing always does."
+)
+_REENTRY = (
+    "Whether a person may be enrolled again: `never`, or `after_completion` of their enrollment."
+)
 
 
 class Trigger(RequestModel):
@@ -63,8 +102,26 @@ class Trigger(RequestModel):
     `subscription` it may be a `source`, and `manual` has none.
     """
 
-    on: TriggerKind
-    value: str | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"on": "event", "value": "cart.abandoned"},
+                {"on": "tag", "value": examples.TAG},
+                {"on": "manual"},
+            ]
+        }
+    )
+
+    on: TriggerKind = Field(
+        description="What happens to people: they subscribe, get a tag, grant a permission, an event about"
+        " them is emitted; or `manual`, by `POST /v1/drips/{drip_id}/enroll` alone."
+    )
+    value: str | None = Field(
+        None,
+        description="Name of the tag, permission or event. With `subscription`: only people who came by"
+        " this `source`, null for all. Null with `manual`.",
+        examples=["cart.abandoned"],
+    )
 
     @model_validator(mode="after")
     def _fitting(self) -> "Trigger":
@@ -105,19 +162,19 @@ def _name_problem(on: TriggerKind, value: str) -> InvalidValue | None:
 class CreateDripBody(RequestModel):
     """A new drip campaign."""
 
-    name: ChainName
-    trigger: Trigger
-    steps: list[Step] = Field(min_length=1, description="1-50 steps, in their order.")
-    timezone: Zone = Field("UTC", description="Where `at_local_time` is.")
+    name: CampaignName = Field(description=_NAME)
+    trigger: Trigger = Field(description=_TRIGGER)
+    steps: list[Step] = Field(min_length=1, description=_STEPS)
+    timezone: Zone = Field("UTC", description=_TIMEZONE, examples=["Europe/Berlin"])
     stop_on: list[EventName] = Field(
         default_factory=list,
         max_length=20,
-        description="Events that end the campaign for a person. Unsubscribing always does.",
+        description=_STOP_ON,
     )
-    reentry: Reentry = Field(
-        "never", description="Whether a person may be enrolled again after it ended."
+    reentry: Reentry = Field("never", description=_REENTRY)
+    status: DripStatus = Field(
+        "active", description="`paused` to enroll nobody until it is resumed."
     )
-    status: DripStatus = "active"
 
     def to_definition(self) -> DripDefinition:
         return DripDefinition(steps=self.steps, timezone=self.timezone, stop_on=self.stop_on)
@@ -126,12 +183,18 @@ class CreateDripBody(RequestModel):
 class UpdateDripBody(RequestModel):
     """What is to change; a field that is left out stays."""
 
-    name: Kept[ChainName] = None
-    trigger: Kept[Trigger] = None
-    steps: Kept[Annotated[list[Step], Field(min_length=1)]] = None
-    timezone: Kept[Zone] = None
-    stop_on: Kept[Annotated[list[EventName], Field(max_length=20)]] = None
-    reentry: Kept[Reentry] = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"stop_on": ["order.completed"], "reentry": "never"}]}
+    )
+
+    name: Kept[CampaignName] = Field(None, description=_NAME)
+    trigger: Kept[Trigger] = Field(None, description=_TRIGGER)
+    steps: Kept[Annotated[list[Step], Field(min_length=1)]] = Field(None, description=_STEPS)
+    timezone: Kept[Zone] = Field(None, description=_TIMEZONE, examples=["Europe/Berlin"])
+    stop_on: Kept[Annotated[list[EventName], Field(max_length=20)]] = Field(
+        None, description=_STOP_ON
+    )
+    reentry: Kept[Reentry] = Field(None, description=_REENTRY)
 
     def changed(self, definition: DripDefinition) -> DripDefinition:
         """What `definition` is then."""
@@ -143,18 +206,26 @@ class UpdateDripBody(RequestModel):
 
 
 class EnrollBody(RequestModel):
-    """Who is to go through the chain."""
+    """Who is to be enrolled, named by `subscriber_id` or by `external_id`."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = None
-    channel: str | None = Field(None, description="With external_id: which of the subscribers.")
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"subscriber_id": examples.SUBSCRIBER_ID}]}
+    )
+
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
 
 
 class EnrollmentQuery(PageQuery):
     """Filters and paging."""
 
-    status: EnrollmentStatus | None = None
-    subscriber_id: str | None = None
+    status: EnrollmentStatus | None = Field(
+        None, description="Only enrollments with this status.", examples=["active"]
+    )
+    subscriber_id: str | None = Field(
+        None, description="Only those of this subscriber.", examples=[examples.SUBSCRIBER_ID]
+    )
 
 
 @value_object
@@ -197,23 +268,23 @@ class Enrollment:
 
 
 class DripAnswer(ResponseModel):
-    """A chain. `version` grows with its steps, `timezone` and `stop_on`."""
+    """A drip campaign in its newest version."""
 
-    drip_id: str
-    name: str
-    status: DripStatus
-    version: int
-    trigger: Trigger
-    steps: list[Step]
-    timezone: str
-    stop_on: list[str]
-    reentry: Reentry
-    created_at: str
-    updated_at: str
-
-    @field_serializer("steps")
-    def _as_given(self, steps: list[Step]) -> list[dict[str, Any]]:
-        return [step.model_dump(mode="json", exclude_unset=True) for step in steps]
+    drip_id: DripId
+    name: str = Field(description=_NAME, examples=["Welcome"])
+    status: DripStatus = Field(
+        description="While it is `paused`, nobody is enrolled and no step is sent."
+    )
+    version: int = Field(
+        description="From 1; grows with changes of `steps`, `timezone` and `stop_on`.", examples=[1]
+    )
+    trigger: Trigger = Field(description=_TRIGGER)
+    steps: list[AsGiven[Step]] = Field(description=_STEPS)
+    timezone: str = Field(description=_TIMEZONE, examples=["Europe/Berlin"])
+    stop_on: list[str] = Field(description=_STOP_ON, examples=[["order.completed"]])
+    reentry: Reentry = Field(description=_REENTRY)
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, drip: Drip) -> "DripAnswer":
@@ -234,26 +305,45 @@ class DripAnswer(ResponseModel):
 
 
 class DripList(ResponseModel):
-    """A page of chains, newest first."""
+    """A page of drip campaigns, newest first."""
 
-    data: list[DripAnswer]
-    next_cursor: str | None
+    data: list[DripAnswer] = Field(description="The campaigns of this page.")
+    next_cursor: NextCursor
 
 
 class EnrollmentAnswer(ResponseModel):
-    """A subscriber's progress in a drip campaign; `next_step` counts from 1, and is null at the end."""
+    """A subscriber's progress in a drip campaign."""
 
-    enrollment_id: str
-    drip_id: str
-    version: int
-    subscriber_id: str
-    status: EnrollmentStatus
-    next_step: int | None
-    due_at: str | None = Field(description="When the next step is due; null in a pause.")
-    last_message_id: str | None
-    reason: str | None = Field(description="The event that stopped it, or why a step was skipped.")
-    created_at: str
-    finished_at: str | None
+    enrollment_id: EnrollmentId
+    drip_id: DripId
+    version: int = Field(
+        description="The campaign's version, which the enrollment keeps to its end.", examples=[1]
+    )
+    subscriber_id: SubscriberId
+    status: EnrollmentStatus = Field(
+        description="`active` or `paused`; at the end `completed`, `stopped` by an event, or `cancelled` by"
+        " a request."
+    )
+    next_step: int | None = Field(
+        description="Number of the step that comes next, from 1; null at the end.", examples=[2]
+    )
+    due_at: Time | None = Field(
+        description="When the next step is due; null in a pause and at the end.",
+        examples=[examples.LATER],
+    )
+    last_message_id: str | None = Field(
+        description="The message that was queued last; null before the first.",
+        examples=[examples.MESSAGE_ID],
+    )
+    reason: str | None = Field(
+        description="The event that stopped it, or why the last step was skipped, for people. Null if"
+        " neither happened.",
+        examples=[None],
+    )
+    created_at: CreatedAt = Field(description="When the subscriber was enrolled.")
+    finished_at: Time | None = Field(
+        description="When it was completed, stopped or cancelled; null before.", examples=[None]
+    )
 
     @classmethod
     def of(cls, row: Enrollment) -> "EnrollmentAnswer":
@@ -275,5 +365,5 @@ class EnrollmentAnswer(ResponseModel):
 class EnrollmentList(ResponseModel):
     """A page of enrollments, newest first."""
 
-    data: list[EnrollmentAnswer]
-    next_cursor: str | None
+    data: list[EnrollmentAnswer] = Field(description="The enrollments of this page.")
+    next_cursor: NextCursor

@@ -1,14 +1,32 @@
 """The events of scheduling."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
+from msgsvc_scheduling.models import ScheduledId
+from msgsvc_scheduling.recurring import RecurringId
 
 SENT, FAILED, SKIPPED = "scheduled.sent", "scheduled.failed", "scheduled.skipped"
 RECURRING_SENT = "recurring.sent"
+
+QueuedMessageId = Annotated[
+    str | None,
+    Field(
+        description="The message that was queued; absent for an audience.",
+        examples=[examples.MESSAGE_ID],
+    ),
+]
+StartedJobId = Annotated[
+    str | None,
+    Field(
+        description="The broadcast that was started; absent for one subscriber.",
+        examples=[examples.JOB_ID],
+    ),
+]
 
 
 class ScheduledSent(ResponseModel):
@@ -16,9 +34,9 @@ class ScheduledSent(ResponseModel):
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
-    scheduled_id: str
-    message_id: str | None = Field(None, description="Set for a message to one subscriber.")
-    job_id: str | None = Field(None, description="Set for a message to an audience.")
+    scheduled_id: ScheduledId
+    message_id: QueuedMessageId = None
+    job_id: StartedJobId = None
 
 
 class RecurringSent(ResponseModel):
@@ -26,9 +44,9 @@ class RecurringSent(ResponseModel):
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
-    recurring_id: str
-    message_id: str | None = Field(None, description="Set for a message to one subscriber.")
-    job_id: str | None = Field(None, description="Set for a message to an audience.")
+    recurring_id: RecurringId
+    message_id: QueuedMessageId = None
+    job_id: StartedJobId = None
 
 
 class ScheduledNotSent(ResponseModel):
@@ -36,11 +54,20 @@ class ScheduledNotSent(ResponseModel):
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"scheduled_id", "recurring_id"})
 
-    scheduled_id: str | None = None
-    recurring_id: str | None = Field(None, description="Set instead for a recurring message.")
+    scheduled_id: str | None = Field(
+        None,
+        description="The scheduled message; absent for a recurring one.",
+        examples=["sch_032aJbUsIQPd4uKr5yQ30N"],
+    )
+    recurring_id: str | None = Field(
+        None,
+        description="The recurring message; absent for a scheduled one.",
+        examples=["rec_032aJc1tNWcb0fJsTfuyYC"],
+    )
     reason: str = Field(
-        description="For `failed`, the error code; for `skipped`, `unsubscribed` or `blocked` (the"
-        " recipient's state), or `missed`."
+        description="For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the"
+        " recipient's state), `billing_blocked` without credits, or `missed`.",
+        examples=["unsubscribed"],
     )
 
 

@@ -3,11 +3,19 @@
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import (
+    CreatedAt,
+    Kept,
+    NamedByExternalId,
+    NamedById,
+    NamedOnChannel,
+    Time,
+)
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
@@ -15,6 +23,7 @@ from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import Audience, MailingMessage, MailingProgress
+from msgsvc_core.mailings.models import AudienceAnswer, MailingMessageAnswer
 from msgsvc_core.messages.templates.models import TemplateButton, TemplateMedia
 from msgsvc_core.subscribers.models import PermissionKey
 from msgsvc_scheduling.recurrence import Rule
@@ -24,6 +33,22 @@ ScheduledStatus = Literal["scheduled", "sent", "failed", "skipped", "cancelled"]
 
 #: Characters of a time.
 TEXT_LENGTH = 64
+
+ScheduledId = Annotated[
+    str,
+    Field(description="The scheduled message's id.", examples=["sch_032aJbUsIQPd4uKr5yQ30N"]),
+]
+
+#: A time in a body, which is parsed with the time zone beside it.
+Moment = Annotated[
+    str,
+    Field(
+        max_length=TEXT_LENGTH,
+        description="RFC 3339 with `Z` or an offset, or a local time in `timezone`, such as"
+        " `2026-03-02T09:30`; within ten years.",
+        examples=[examples.LATER],
+    ),
+]
 
 #: What a template has of its own.
 _OF_TEMPLATE = ("text", "format", "media", "buttons")
@@ -97,12 +122,13 @@ class Outcome:
 class MessageBody(MailingMessage):
     """A message and its recipient: one subscriber, or an audience."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = Field(
-        None, description="Your own id of this person; resolved by this request."
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
+    audience: Audience | None = Field(
+        None,
+        description="In place of one subscriber: everybody who meets these filters at its time.",
     )
-    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
-    audience: Audience | None = Field(None, description="In place of a subscriber.")
 
     def to_message(self) -> dict[str, Any]:
         """The message without recipient and time."""
@@ -114,16 +140,48 @@ class MessageBody(MailingMessage):
 class MessageChanges(RequestModel):
     """Changes to a message. Omitted fields stay unchanged; null removes a value."""
 
-    template: str | None = Field(None, description="Replaces text, format, media and buttons.")
-    variables: Variables | None = None
-    text: Localized | None = Field(None, description="Replaces a template.")
-    format: Format | None = None
-    media: TemplateMedia | None = None
-    buttons: list[list[TemplateButton]] | None = None
-    permission: PermissionKey | None = None
-    silent: bool | None = None
-    expires_in: int | None = Field(None, ge=1, le=30 * 24 * 3600)
-    metadata: dict[str, Any] | None = None
+    template: str | None = Field(
+        None,
+        description="Key of a template; replaces text, format, media and buttons.",
+        examples=["spring-sale"],
+    )
+    variables: Variables | None = Field(
+        None, description="Replaces all variables.", examples=[{"discount": "15 %"}]
+    )
+    text: Localized | None = Field(
+        None,
+        description="Replaces the text, or a template and its variables.",
+        examples=["Hi {{ first_name }}, the sale ends today."],
+    )
+    format: Format | None = Field(
+        None, description="How `text` is marked up; null for `plain`.", examples=["markdown"]
+    )
+    media: TemplateMedia | None = Field(None, description="Replaces the file; null removes it.")
+    buttons: list[list[TemplateButton]] | None = Field(
+        None,
+        description="Replaces all rows of buttons; null or `[]` removes them.",
+        examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]],
+    )
+    permission: PermissionKey | None = Field(
+        None,
+        description="Permission that recipients must have granted; null for none.",
+        examples=[examples.PERMISSION],
+    )
+    silent: bool | None = Field(
+        None, description="Whether it comes without a notification sound; null for with one."
+    )
+    expires_in: int | None = Field(
+        None,
+        ge=1,
+        le=30 * 24 * 3600,
+        description="Seconds after its time, when recipients that are left are skipped; null for never.",
+        examples=[86400],
+    )
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Replaces your own data; null removes it.",
+        examples=[{"campaign": "spring"}],
+    )
 
     def changed(self, message: dict[str, Any]) -> dict[str, Any]:
         """`message` with these changes applied, not validated."""
@@ -140,37 +198,96 @@ class MessageChanges(RequestModel):
 class ScheduledBody(MessageBody):
     """A message, its recipient and its time."""
 
-    send_at: str = Field(
-        max_length=TEXT_LENGTH,
-        description="RFC 3339 with `Z` or an offset, or a local time such as `2026-11-21T09:30`.",
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": "Your appointment is today at 14:00.",
+                    "send_at": "2026-03-02T09:30",
+                    "timezone": "Europe/Berlin",
+                },
+                {
+                    "audience": {"tags_any": [examples.TAG]},
+                    "template": "spring-sale",
+                    "variables": {"discount": "10 %"},
+                    "send_at": examples.LATER,
+                },
+            ]
+        }
     )
-    timezone: Zone | None = Field(None, description="IANA time zone of a local `send_at`.")
+
+    send_at: Moment = Field(
+        description="When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`, such"
+        " as `2026-03-02T09:30`. Ahead, by ten years at most."
+    )
+    timezone: Zone | None = Field(
+        None,
+        description="IANA time zone of a local `send_at`, which requires it.",
+        examples=["Europe/Berlin"],
+    )
 
 
 class UpdateScheduledBody(MessageChanges):
     """Another message, another time, or both."""
 
-    send_at: Kept[Annotated[str, Field(max_length=TEXT_LENGTH)]] = Field(
-        None, description="Same format as on creation."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"send_at": "2026-03-02T10:00", "timezone": "Europe/Berlin"},
+                {"text": "Your appointment is today at 15:00.", "silent": None},
+            ]
+        }
+    )
+
+    send_at: Kept[Moment] = Field(
+        None,
+        description="The new time, in the formats of creation.",
+        examples=["2026-03-02T10:00"],
     )
     timezone: Kept[Zone] = Field(
-        None, description="Time zone of a local `send_at`; unchanged if omitted."
+        None,
+        description="Time zone of a local `send_at`, beside which alone it may stand; by default the"
+        " current one.",
+        examples=["Europe/Berlin"],
     )
 
 
 class RecordAnswer(ResponseModel):
     """Response fields that scheduled and recurring messages share."""
 
-    subscriber_id: str | None
-    audience: dict[str, Any] | None
-    message: dict[str, Any]
-    message_id: str | None
-    job_id: str | None
-    delivery: MailingProgress | None
-    reason: str | None
-    error: str | None
-    created_at: str
-    finished_at: str | None
+    subscriber_id: str | None = Field(
+        description="Who gets it; null for an audience.", examples=[examples.SUBSCRIBER_ID]
+    )
+    audience: AudienceAnswer | None = Field(
+        description="Who gets it; null for one subscriber.", examples=[None]
+    )
+    message: MailingMessageAnswer = Field(description="What is sent.")
+    message_id: str | None = Field(
+        description="Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null"
+        " before, and for an audience.",
+        examples=[examples.MESSAGE_ID],
+    )
+    job_id: str | None = Field(
+        description="Id of the broadcast that was started last, for `GET /v1/broadcast/{job_id}`; null"
+        " before, and for one subscriber.",
+        examples=[None],
+    )
+    delivery: MailingProgress | None = Field(
+        description="How far that broadcast is; null without one.", examples=[None]
+    )
+    reason: str | None = Field(
+        description="Why it was not sent the last time: the code of an error, the recipient's status"
+        " (`unsubscribed`, `blocked`), or `missed` if the service was down. Null if it was sent, or has not"
+        " been due.",
+        examples=[None],
+    )
+    error: str | None = Field(description="The same for people.", examples=[None])
+    created_at: CreatedAt
+    finished_at: Time | None = Field(
+        description="When it was over: sent for the last time, ended or cancelled. Null before.",
+        examples=[None],
+    )
 
     @staticmethod
     def shared_of(record: Record, delivery: MailingProgress | None) -> dict[str, Any]:
@@ -192,20 +309,21 @@ class RecordAnswer(ResponseModel):
 class ScheduledFields(ResponseModel):
     """Response fields of scheduled messages only."""
 
-    scheduled_id: str
-    status: ScheduledStatus
-    send_at: str
-    timezone: str | None
+    scheduled_id: ScheduledId
+    status: ScheduledStatus = Field(
+        description="`sent` once it is queued for delivery at its time; `skipped` if its recipient can't"
+        " be reached or its time was missed; `failed` if it can't be sent as requested."
+    )
+    send_at: Time = Field(description="When it is sent, in UTC.", examples=[examples.LATER])
+    timezone: str | None = Field(
+        description="IANA time zone of the request; null if it gave none.",
+        examples=["Europe/Berlin"],
+    )
 
 
 # The fields of the last base come first in an answer: its id.
 class ScheduledAnswer(RecordAnswer, ScheduledFields):
-    """A scheduled message. `audience` has `subscriber_ids_count` instead of ids.
-
-    The status becomes `sent` when the message is queued for delivery at its time. It then has a
-    `message_id`, or with an audience a `job_id` and `delivery` with the progress. If it was not sent,
-    `reason` is the machine-readable cause and `error` the text for people.
-    """
+    """A scheduled message. Sent, it has a `message_id`, or with an audience a `job_id` and `delivery`."""
 
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "ScheduledAnswer":
@@ -224,11 +342,13 @@ class ScheduledAnswer(RecordAnswer, ScheduledFields):
 class ScheduledList(ResponseModel):
     """A page of scheduled messages, newest first."""
 
-    data: list[ScheduledAnswer]
-    next_cursor: str | None
+    data: list[ScheduledAnswer] = Field(description="The scheduled messages of this page.")
+    next_cursor: NextCursor
 
 
 class ScheduledQuery(PageQuery):
     """Filters and paging."""
 
-    status: ScheduledStatus | None = None
+    status: ScheduledStatus | None = Field(
+        None, description="Only messages with this status.", examples=["scheduled"]
+    )

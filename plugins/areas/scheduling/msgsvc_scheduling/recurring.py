@@ -2,19 +2,21 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import Kept, Time
 from msgsvc_core.kernel.clock import optional_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import (
-    TEXT_LENGTH,
     MessageBody,
     MessageChanges,
+    Moment,
     Record,
     RecordAnswer,
 )
@@ -30,21 +32,35 @@ Cron = Annotated[
     str,
     Field(
         max_length=100,
-        description="Minute, hour, day of month, month, day of week, as `30 9 * * MON-FRI`.",
+        description="Cron expression in `timezone`: minute, hour, day of month, month, day of week.",
+        examples=["30 9 * * MON-FRI"],
     ),
     AfterValidator(check_cron),
 ]
-TimeOfDay = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
-Moment = Annotated[
-    str, Field(max_length=TEXT_LENGTH, description="With an offset, or local in `timezone`.")
+TimeOfDay = Annotated[
+    str,
+    Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["22:00"]),
+]
+
+#: What these fields mean, in bodies and responses alike.
+_HOURS = "Hours between runs, as they pass; 8,760 at most."
+_DAYS = "Days between runs, which come at the same local time; 365 at most."
+_FROM = "Local time at which they begin, `HH:MM`."
+_TO = "Local time at which they end; before `from`, on the next day."
+
+RecurringId = Annotated[
+    str,
+    Field(description="The recurring message's id.", examples=["rec_032aJc1tNWcb0fJsTfuyYC"]),
 ]
 
 
 class Every(RequestModel):
     """An interval: `hours` as they pass, or `days` at the same local time."""
 
-    hours: int | None = Field(None, ge=1, le=MOST_HOURS)
-    days: int | None = Field(None, ge=1, le=MOST_DAYS)
+    model_config = ConfigDict(json_schema_extra={"examples": [{"days": 7}, {"hours": 12}]})
+
+    hours: int | None = Field(None, ge=1, le=MOST_HOURS, description=_HOURS, examples=[12])
+    days: int | None = Field(None, ge=1, le=MOST_DAYS, description=_DAYS, examples=[7])
 
     @model_validator(mode="after")
     def _one(self) -> "Every":
@@ -56,8 +72,8 @@ class Every(RequestModel):
 class QuietHours(RequestModel):
     """Local times of the day, between which nothing is sent."""
 
-    from_: TimeOfDay = Field(alias="from")
-    to: TimeOfDay
+    from_: TimeOfDay = Field(alias="from", description=_FROM)
+    to: TimeOfDay = Field(description=_TO, examples=["08:00"])
 
     @model_validator(mode="after")
     def _some(self) -> "QuietHours":
@@ -69,13 +85,53 @@ class QuietHours(RequestModel):
 class RecurringBody(MessageBody):
     """A message, who gets it, and how often: by `cron` or by `every`."""
 
-    cron: Cron | None = None
-    every: Every | None = Field(
-        None, description="Counted from `starts_at`; without it the first is one interval from now."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "audience": {"tags_any": [examples.TAG]},
+                    "text": "Good morning, {{ first_name }}. Today's menu is online.",
+                    "cron": "30 9 * * MON-FRI",
+                    "timezone": "Europe/Berlin",
+                    "ends_at": "2026-12-31T23:59",
+                },
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "template": "weekly-report",
+                    "every": {"days": 7},
+                    "starts_at": examples.LATER,
+                    "quiet_hours": {"from": "22:00", "to": "08:00"},
+                },
+            ]
+        }
     )
-    timezone: Zone = Field("UTC", description="IANA name.")
-    starts_at: Moment | None = None
-    ends_at: Moment | None = None
+
+    cron: Cron | None = Field(
+        None,
+        description="When it is sent, as a cron expression in `timezone`: minute, hour, day of month,"
+        " month, day of week. Exactly one of this and `every`.",
+        examples=["30 9 * * MON-FRI"],
+    )
+    every: Every | None = Field(
+        None,
+        description="Or how often: counted from `starts_at`, and without it the first run is one interval"
+        " from now.",
+    )
+    timezone: Zone = Field(
+        "UTC",
+        description="IANA time zone of `cron`, of days, of quiet hours and of local times.",
+        examples=["Europe/Berlin"],
+    )
+    starts_at: Moment | None = Field(
+        None,
+        description="No run before this time; in the formats of `send_at` of a scheduled message.",
+        examples=[examples.LATER],
+    )
+    ends_at: Moment | None = Field(
+        None,
+        description="No run after this time, in the same formats; by default it never ends.",
+        examples=["2026-12-31T23:59"],
+    )
     quiet_hours: QuietHours | None = Field(
         None, description="Runs due in these hours are sent when they end."
     )
@@ -87,44 +143,102 @@ class UpdateRecurringBody(MessageChanges):
     Null takes away `starts_at`, `ends_at`, `quiet_hours`.
     """
 
-    cron: Kept[Cron] = Field(None, description="Replaces `every`.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"cron": "0 10 * * MON-FRI", "quiet_hours": None},
+                {"text": "Good morning, {{ first_name }}."},
+            ]
+        }
+    )
+
+    cron: Kept[Cron] = Field(
+        None,
+        description="Replaces `every`; a cron expression of five fields.",
+        examples=["0 10 * * MON-FRI"],
+    )
     every: Kept[Every] = Field(
         None,
         description="Takes the place of `cron`; counted from now, or from `starts_at` where that is ahead.",
     )
-    timezone: Kept[Zone] = None
-    starts_at: Moment | None = None
-    ends_at: Moment | None = None
-    quiet_hours: QuietHours | None = None
+    timezone: Kept[Zone] = Field(
+        None,
+        description="IANA time zone in which `cron`, days, quiet hours and local times are read.",
+        examples=["Europe/Berlin"],
+    )
+    starts_at: Moment | None = Field(
+        None, description="No run before this time; null removes it.", examples=[examples.LATER]
+    )
+    ends_at: Moment | None = Field(
+        None, description="No run after this time; null removes it.", examples=["2026-12-31T23:59"]
+    )
+    quiet_hours: QuietHours | None = Field(
+        None, description="Runs due in these hours are sent when they end; null removes them."
+    )
 
     @property
     def changes_times(self) -> bool:
         return bool(self.model_fields_set - set(MessageChanges.model_fields))
 
 
+class EveryAnswer(TypedDict, total=False):
+    """An interval, of which one is there."""
+
+    hours: Annotated[int, Field(description=_HOURS, examples=[12])]
+    days: Annotated[int, Field(description=_DAYS, examples=[7])]
+
+
+QuietHoursAnswer = TypedDict(
+    "QuietHoursAnswer",
+    {
+        "from": Annotated[TimeOfDay, Field(description=_FROM)],
+        "to": Annotated[TimeOfDay, Field(description=_TO, examples=["08:00"])],
+    },
+)
+QuietHoursAnswer.__doc__ = "Local times of the day, between which nothing is sent."
+
+
 class RecurringFields(ResponseModel):
     """What a recurring message has of its own."""
 
-    recurring_id: str
-    status: RecurringStatus
-    cron: str | None
-    every: dict[str, int] | None
-    timezone: str
-    starts_at: str | None
-    ends_at: str | None
-    quiet_hours: dict[str, str] | None
-    next_run_at: str | None
-    last_run_at: str | None
+    recurring_id: RecurringId
+    status: RecurringStatus = Field(
+        description="`active`, or `paused` by a request; `ended` after its last run, or `cancelled`."
+    )
+    cron: str | None = Field(
+        description="When it is sent; null with `every`.", examples=["30 9 * * MON-FRI"]
+    )
+    every: EveryAnswer | None = Field(
+        description="How often it is sent; null with `cron`.", examples=[None]
+    )
+    timezone: str = Field(
+        description="IANA time zone of `cron`, of days and of quiet hours.",
+        examples=["Europe/Berlin"],
+    )
+    starts_at: Time | None = Field(
+        description="No run before this time, in UTC; null if there is no such limit.",
+        examples=[None],
+    )
+    ends_at: Time | None = Field(
+        description="No run after this time, in UTC; null if it does not end.",
+        examples=["2026-12-31T22:59:00.000Z"],
+    )
+    quiet_hours: QuietHoursAnswer | None = Field(
+        description="Runs due in these hours are sent when they end; null without them."
+    )
+    next_run_at: Time | None = Field(
+        description="When it is sent next; null while it is paused, and when it is over.",
+        examples=["2026-03-02T08:30:00.000Z"],
+    )
+    last_run_at: Time | None = Field(
+        description="When it was due last, whether or not it could be sent; null before the first run.",
+        examples=[None],
+    )
 
 
 # The fields of the last base come first in an answer: its id.
 class RecurringAnswer(RecordAnswer, RecurringFields):
-    """A recurring message. `audience` has `subscriber_ids_count` in place of ids.
-
-    `message_id` or `job_id`, and `reason` and `error` if it was not sent, are of the last run; `delivery`
-    says how far it is with its audience.
-    `next_run_at` is null while it is paused, and when it is over.
-    """
+    """A recurring message. What became of it is of the last run."""
 
     @classmethod
     def of(cls, record: Record, delivery: MailingProgress | None) -> "RecurringAnswer":
@@ -150,14 +264,16 @@ class RecurringAnswer(RecordAnswer, RecurringFields):
 class RecurringList(ResponseModel):
     """A page of recurring messages, newest first."""
 
-    data: list[RecurringAnswer]
-    next_cursor: str | None
+    data: list[RecurringAnswer] = Field(description="The recurring messages of this page.")
+    next_cursor: NextCursor
 
 
 class RecurringQuery(PageQuery):
     """Filters and paging."""
 
-    status: RecurringStatus | None = None
+    status: RecurringStatus | None = Field(
+        None, description="Only messages with this status.", examples=["active"]
+    )
 
 
 def _every(rule: Rule) -> dict[str, int] | None:
