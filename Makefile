@@ -15,11 +15,11 @@ PIP := $(BIN)/python -m pip --quiet
 PIN := --constraint constraints.txt
 
 # Each of these folders is a distribution of its own; a new plugin is found by its pyproject.toml.
-DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproject.toml contrib/*/pyproject.toml))
+DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproject.toml contrib/*/pyproject.toml contrib/clients/*/pyproject.toml))
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs bench bench-full simulate oidc-clients clean
+.PHONY: help install demo test test-all faults check format docs clients bench bench-full simulate oidc-clients clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ format: .venv/installed-dev ## Formats the code and mends what ruff can mend by 
 
 docs: .venv/installed-dev ## Writes docs/reference anew
 	$(BIN)/msgsvc reference docs/reference
+
+clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
+	$(BIN)/python -m contrib.clients.codegen.generate
 
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
