@@ -1,6 +1,8 @@
 """`msgsvc serve`: runs the service on uvicorn until a signal."""
 
 import socket
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +16,13 @@ from msgsvc_core.cli.checks import (
 )
 from msgsvc_core.cli.configuration import ConfigOption, read_settings
 from msgsvc_core.cli.process import collect_less_often
-from msgsvc_core.config.settings import Settings
+from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
+
+#: Entry point group of other ways to serve: `ephemeral`, a function of host, port and `as_json`.
+SERVE_GROUP = "msgsvc.serve"
 
 
 def serve(
@@ -26,8 +31,28 @@ def serve(
     port: Annotated[
         int | None, typer.Option(help="Overrides server.port; 0 picks a free port.")
     ] = None,
+    ephemeral: Annotated[
+        bool,
+        typer.Option(
+            "--ephemeral",
+            help="For tests: needs no configuration, creates a project and an API key, keeps everything"
+            " in memory and forgets it at the end.",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="With --ephemeral: once it is ready, print its addresses and key as JSON.",
+        ),
+    ] = False,
 ) -> None:
     """Run the API, the pages and the background jobs until Ctrl-C."""
+    if ephemeral:
+        _serve_ephemeral(config, host, port, as_json=as_json)
+        return
+    if as_json:
+        raise typer.BadParameter("belongs to --ephemeral", param_hint="--json")
     named: dict[str, Any] = {"host": host, "port": port}
     overrides = {name: value for name, value in named.items() if value is not None}
     settings = read_settings(config, server=overrides)
@@ -39,6 +64,21 @@ def serve(
     except KeyboardInterrupt:
         # A second Ctrl-C during the shutdown.
         raise typer.Exit(130) from None
+
+
+def _serve_ephemeral(
+    config: Path | None, host: str | None, port: int | None, *, as_json: bool
+) -> None:
+    """What moves a service's clock is not in this distribution: a service with data can't be made to."""
+    if config is not None:
+        raise SettingsError(
+            f"--ephemeral: reads no configuration, and {config} is named (--config or MSGSVC_CONFIG):"
+            " one of them"
+        )
+    for point in entry_points(group=SERVE_GROUP, name="ephemeral"):
+        point.load()(host, port, as_json=as_json)
+        return
+    raise SettingsError("--ephemeral: pip install 'msgsvc-core[testing]' brings it")
 
 
 def _warn(settings: Settings) -> None:

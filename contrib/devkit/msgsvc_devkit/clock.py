@@ -1,6 +1,8 @@
-"""A clock that a test controls."""
+"""Clocks that a test controls."""
 
 from datetime import UTC, datetime
+
+from msgsvc_core.kernel.clock import SystemClock
 
 #: Default start time of a test.
 START = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
@@ -31,3 +33,30 @@ class FakeClock:
     def set_by(self, seconds: float) -> None:
         """Sets the wall clock forward, or back with a negative number, without moving the monotonic time."""
         self._ms += round(seconds * 1000)
+
+
+class MovableClock:
+    """A `Clock` that runs as the machine's does, and that `advance` moves ahead of it."""
+
+    def __init__(self) -> None:
+        self._system = SystemClock()
+        self._ahead_ms = 0
+
+    @property
+    def ahead_s(self) -> float:
+        """Seconds by which it is ahead of the machine's clock."""
+        return self._ahead_ms / 1000
+
+    def time(self) -> float:
+        return self._system.time() + self._ahead_ms / 1000
+
+    def now_ms(self) -> int:
+        return self._system.now_ms() + self._ahead_ms
+
+    def monotonic_ms(self) -> int:
+        return self._system.monotonic_ms() + self._ahead_ms
+
+    def advance(self, seconds: float) -> None:
+        """Moves the time forward."""
+        assert seconds >= 0, "time passes one way"
+        self._ahead_ms += round(seconds * 1000)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from msgsvc_core.db import Database
+from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.service import Service
 from msgsvc_devkit.runners import in_flight
 
@@ -18,18 +20,23 @@ async def settled(service: Service, *, timeout_s: float = PATIENCE_S) -> None:
     that wait for a stopped or rate-limited bot are not due. Raises `TimeoutError`."""
 
     async def idle() -> bool:
-        async with service.db.read() as tx:
-            count = await tx.fetch_val(
-                "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
-                " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
-                " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
-                " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms"
-                " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
-                {"now_ms": service.clock.now_ms()},
-            )
-        return not count and not in_flight(service)
+        return not await has_work(service.db, service.clock) and not in_flight(service)
 
     await until(idle, timeout_s=timeout_s)
+
+
+async def has_work(db: Database, clock: Clock) -> bool:
+    """Whether a job is running, or due and not held up by its bot."""
+    async with db.read() as tx:
+        count = await tx.fetch_val(
+            "SELECT COUNT(*) FROM core_jobs WHERE state = 'running'"
+            " OR (state = 'ready' AND run_at_ms <= :now_ms AND NOT EXISTS"
+            " (SELECT 1 FROM core_channel_states AS s WHERE core_jobs.lane = 'channel:' || s.channel"
+            " AND (s.status = 'stopped' OR s.paused_until_ms > :now_ms"
+            " OR (s.outage_since_ms IS NOT NULL AND s.outage_trial = 0))))",
+            {"now_ms": clock.now_ms()},
+        )
+    return bool(count)
 
 
 async def until(
