@@ -44,6 +44,21 @@ async def list_page(
     return [_event(row) for row in rows]
 
 
+async def list_later(
+    tx: Tx, project_id: str, name: str | None, after: str, limit: int
+) -> list[Event]:
+    """Oldest first, from the first id after `after`."""
+    named = "" if name is None else " AND name = :name"
+    rows = await tx.fetch_all(
+        "SELECT project_id, event_id, name, data, occurred_at_ms FROM core_events"
+        f" WHERE project_id = :project_id AND event_id > :after{named}"
+        " ORDER BY event_id LIMIT :most",
+        {"project_id": project_id, "after": after, "most": limit}
+        | ({} if name is None else {"name": name}),
+    )
+    return [_event(row) for row in rows]
+
+
 async def history(
     tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
 ) -> list[Event]:

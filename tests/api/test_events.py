@@ -65,6 +65,26 @@ async def test_the_feed_is_read_on_by_cursor(
     assert cursor is None
 
 
+async def test_the_feed_is_followed_from_an_event_on_oldest_first(
+    service: Service, tenant: Tenant, client: httpx2.AsyncClient
+) -> None:
+    ids = [(await emit(service, tenant)).event_id for _ in range(5)]
+
+    async def later(**params: str) -> tuple[list[str], str | None]:
+        page = (await client.get("/v1/events", params=params)).json()
+        return [event["event_id"] for event in page["data"]], page["next_cursor"]
+
+    assert await later(after_event_id=ids[1]) == (ids[2:], None)
+    assert await later(after_event_id="", event="delivery.success") == (ids, None)
+    assert await later(after_event_id="", event="delivery.failed") == ([], None)
+    assert await later(after_event_id=ids[4]) == ([], None)
+    first, cursor = await later(after_event_id=ids[0], limit="3")
+    assert first == ids[1:4]
+    assert await later(after_event_id=ids[0], limit="3", cursor=str(cursor)) == (ids[4:], None)
+    refused = await client.get("/v1/events", params={"after_event_id": "evt_\0"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "validation_failed")
+
+
 async def test_the_feed_can_be_read_by_name(
     service: Service, client: httpx2.AsyncClient, subscribe: Subscribe
 ) -> None:
