@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients bench bench-full simulate oidc-clients clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release bench bench-full simulate oidc-clients clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ docs: .venv/installed-dev ## Writes docs/reference anew
 
 clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate
+
+clients-release: .venv/installed-dev ## Records what the clients of a release rely on; no change may break it
+	$(BIN)/python -m contrib.clients.codegen.compatibility --release
 
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
