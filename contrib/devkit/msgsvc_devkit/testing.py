@@ -1,0 +1,63 @@
+"""Pytest fixtures for tests of programs that use the service: `msgsvc`, and `msgsvc_async` for coroutines.
+
+    def test_ann_is_told(msgsvc):
+        ann = msgsvc.person("Ann")
+        ann.open(start_link_of_your_program(msgsvc.base_url, msgsvc.api_key))
+        assert "Welcome" in ann.wait_for(button="Yes").text
+
+Pytest loads them by itself. Nothing of the service is loaded before the first test that asks for one.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc, Msgsvc
+    from msgsvc_devkit.ephemeral.thread import ServiceThread
+
+
+@pytest.fixture(scope="session")
+def msgsvc_thread() -> "Iterator[ServiceThread]":
+    """The thread in which the service runs, for the whole session. Its `base_url` stays the same."""
+    from msgsvc_devkit.ephemeral.folder import private_folder  # noqa: PLC0415 - see above
+    from msgsvc_devkit.ephemeral.thread import ServiceThread  # noqa: PLC0415 - see above
+
+    with private_folder() as folder:
+        thread = ServiceThread(folder)
+        thread.start()
+        yield thread
+        thread.stop()
+
+
+@pytest.fixture
+def msgsvc_settings() -> Mapping[str, Any]:
+    """Settings of the service, as in `msgsvc.toml`: override this fixture, e.g. with
+    `{"limits": {"requests_per_minute": 5}}`."""
+    return {}
+
+
+@pytest.fixture
+def msgsvc_renewed(
+    msgsvc_thread: "ServiceThread", msgsvc_settings: Mapping[str, Any]
+) -> "ServiceThread":
+    """The thread with a new service in it, for both of the following, which a test may use together."""
+    msgsvc_thread.renew(msgsvc_settings)
+    return msgsvc_thread
+
+
+@pytest.fixture
+def msgsvc(msgsvc_renewed: "ServiceThread") -> "Msgsvc":
+    """A new service with a project, an API key and the sandbox messenger, for blocking tests."""
+    from msgsvc_devkit.ephemeral.actors import Msgsvc  # noqa: PLC0415 - see above
+
+    return Msgsvc(msgsvc_renewed)
+
+
+@pytest.fixture
+def msgsvc_async(msgsvc_renewed: "ServiceThread") -> "AsyncMsgsvc":
+    """The same for coroutines: what takes time is awaited, and the test's loop goes on meanwhile."""
+    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc  # noqa: PLC0415 - see above
+
+    return AsyncMsgsvc(msgsvc_renewed)
