@@ -3,7 +3,11 @@
 from enum import StrEnum
 from typing import Literal, Protocol
 
+from pydantic import Field
+
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import Time
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.kernel.clock import to_rfc3339
 
@@ -17,27 +21,45 @@ class InterruptionReason(StrEnum):
 
 
 class ReceptionRecovered(ResponseModel):
-    """Fields of `channel.reception_recovered`; `channel` is the name."""
+    """Fields of `channel.reception_recovered`."""
 
-    channel: str
+    channel: str = Field(
+        description="Name of the project's own channel.", examples=[examples.CHANNEL]
+    )
 
 
 class ReceptionInterrupted(ReceptionRecovered):
-    """Fields of `channel.reception_interrupted`: `since` is the first failure, `reason` is for programs,
-    `detail` is the messenger's text."""
+    """Fields of `channel.reception_interrupted`."""
 
-    since: str
-    reason: InterruptionReason
-    detail: str
+    since: Time = Field(description="When it failed first.")
+    reason: InterruptionReason = Field(
+        description="Why the bot receives nothing, for programs: polling fails, the messenger refuses the"
+        " webhook URL, or its calls to it fail.",
+        examples=["webhook_not_called"],
+    )
+    detail: str = Field(
+        description="The messenger's own text, for people.", examples=["Connection refused"]
+    )
 
 
 class ReceptionAnswer(ResponseModel):
-    """How a bot receives. `since`, `reason` and `detail` describe an interruption; null if there is none."""
+    """How a bot receives what people write."""
 
-    state: Literal["receiving", "interrupted"]
-    since: str | None
-    reason: InterruptionReason | None
-    detail: str | None
+    state: Literal["receiving", "interrupted"] = Field(
+        description="`interrupted`: nothing arrives, and sending may still work.",
+        examples=["receiving"],
+    )
+    since: Time | None = Field(
+        description="When receiving failed first; null while it works.", examples=[None]
+    )
+    reason: InterruptionReason | None = Field(
+        description="Why the bot receives nothing, for programs; null while it receives.",
+        examples=[None],
+    )
+    detail: str | None = Field(
+        description="The messenger's own text, for people; null while the bot receives.",
+        examples=[None],
+    )
 
 
 class NotedReception(Protocol):

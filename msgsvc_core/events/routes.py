@@ -4,9 +4,10 @@ from typing import Any
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import ResponseModel, Router
-from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.events import store
 from msgsvc_core.events.tracked import TrackAnswer, TrackBody, TrackedEvents
 from msgsvc_core.kernel.errors import (
@@ -22,27 +23,51 @@ router = Router(area="events")
 class EventQuery(PageQuery):
     """Paging, one event's name, and where to read on from."""
 
-    event: str | None = None
+    event: str | None = Field(
+        None, description="Only events of this name.", examples=["subscription.created"]
+    )
     after_event_id: str | None = Field(
         default=None,
         pattern=r"^(evt_[0-9A-Za-z]{1,64})?$",
         description="Only later events than this one, oldest first; empty: all, oldest first.",
+        examples=[examples.EVENT_ID],
     )
 
 
 class EventAnswer(ResponseModel):
-    """An event, with the body that a webhook would carry beside its id."""
+    """An event."""
 
-    event_id: str
-    event: str
-    data: dict[str, Any]
+    event_id: str = Field(
+        description="Same as in webhooks, so that what arrived twice is found; ids sort by time.",
+        examples=[examples.EVENT_ID],
+    )
+    event: str = Field(
+        description="Name of the event, of the core or a plugin.", examples=["subscription.created"]
+    )
+    data: dict[str, Any] = Field(
+        description="The body that a webhook has beside `event_id`: `occurred_at`, the fields of its"
+        " subscriber, and its own.",
+        examples=[
+            {
+                "subscriber_id": examples.SUBSCRIBER_ID,
+                "channel": examples.CHANNEL,
+                "first_name": "Ann",
+                "username": "ann_example",
+                "lang": "en",
+                "tags": [examples.TAG],
+                "external_id": examples.EXTERNAL_ID,
+                "source": "deep_link",
+                "occurred_at": examples.TIME,
+            }
+        ],
+    )
 
 
 class EventList(ResponseModel):
     """A page of events, newest first unless `after_event_id` was given."""
 
-    data: list[EventAnswer]
-    next_cursor: str | None
+    data: list[EventAnswer] = Field(description="The page's events.")
+    next_cursor: NextCursor
 
 
 @router.get("/v1/events", errors=(BadRequest,))

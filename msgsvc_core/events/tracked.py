@@ -2,41 +2,67 @@
 
 from typing import Any, Protocol
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.types import NamedByExternalId, NamedById, NamedOnChannel
 from msgsvc_core.db import Tx
 from msgsvc_core.events.contract import Event, EventSubject
 from msgsvc_core.events.emitter import Events
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.json import to_json
 
+PROPERTIES: dict[str, Any] = {"cart_id": "c-1207", "total": 49.9}
+
 
 class EventTracked(ResponseModel):
     """Fields of `event.tracked`."""
 
-    name: str
-    properties: dict[str, Any]
+    name: str = Field(description="Your own name of what happened.", examples=["cart.abandoned"])
+    properties: dict[str, Any] = Field(
+        description="What you sent along; `{}` without any.", examples=[PROPERTIES]
+    )
 
 
 class TrackBody(RequestModel):
     """Something that a subscriber did, e.g. in your shop."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = None
-    channel: str | None = Field(None, description="With external_id: which of the subscribers.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "external_id": examples.EXTERNAL_ID,
+                    "name": "cart.abandoned",
+                    "properties": PROPERTIES,
+                }
+            ]
+        }
+    )
+
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
     name: str = Field(
-        pattern=r"^[\w.-]{1,64}$", description="Your event name, e.g. `cart.abandoned`."
+        pattern=r"^[\w.-]{1,64}$",
+        description="Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots.",
+        examples=["cart.abandoned"],
     )
     properties: dict[str, Any] = Field(
-        default={}, description="Returned in the event; at most 8 KiB as JSON."
+        default={},
+        description="Your own data, at most `limits.event_properties_bytes` of `GET /v1/project` as JSON; the"
+        " event carries it.",
+        examples=[PROPERTIES],
     )
 
 
 class TrackAnswer(ResponseModel):
     """The event was taken."""
 
-    event_id: str
+    event_id: str = Field(
+        description="The event `event.tracked`, in `GET /v1/events` and in webhooks.",
+        examples=[examples.EVENT_ID],
+    )
 
 
 class FindSubscriber(Protocol):

@@ -2,7 +2,11 @@
 
 from typing import Literal, Self
 
+from pydantic import Field
+
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import CreatedAt, Time, Url
 from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.values import value_object
@@ -37,20 +41,45 @@ class StoredFile:
 
 
 class FileAnswer(ResponseModel):
-    """A file. `url` is an address that anybody can read it at until `url_expires_at`; null until the
-    file is ready. `reason` is why it failed, else null."""
+    """A file. Of a `pending` one, type, name and size are what the messenger says."""
 
-    file_id: str
-    subscriber_id: str | None
-    type: MediaType
-    filename: str
-    mime_type: str
-    size: int
-    status: FileStatus
-    reason: str | None
-    url: str | None
-    url_expires_at: str | None
-    created_at: str
+    file_id: str = Field(description="The file, for `GET /v1/files`.", examples=[examples.FILE_ID])
+    subscriber_id: str | None = Field(
+        description="Person who sent it to the bot; null for an upload of yours.", examples=[None]
+    )
+    type: MediaType = Field(
+        description="How messengers show it: detected from its content.", examples=["document"]
+    )
+    filename: str = Field(
+        description="Name for saving it, safe as a file's name; escape it on a page, as any text.",
+        examples=["invoice-1207.pdf"],
+    )
+    mime_type: str = Field(
+        description="Media type, detected from its content.", examples=["application/pdf"]
+    )
+    size: int = Field(
+        description="Bytes; 0 while a received file is `pending` and the messenger does not say.",
+        examples=[48213],
+    )
+    status: FileStatus = Field(
+        description="`pending` while a received file is being downloaded. `failed` files have no content.",
+        examples=["ready"],
+    )
+    reason: str | None = Field(
+        description="For people: why it failed; null unless `status` is `failed`.", examples=[None]
+    )
+    url: Url | None = Field(
+        description="Address at which anybody can read it until `url_expires_at`, e.g. for `media.url` of a"
+        " message; null unless `status` is `ready`.",
+        examples=[examples.FILE_URL],
+    )
+    url_expires_at: Time | None = Field(
+        description="When `url` stops working; a later request gives another. Null without a `url`.",
+        examples=[examples.FILE_URL_EXPIRES_AT],
+    )
+    created_at: CreatedAt = Field(
+        description="When it was uploaded or received.", examples=[examples.TIME]
+    )
 
     @classmethod
     def of(cls, file: StoredFile, address: tuple[str, int] | None) -> Self:

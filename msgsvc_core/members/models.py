@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, Kept, Time
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import InvalidValue
@@ -63,20 +64,21 @@ def _visible(name: str) -> str:
     return name
 
 
+NAME = "Name shown to colleagues and customers."
+EMAIL = "Identifies one member of the project; stored in lowercase."
+ROLE = "Owners, admins and agents answer customers; viewers have read-only access."
+
 Name = Annotated[
     str,
-    Field(max_length=NAME_LENGTH, description="Name shown to colleagues and customers."),
+    Field(max_length=NAME_LENGTH, description=NAME, examples=["Kim"]),
     AfterValidator(_visible),
 ]
 Email = Annotated[
     str,
-    Field(max_length=320, description="Case-insensitive; stored in lowercase."),
+    Field(max_length=320, description=EMAIL, examples=["kim@shop.example"]),
     AfterValidator(normalized),
 ]
-AnyRole = Annotated[
-    Role,
-    Field(description="Owners, admins and agents answer customers; viewers have read-only access."),
-]
+AnyRole = Annotated[Role, Field(description=ROLE, examples=["agent"])]
 
 
 class AddMemberBody(RequestModel):
@@ -90,16 +92,20 @@ class AddMemberBody(RequestModel):
 class UpdateMemberBody(RequestModel):
     """Changes of a member; what is left out stays."""
 
-    name: Kept[Name] = None
-    email: Kept[Email] = None
-    role: Kept[AnyRole] = None
+    name: Kept[Name] = Field(None, description=NAME)
+    email: Kept[Email] = Field(None, description=EMAIL)
+    role: Kept[AnyRole] = Field(None, description=ROLE)
 
 
 class MemberLinkBody(RequestModel):
     """How long a link works."""
 
     expires_in: int = Field(
-        LINK_EXPIRES_IN_S, ge=60, le=7 * 24 * 3600, description="Seconds for which the link works."
+        LINK_EXPIRES_IN_S,
+        ge=60,
+        le=7 * 24 * 3600,
+        description="Seconds for which the link works; a day by default.",
+        examples=[3600],
     )
 
 
@@ -107,22 +113,34 @@ class MemberQuery(PageQuery):
     """Filters, both of which a member must meet, and paging."""
 
     status: MemberStatus = Field(
-        "active", description="Filter by status; removed members are listed separately."
+        "active",
+        description="Only members of this status; removed ones are listed separately.",
+        examples=["active"],
     )
-    role: Role | None = None
+    role: Role | None = Field(None, description="Only members with this role.", examples=["agent"])
 
 
 class MemberAnswer(ResponseModel):
     """A member as the API shows them."""
 
-    member_id: str
-    name: str
-    email: str
-    role: Role
-    status: MemberStatus
-    subscriber_ids: list[str]
-    created_at: str
-    removed_at: str | None
+    member_id: str = Field(
+        description="The member, for `/v1/members`.", examples=[examples.MEMBER_ID]
+    )
+    name: str = Field(description=NAME, examples=["Kim"])
+    email: str = Field(description=EMAIL, examples=["kim@shop.example"])
+    role: Role = Field(description=ROLE, examples=["agent"])
+    status: MemberStatus = Field(
+        description="`removed` members can no longer do anything, and stay visible in past activity.",
+        examples=["active"],
+    )
+    subscriber_ids: list[str] = Field(
+        description="Their messenger accounts, in the order of linking; empty without one and after removal.",
+        examples=[["sub_032PUv5GmQ8dA1xWc7ZtRb"]],
+    )
+    created_at: CreatedAt
+    removed_at: Time | None = Field(
+        description="When they were removed; null for active members.", examples=[None]
+    )
 
     @classmethod
     def of(cls, member: Member) -> "MemberAnswer":
@@ -141,5 +159,5 @@ class MemberAnswer(ResponseModel):
 class MemberList(ResponseModel):
     """A page of members, newest first."""
 
-    data: list[MemberAnswer]
-    next_cursor: str | None
+    data: list[MemberAnswer] = Field(description="The page's members.")
+    next_cursor: NextCursor

@@ -26,7 +26,9 @@ router = Router(area="members")
 class RemovingQuery(Query):
     """Whether to erase the member too."""
 
-    erase: bool = Field(default=False, description="Also erase name and email permanently.")
+    erase: bool = Field(
+        default=False, description="Also erase name and email permanently.", examples=[False]
+    )
 
 
 @router.get("/v1/members", errors=(BadRequest,))

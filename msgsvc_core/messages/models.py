@@ -3,16 +3,29 @@
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import HttpUrl, Kept, MomentMs
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import (
+    CreatedAt,
+    HttpUrl,
+    Kept,
+    MomentMs,
+    NamedByExternalId,
+    NamedById,
+    NamedOnChannel,
+    OnChannel,
+    SubscriberId,
+    Time,
+    Url,
+)
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.inbound import OWN_BUTTON
-from msgsvc_core.content.outgoing import Button, Format, Media, OutgoingMessage
+from msgsvc_core.content.outgoing import Button, Format, Media, MediaType, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
@@ -28,13 +41,46 @@ BUTTON_DATA_BYTES = 64
 #: Maximum bytes of `metadata` as JSON.
 METADATA_BYTES = 4096
 
+MessageId = Annotated[
+    str, Field(description="The message, for `GET /v1/messages`.", examples=[examples.MESSAGE_ID])
+]
+BatchId = Annotated[
+    str, Field(description="The batch, for `GET /v1/batches`.", examples=[examples.BATCH_ID])
+]
+Metadata = Annotated[
+    dict[str, Any] | None,
+    Field(description="That of `POST /v1/send`.", examples=[{"order_id": "1207"}]),
+]
+
 
 class ButtonBody(RequestModel):
     """A button: `url` opens a page, `data` comes back as the event `button.clicked`."""
 
-    text: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_visible)]
-    url: HttpUrl | None = None
-    data: str | None = Field(None, min_length=1)
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "Track the parcel", "url": f"{examples.SITE_URL}/orders/1207"},
+                {"text": "Call me back", "data": "call:1207"},
+            ]
+        }
+    )
+
+    text: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(check_visible)] = Field(
+        description="Label, at most 64 characters, at least one of them visible.",
+        examples=["Track the parcel"],
+    )
+    url: HttpUrl | None = Field(
+        None,
+        description="Page that the button opens. Exactly one of this and `data`.",
+        examples=[f"{examples.SITE_URL}/orders/1207"],
+    )
+    data: str | None = Field(
+        None,
+        min_length=1,
+        description="Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and"
+        " `url`.",
+        examples=["call:1207"],
+    )
 
     @model_validator(mode="after")
     def _one_action(self) -> "ButtonBody":
@@ -51,9 +97,19 @@ class ButtonBody(RequestModel):
 class MediaBody(RequestModel):
     """A file that the platform fetches from `url` and shows with the message."""
 
-    type: Literal["image", "video", "document"]
-    url: HttpUrl
-    filename: str | None = Field(None, min_length=1, max_length=255)
+    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
+    url: HttpUrl = Field(
+        description="Where the file is fetched from: any public address, or the `url` of a file of"
+        " `POST /v1/files`.",
+        examples=[f"{examples.SITE_URL}/invoices/1207.pdf"],
+    )
+    filename: str | None = Field(
+        None,
+        min_length=1,
+        max_length=255,
+        description="Name of a document that the recipient sees; without it, the one in the URL.",
+        examples=["invoice-1207.pdf"],
+    )
 
     def to_media(self) -> Media:
         return Media(self.type, self.url, self.filename)
@@ -66,6 +122,12 @@ def to_rows(rows: list[list[ButtonBody]]) -> tuple[tuple[Button, ...], ...]:
 
 
 MessageText = Annotated[str, Field(min_length=1), AfterValidator(check_visible)]
+
+#: What bodies of messages have in common.
+FORMAT = "Markup of `text`: none, a subset of Markdown, or a subset of HTML."
+BUTTON_ROWS = "Rows of buttons under the message, from top to bottom."
+MEDIA = "File that is shown with the text."
+TEXT_EXAMPLE = "Hi Ann, your order 1207 is on its way."
 
 
 class HasSource(Protocol):
@@ -105,10 +167,10 @@ def check_source(body: HasSource) -> None:
 class Content(RequestModel):
     """The content of a message, also that of a rendered template."""
 
-    text: MessageText
-    format: Format = "plain"
-    media: MediaBody | None = None
-    buttons: list[list[ButtonBody]] = Field(default_factory=list)
+    text: MessageText = Field(description="Text that the recipient sees.", examples=[TEXT_EXAMPLE])
+    format: Format = Field("plain", description=FORMAT, examples=["plain"])
+    media: MediaBody | None = Field(None, description=MEDIA)
+    buttons: list[list[ButtonBody]] = Field(default_factory=list, description=BUTTON_ROWS)
 
     def to_message(self, *, silent: bool = False) -> OutgoingMessage:
         return OutgoingMessage(
@@ -124,32 +186,86 @@ class SendBody(RequestModel):
     """A message to one subscriber, named by `subscriber_id` or by `external_id`: a `text`, or a
     `template` with its `variables`."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = None
-    channel: str | None = Field(None, description="With external_id: the channel to use.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": TEXT_EXAMPLE,
+                    "buttons": [
+                        [{"text": "Track the parcel", "url": f"{examples.SITE_URL}/orders/1207"}],
+                        [{"text": "Call me back", "data": "call:1207"}],
+                    ],
+                    "metadata": {"order_id": "1207"},
+                },
+                {
+                    "external_id": examples.EXTERNAL_ID,
+                    "template": "order_shipped",
+                    "variables": {"order": 1207},
+                    "permission": examples.PERMISSION,
+                    "expires_in": 86400,
+                },
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": "Your **invoice** for order 1207.",
+                    "format": "markdown",
+                    "media": {
+                        "type": "document",
+                        "url": f"{examples.SITE_URL}/invoices/1207.pdf",
+                        "filename": "invoice-1207.pdf",
+                    },
+                    "silent": True,
+                },
+            ]
+        }
+    )
+
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
     template: str | None = Field(
-        None, description="Key of a template, in place of text, format, media and buttons."
+        None,
+        description="Key of a template, in place of `text`, `format`, `media` and `buttons`.",
+        examples=["order_shipped"],
     )
     variables: Variables | None = Field(
-        None, description="Texts, numbers, true or false for the template's `{{ name }}`."
+        None,
+        description="Values for the template's `{{ name }}`: texts, numbers, true or false. Those without a"
+        " default in the template are required.",
+        examples=[{"order": 1207}],
     )
-    text: MessageText | None = None
-    format: Format = "plain"
-    media: MediaBody | None = None
-    buttons: list[list[ButtonBody]] = Field(
-        default_factory=list, description="Rows from top to bottom."
+    text: MessageText | None = Field(
+        None,
+        description="Text that the recipient sees, at most `limits.text_length` characters of"
+        " `GET /v1/project`. Required unless `template` is given.",
+        examples=[TEXT_EXAMPLE],
     )
+    format: Format = Field("plain", description=FORMAT, examples=["plain"])
+    media: MediaBody | None = Field(None, description=MEDIA)
+    buttons: list[list[ButtonBody]] = Field(default_factory=list, description=BUTTON_ROWS)
     permission: PermissionKey | None = Field(
-        None, description="Skipped unless the subscriber has granted it when it is delivered."
+        None,
+        description="Key of a permission. The message is skipped unless the subscriber has granted it when"
+        " it is delivered.",
+        examples=[examples.PERMISSION],
     )
-    silent: bool = Field(False, description="Deliver without a notification sound.")
+    silent: bool = Field(
+        False, description="Deliver without a notification sound.", examples=[False]
+    )
     expires_in: int | None = Field(
         None,
         ge=1,
         le=30 * 24 * 3600,
-        description="Seconds after which it is skipped if not sent yet.",
+        description="Seconds after which the message is skipped if it could not be sent yet; without it, it"
+        " never is for that reason.",
+        examples=[86400],
     )
-    metadata: dict[str, Any] | None = Field(None, description="Returned in delivery events.")
+    metadata: dict[str, Any] | None = Field(
+        None,
+        description="Your own data, at most 4,096 bytes as JSON; delivery events carry it, the recipient"
+        " never sees it.",
+        examples=[{"order_id": "1207"}],
+    )
 
     @model_validator(mode="after")
     def _text_or_template(self) -> "SendBody":
@@ -173,9 +289,25 @@ class SendBody(RequestModel):
 class EditBody(RequestModel):
     """What a message is to show from now on. What is left out stays as it is."""
 
-    text: Kept[MessageText] = None
-    format: Kept[Format] = None
-    media: Kept[MediaBody] = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "Hi Ann, your order 1207 was delivered.",
+                    "buttons": [[{"text": "Rate us", "url": f"{examples.SITE_URL}/rate/1207"}]],
+                },
+                {"buttons": []},
+            ]
+        }
+    )
+
+    text: Kept[MessageText] = Field(
+        None, description="New text.", examples=["Hi Ann, your order 1207 was delivered."]
+    )
+    format: Kept[Format] = Field(None, description=FORMAT, examples=["plain"])
+    media: Kept[MediaBody] = Field(
+        None, description="New file; that of a sent message changes where the channel supports it."
+    )
     buttons: Kept[list[list[ButtonBody]]] = Field(
         None,
         description="Rows from top to bottom; replaces all existing buttons, `[]` removes them.",
@@ -201,8 +333,12 @@ class EditBody(RequestModel):
 class SendAnswer(ResponseModel):
     """The message was taken and will be delivered."""
 
-    message_id: str
-    status: Literal["queued"] = "queued"
+    message_id: MessageId
+    status: Literal["queued"] = Field(
+        "queued",
+        description="Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`.",
+        examples=["queued"],
+    )
 
 
 @value_object
@@ -261,47 +397,94 @@ class FinalStatus:
 class ButtonAnswer(ResponseModel):
     """A button: either `url` or `data`."""
 
-    text: str
-    url: str | None
-    data: str | None
+    text: str = Field(description="Label.", examples=["Track the parcel"])
+    url: Url | None = Field(
+        description="Page that the button opens; null if it has `data`.",
+        examples=[f"{examples.SITE_URL}/orders/1207"],
+    )
+    data: str | None = Field(
+        description="What `button.clicked` carries; null if the button has a `url`.",
+        examples=[None],
+    )
 
 
 class MediaAnswer(ResponseModel):
     """The file of a message."""
 
-    type: str
-    url: str
-    filename: str | None
+    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
+    url: Url = Field(
+        description="Where the file is fetched from.",
+        examples=[f"{examples.SITE_URL}/invoices/1207.pdf"],
+    )
+    filename: str | None = Field(
+        description="Name of a document that the recipient sees; null for the one in the URL.",
+        examples=["invoice-1207.pdf"],
+    )
 
 
 class MessageAnswer(ResponseModel):
-    """A message as the API shows it.
+    """A message as the API shows it."""
 
-    `reason` is one of the delivery reasons when it failed. `error` is for people: why it failed, was
-    skipped, has to be tried again, or could not be edited or deleted. `attempts` counts tries.
-    """
-
-    message_id: str
-    subscriber_id: str
-    channel: str
-    status: MessageStatus
-    reason: str | None
-    error: str | None
-    attempts: int
-    text: str
-    format: str
-    buttons: list[list[ButtonAnswer]]
-    media: MediaAnswer | None
-    silent: bool
-    permission: str | None
-    batch_id: str | None
-    job_id: str | None
-    metadata: dict[str, Any] | None
-    created_at: str
-    expires_at: str | None
-    finished_at: str | None
-    edited_at: str | None
-    deleted_at: str | None
+    message_id: MessageId
+    subscriber_id: SubscriberId
+    channel: OnChannel
+    status: MessageStatus = Field(
+        description="`queued` and `sending` are not final. `skipped`: it was not sent, and `error` says why."
+        " `unknown`: the connection broke while it was sent, so it may have arrived.",
+        examples=["sent"],
+    )
+    reason: Reason | None = Field(
+        description="Why it failed, for programs; null unless `status` is `failed` or `unknown`.",
+        examples=[None],
+    )
+    error: str | None = Field(
+        description="For people: why it failed, was skipped, has to be tried again, or could not be edited or"
+        " deleted; null if nothing of that happened.",
+        examples=[None],
+    )
+    attempts: int = Field(
+        description="Tries of delivery so far; waiting for a platform that is limiting or unavailable is"
+        " none.",
+        examples=[1],
+    )
+    text: str = Field(
+        description="What the recipient sees; of a template, with its variables filled in.",
+        examples=[TEXT_EXAMPLE],
+    )
+    format: Format = Field(description=FORMAT, examples=["plain"])
+    buttons: list[list[ButtonAnswer]] = Field(description=BUTTON_ROWS)
+    media: MediaAnswer | None = Field(description="File shown with the text; null without one.")
+    silent: bool = Field(
+        description="Whether it is delivered without a notification sound.", examples=[False]
+    )
+    permission: str | None = Field(
+        description="Permission that the recipient must have granted on delivery; null if none is needed.",
+        examples=[examples.PERMISSION],
+    )
+    batch_id: str | None = Field(
+        description="Batch of `POST /v1/send/batch` that it came with; null for others.",
+        examples=[None],
+    )
+    job_id: str | None = Field(
+        description="Broadcast or other mailing that it belongs to; null for others.",
+        examples=[None],
+    )
+    metadata: Metadata
+    created_at: CreatedAt
+    expires_at: Time | None = Field(
+        description="When it is skipped if not sent yet; null without a limit.",
+        examples=[examples.LATER],
+    )
+    finished_at: Time | None = Field(
+        description="When `status` became final; null until then.", examples=[examples.TIME]
+    )
+    edited_at: Time | None = Field(
+        description="When the last edit became visible; null without one.", examples=[None]
+    )
+    deleted_at: Time | None = Field(
+        description="When it was deleted from the chat, or cancelled; null otherwise.",
+        examples=[None],
+    )
 
     @classmethod
     def of(cls, message: Message) -> "MessageAnswer":
@@ -312,7 +495,7 @@ class MessageAnswer(ResponseModel):
             subscriber_id=message.subscriber_id,
             channel=message.channel,
             status=message.status,
-            reason=message.reason,
+            reason=message.reason and Reason(message.reason),
             error=message.error,
             attempts=message.attempts,
             text=content.text,
@@ -338,19 +521,29 @@ class MessageAnswer(ResponseModel):
 class MessageList(ResponseModel):
     """A page of messages, newest first."""
 
-    data: list[MessageAnswer]
-    next_cursor: str | None
+    data: list[MessageAnswer] = Field(description="The page's messages.")
+    next_cursor: NextCursor
 
 
 class MessageQuery(PageQuery):
     """Filters and paging."""
 
-    status: MessageStatus | None = None
-    reason: Reason | None = Field(None, description="Filter by the reason of failure.")
-    subscriber_id: str | None = None
-    channel: str | None = None
-    created_after: MomentMs | None = Field(None, description="Only messages sent after this time.")
-    batch_id: str | None = None
+    status: MessageStatus | None = Field(
+        None, description="Only messages of this status.", examples=["failed"]
+    )
+    reason: Reason | None = Field(
+        None, description="Only messages that failed for this reason.", examples=["bot_banned"]
+    )
+    subscriber_id: str | None = Field(
+        None, description="Only messages to this recipient.", examples=[examples.SUBSCRIBER_ID]
+    )
+    channel: str | None = Field(
+        None, description="Only messages on this channel.", examples=[examples.CHANNEL]
+    )
+    created_after: MomentMs | None = Field(None, description="Only messages made after this time.")
+    batch_id: str | None = Field(
+        None, description="Only messages of this batch.", examples=[examples.BATCH_ID]
+    )
 
 
 class DeliverySuccess(ResponseModel):
@@ -359,10 +552,18 @@ class DeliverySuccess(ResponseModel):
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"batch_id", "job_id"})
 
-    message_id: str
-    batch_id: str | None = None
-    job_id: str | None = None
-    metadata: dict[str, Any] | None
+    message_id: MessageId
+    batch_id: str | None = Field(
+        None,
+        description="Batch that the message came with; absent for others.",
+        examples=[examples.BATCH_ID],
+    )
+    job_id: str | None = Field(
+        None,
+        description="Broadcast or other mailing that the message belongs to; absent for others.",
+        examples=[examples.JOB_ID],
+    )
+    metadata: Metadata
 
 
 class DeliveryFailed(DeliverySuccess):
@@ -372,28 +573,63 @@ class DeliveryFailed(DeliverySuccess):
     turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
     """
 
-    status: Literal["failed", "unknown"]
-    reason: str
-    retryable: bool | None
-    should_unsubscribe: bool | None
-    error: str
+    status: Literal["failed", "unknown"] = Field(
+        description="`unknown`: the connection broke while it was sent, so it may have arrived.",
+        examples=["failed"],
+    )
+    reason: Reason = Field(
+        description="Why it failed, for programs.", examples=["user_blocked_bot"]
+    )
+    retryable: bool | None = Field(
+        description="Whether the same message could succeed later; null if `status` is `unknown`.",
+        examples=[False],
+    )
+    should_unsubscribe: bool | None = Field(
+        description="Whether the person can't be reached any more; null if `status` is `unknown`.",
+        examples=[True],
+    )
+    error: str = Field(
+        description="Why it failed, for people; the wording may change.",
+        examples=["Forbidden: bot was blocked by the user"],
+    )
+
+
+#: How the messages of a batch ended.
+Sent = Annotated[int, Field(description="Messages that the messenger accepted.", examples=[2])]
+Failed = Annotated[
+    int, Field(description="Messages that failed, those of `unknown` included.", examples=[1])
+]
+Unknown = Annotated[
+    int, Field(description="Messages of which nobody can tell whether they arrived.", examples=[0])
+]
+Skipped = Annotated[
+    int,
+    Field(
+        description="Messages that were not sent: cancelled, expired, without the permission, or to people"
+        " who had unsubscribed.",
+        examples=[0],
+    ),
+]
 
 
 class BatchCompleted(ResponseModel):
     """Fields of `batch.completed`: `total` is the sum of `sent`, `failed` and `skipped`. `failed` holds
     those of `unknown`: the service can't tell whether they arrived."""
 
-    batch_id: str
-    sent: int
-    failed: int
-    unknown: int
-    skipped: int
-    total: int
+    batch_id: BatchId
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: int = Field(description="Messages of the batch that were accepted.", examples=[3])
 
 
 class ButtonClicked(ResponseModel):
     """Fields of `button.clicked`."""
 
-    message_id: str | None
-    data: str
-    text: str
+    message_id: str | None = Field(
+        description="Message that has the button; null if it is not known, e.g. for an old one.",
+        examples=[examples.MESSAGE_ID],
+    )
+    data: str = Field(description="The button's `data`.", examples=["call:1207"])
+    text: str = Field(description="The button's label.", examples=["Call me back"])

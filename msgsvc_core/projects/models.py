@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.types import CreatedAt, Kept, Url
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.kernel.i18n import Localized, visible
 
@@ -15,6 +16,11 @@ MAX_TEXT_LENGTH = 1000
 
 #: Variables of a text, as `{{ first_name }}`: of its recipient, and the project's name.
 TEXT_VARIABLES = ("first_name", "project")
+
+WELCOME = {
+    "en": "Hello {{ first_name }}! {{ project }} writes here when your parcel moves.",
+    "ru": "Здравствуйте, {{ first_name }}! Здесь будут новости о вашем заказе.",
+}
 
 BotText = Annotated[Localized, visible(MAX_TEXT_LENGTH)]
 
@@ -74,29 +80,43 @@ class ListedKey:
 
 
 class ChannelAnswer(ResponseModel):
-    """A channel that the project can use, and the link to its bot, once the bot's profile is known.
+    """A channel that the project can use."""
 
-    `own`: whether it is the project's own, or shared with others.
-    """
-
-    name: str
-    own: bool
-    link: str | None
+    name: str = Field(
+        description="What `channel` of other requests and events names it by.",
+        examples=[examples.CHANNEL],
+    )
+    own: bool = Field(
+        description="Whether it is the project's own, of `POST /v1/channels`, or shared with others.",
+        examples=[False],
+    )
+    link: Url | None = Field(
+        description="Link to its bot; null until the messenger has told the bot's name.",
+        examples=[f"{examples.BOT_URL}?start=hello"],
+    )
 
 
 class LimitsAnswer(ResponseModel):
     """The limits in force; those of plugins stand beside their endpoints."""
 
-    requests_per_minute: int
-    text_length: int
-    button_rows: int
-    buttons_per_row: int
-    tags: int
-    permissions: int
-    templates: int
-    attributes_bytes: int
-    batch_messages: int
-    event_properties_bytes: int
+    requests_per_minute: int = Field(
+        description="API requests of the project, over all keys.", examples=[300]
+    )
+    text_length: int = Field(description="Characters of a message's text.", examples=[4000])
+    button_rows: int = Field(description="Rows of buttons under a message.", examples=[3])
+    buttons_per_row: int = Field(description="Buttons in a row.", examples=[3])
+    tags: int = Field(description="Tags of the project.", examples=[20])
+    permissions: int = Field(description="Permissions of the project.", examples=[20])
+    templates: int = Field(description="Templates of the project.", examples=[100])
+    attributes_bytes: int = Field(
+        description="Bytes of a subscriber's `attributes` as JSON.", examples=[8192]
+    )
+    batch_messages: int = Field(
+        description="Messages of one `POST /v1/send/batch`.", examples=[500]
+    )
+    event_properties_bytes: int = Field(
+        description="Bytes of the `properties` of `POST /v1/events` as JSON.", examples=[8192]
+    )
 
     @classmethod
     def of(cls, limits: LimitSettings) -> "LimitsAnswer":
@@ -104,28 +124,51 @@ class LimitsAnswer(ResponseModel):
 
 
 class ProjectAnswer(ResponseModel):
-    """The project that an API key belongs to. `plan` is null where nothing is billed."""
+    """The project that an API key belongs to."""
 
-    project_id: str
-    name: str
-    status: Literal["active", "disabled"]
-    plan: str | None
-    created_at: str
-    welcome: Localized | None
-    farewell: Localized | None
-    limits: LimitsAnswer
-    channels: list[ChannelAnswer]
+    project_id: str = Field(
+        description="The project, as in the logs and commands of the service.",
+        examples=["prj_032KwAtFuR6PR37b3x2Pp3"],
+    )
+    name: str = Field(description="Name shown to people.", examples=["Example Shop"])
+    status: Literal["active", "disabled"] = Field(
+        description="Keys of a `disabled` project are refused.", examples=["active"]
+    )
+    plan: str | None = Field(
+        description="Name of the plan that its owner pays; null where nothing is billed.",
+        examples=[None],
+    )
+    created_at: CreatedAt
+    welcome: Localized | None = Field(
+        description="Text after subscribing, or one per language; null for the service's own.",
+        examples=[WELCOME],
+    )
+    farewell: Localized | None = Field(
+        description="Text after unsubscribing, or one per language; null for the service's own.",
+        examples=[None],
+    )
+    limits: LimitsAnswer = Field(description="The limits in force.")
+    channels: list[ChannelAnswer] = Field(
+        description="The channels that the project can use, shared and its own."
+    )
 
 
 class ProjectBody(RequestModel):
     """What is to change; a field that is left out stays. A text that is null is removed."""
 
-    name: Kept[str] = Field(None, description="Name shown to people: 1-64 printable characters.")
+    name: Kept[str] = Field(
+        None,
+        description="Name shown to people: 1-64 printable characters.",
+        examples=["Example Shop"],
+    )
     welcome: BotText | None = Field(
         None,
-        description="Text after subscribing, or one per language. `{{ first_name }}` and `{{ "
-        "project }}` are filled in.",
+        description="Text after subscribing, or one per language, at most 1,000 characters; null for the"
+        " service's own. `{{ first_name }}` and `{{ project }}` are filled in.",
+        examples=[WELCOME],
     )
     farewell: BotText | None = Field(
-        None, description="Text after unsubscribing, or one per language."
+        None,
+        description="Text after unsubscribing, like `welcome`.",
+        examples=["No more messages from {{ project }}. Come back any time!"],
     )

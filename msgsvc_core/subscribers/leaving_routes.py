@@ -20,7 +20,9 @@ router = Router(area="subscribers")
 class LeavingQuery(Query):
     """Whether to erase the subscriber too."""
 
-    erase: bool = Field(default=False, description="Permanently delete all personal data.")
+    erase: bool = Field(
+        default=False, description="Permanently delete all personal data.", examples=[False]
+    )
 
 
 @router.delete("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.channels import chats
 from msgsvc_core.channels.contract import Channel
@@ -22,19 +23,34 @@ MAX_INIT_DATA_LENGTH = 16_384
 class MiniAppBody(RequestModel):
     """What the mini app's page was given by the messenger, and what the person shall carry."""
 
-    channel: str = Field(description="The messenger whose bot the mini app belongs to.")
+    channel: str = Field(
+        description="Channel whose bot the mini app belongs to.", examples=[examples.CHANNEL]
+    )
     init_data: str = Field(
         max_length=MAX_INIT_DATA_LENGTH,
-        description="As the page finds it, e.g. in `Telegram.WebApp.initData`.",
+        description="The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`.",
+        examples=[examples.INIT_DATA],
     )
-    tags: list[TagName] = Field(default=[], max_length=20)
-    external_id: str | None = Field(None, description="Your own id of this person.")
+    tags: list[TagName] = Field(
+        default=[],
+        max_length=20,
+        description="Tags added to the person; missing ones are created.",
+        examples=[[examples.TAG]],
+    )
+    external_id: str | None = Field(
+        None,
+        description="Your own id of this person, 1-128 printable characters, if you know who they are.",
+        examples=[examples.EXTERNAL_ID],
+    )
 
 
 class MiniAppAnswer(SubscriberAnswer):
-    """The subscriber; `created` says whether they were not subscribed until now."""
+    """The subscriber."""
 
-    created: bool
+    created: bool = Field(
+        description="Whether this call subscribed them: they were new, or unsubscribed before.",
+        examples=[True],
+    )
 
     @classmethod
     def after(cls, subscriber: Subscriber, *, created: bool) -> "MiniAppAnswer":

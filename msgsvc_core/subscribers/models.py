@@ -4,9 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept, MomentMs
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, OnChannel, SubscriberId, Time
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
@@ -17,10 +18,63 @@ Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "ap
 Status = Literal["active", "unsubscribed", "blocked"]
 
 #: A tag's name: letters of any script, digits, `_` and `-` (decision 0075: up to 64 characters).
-TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$")]
+TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$", examples=[examples.TAG])]
 
 #: A permission's key in the API.
-PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=[examples.PERMISSION])]
+
+#: What every response and event shows of a subscriber.
+FirstName = Annotated[
+    str, Field(description="First name, as the messenger has it.", examples=["Ann"])
+]
+Username = Annotated[
+    str,
+    Field(
+        description="Name on the messenger, without `@`; empty for people without one.",
+        examples=["ann_example"],
+    ),
+]
+Lang = Annotated[
+    Language,
+    Field(
+        description="Language of system messages and templates: the messenger's, until it is changed.",
+        examples=["en"],
+    ),
+]
+TagNames = Annotated[list[str], Field(description="The person's tags.", examples=[[examples.TAG]])]
+OwnId = Annotated[
+    str | None,
+    Field(
+        description="Your own id of the person; null until one is assigned.",
+        examples=[examples.EXTERNAL_ID],
+    ),
+]
+
+#: Links to bots, in responses.
+BotLinks = Annotated[
+    dict[str, str],
+    Field(
+        description="The link that opens the bot, per channel.",
+        examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={examples.START}"}],
+    ),
+]
+QrCodes = Annotated[
+    dict[str, str],
+    Field(
+        description="The address of the same link as a QR code (SVG), per channel; no key needed.",
+        examples=[
+            {examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/{examples.START}.svg"}
+        ],
+    ),
+]
+StartMessages = Annotated[
+    dict[str, str] | None,
+    Field(
+        description="Text that the person sends to the bot, per channel whose link can only open the chat;"
+        " show it beside the link. Absent if there is no such channel.",
+        examples=[{"sms": "start K7QF2M9X"}],
+    ),
+]
 
 #: Default lifetime of a subscription link in seconds: 30 days.
 LINK_EXPIRES_IN_S = 30 * 24 * 3600
@@ -86,18 +140,27 @@ class PersonSubscription:
 class SubscriberAnswer(ResponseModel):
     """A subscriber as the API shows them."""
 
-    subscriber_id: str
-    channel: str
-    first_name: str
-    username: str = Field(description="Empty for people without one.")
-    lang: Language
-    tags: list[str]
-    permissions: list[str]
-    external_id: str | None
-    attributes: dict[str, Any]
-    status: Status
-    created_at: str
-    last_seen_at: str
+    subscriber_id: SubscriberId
+    channel: OnChannel
+    first_name: FirstName
+    username: Username
+    lang: Lang
+    tags: TagNames
+    permissions: list[str] = Field(
+        description="Keys of the permissions that the person has granted.",
+        examples=[[examples.PERMISSION]],
+    )
+    external_id: OwnId
+    attributes: dict[str, Any] = Field(
+        description="Your own data, as set last; `{}` without any.", examples=[{"city": "Oslo"}]
+    )
+    status: Status = Field(
+        description="`active` people get messages; `unsubscribed` ones ended it, or you did; `blocked` ones"
+        " blocked the bot or deleted the chat.",
+        examples=["active"],
+    )
+    created_at: CreatedAt = Field(description="When the person first subscribed.")
+    last_seen_at: Time = Field(description="When the person last did something in the bot.")
 
     @classmethod
     def of(cls, subscriber: Subscriber) -> "SubscriberAnswer":
@@ -114,20 +177,34 @@ class SubscriberAnswer(ResponseModel):
 class SubscriberList(ResponseModel):
     """A page of subscribers, newest first."""
 
-    data: list[SubscriberAnswer]
-    next_cursor: str | None
+    data: list[SubscriberAnswer] = Field(description="The page's subscribers.")
+    next_cursor: NextCursor
 
 
 class SubscriberFilters(Query):
     """Filters, all of which a subscriber must meet."""
 
-    channel: str | None = None
-    status: Status | None = None
-    lang: Language | None = None
-    external_id: str | None = None
-    tag: str | None = Field(None, description="Only subscribers with this tag.")
+    channel: str | None = Field(
+        None, description="Only subscribers on this channel.", examples=[examples.CHANNEL]
+    )
+    status: Status | None = Field(
+        None, description="Only subscribers of this status.", examples=["active"]
+    )
+    lang: Language | None = Field(
+        None, description="Only subscribers of this language.", examples=["en"]
+    )
+    external_id: str | None = Field(
+        None,
+        description="Only the subscribers of the person with this id of yours, one per channel.",
+        examples=[examples.EXTERNAL_ID],
+    )
+    tag: str | None = Field(
+        None, description="Only subscribers with this tag.", examples=[examples.TAG]
+    )
     permission: str | None = Field(
-        None, description="Only subscribers who granted this permission (key)."
+        None,
+        description="Only subscribers who have granted the permission with this key.",
+        examples=[examples.PERMISSION],
     )
     created_after: MomentMs | None = Field(
         None, description="Only people who first subscribed after this time."
@@ -143,6 +220,7 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
         max_length=searching.MOST,
         description="Case-insensitive prefix of the first name, username or `external_id`. Results "
         "are ordered by name instead of newest first.",
+        examples=["ann"],
     )
 
     def place_of(self, subscriber: Subscriber) -> str:
@@ -157,32 +235,53 @@ class UpdateSubscriberBody(RequestModel):
     """Changes of a subscriber; what is left out stays."""
 
     external_id: str | None = Field(
-        None, description="Your own id of the person; null unbinds the one they have."
+        None,
+        description="Your own id of the person, 1-128 printable characters; null removes the one they have.",
+        examples=[examples.EXTERNAL_ID],
     )
-    lang: Kept[Language] = None
-    tags: Kept[list[TagName]] = Field(None, description="Replaces all tags.")
+    lang: Kept[Language] = Field(
+        None, description="Language of system messages and templates.", examples=["en"]
+    )
+    tags: Kept[list[TagName]] = Field(
+        None,
+        description="Replaces all tags; `[]` removes them. Missing ones are created.",
+        examples=[[examples.TAG]],
+    )
     attributes: Kept[dict[str, Any]] = Field(
-        None, description="Your own data; replaces the current attributes."
+        None,
+        description="Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON; replaces"
+        " all of it.",
+        examples=[{"city": "Oslo"}],
     )
 
 
 class LinkBody(RequestModel):
     """What a subscription link carries."""
 
-    tags: list[TagName] = Field(default=[], description="Tags added to people who open it.")
+    tags: list[TagName] = Field(
+        default=[],
+        description="Tags added to people who open it; missing ones are created.",
+        examples=[[examples.TAG]],
+    )
     permissions: list[PermissionKey] = Field(
-        default=[], description="Permissions granted by opening it."
+        default=[],
+        description="Keys of permissions granted by opening it.",
+        examples=[[examples.PERMISSION]],
     )
     external_id: str | None = Field(
         None,
-        description="Your own id of this person; assigned to the first person to open the link.",
+        description="Your own id of this person, 1-128 printable characters; assigned to the first person to"
+        " open the link. Without it, everybody may use the link.",
+        examples=[examples.EXTERNAL_ID],
     )
+    # A factory, as the API description has no default then: it depends on `external_id`.
     expires_in: int = Field(
-        LINK_EXPIRES_IN_S,
+        default_factory=lambda: LINK_EXPIRES_IN_S,
         ge=60,
         le=366 * 24 * 3600,
-        description="Seconds for which the link works; with an `external_id` the default is the setting"
-        " `limits.personal_link_s`, a day.",
+        description="Seconds for which the link works. Without it, 30 days; with an `external_id`, the"
+        " setting `limits.personal_link_s`, a day.",
+        examples=[86400],
     )
 
 
@@ -191,30 +290,42 @@ class LinkAnswer(ResponseModel):
 
     leave_out_none = frozenset({"start_messages"})
 
-    links: dict[str, str]
-    qr: dict[str, str]
-    start_messages: dict[str, str] | None = Field(
-        None,
-        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
-    )
-    expires_at: str
+    links: BotLinks
+    qr: QrCodes
+    start_messages: StartMessages = None
+    expires_at: Time = Field(description="When the links stop working.", examples=[examples.LATER])
+
+
+#: How a person subscribed.
+SubscribedBy = Annotated[
+    Source,
+    Field(
+        description="How the person subscribed: by a link (`deep_link`), in a mini app, by signing in, for a"
+        " one-time code, by a form or a support ticket, or by your own call.",
+        examples=["deep_link"],
+    ),
+]
 
 
 class SubscriptionCreated(ResponseModel):
     """Fields of `subscription.created`."""
 
-    source: Source
+    source: SubscribedBy
 
 
 class SubscriptionDeleted(ResponseModel):
-    """Fields of `subscription.deleted`; `source` is how the person had subscribed."""
+    """Fields of `subscription.deleted`."""
 
-    source: Source
-    reason: str
+    source: SubscribedBy
+    reason: str = Field(
+        description="`stop`: the person ended it in the bot. `api`: you did, by the API or on a page."
+        " `user_blocked_bot` and `chat_not_found`: the messenger says so. Plugins may add others.",
+        examples=["stop"],
+    )
 
 
 class PermissionChanged(ResponseModel):
     """Fields of `subscription.permission_changed`."""
 
-    permission: str
-    granted: bool
+    permission: str = Field(description="Key of the permission.", examples=[examples.PERMISSION])
+    granted: bool = Field(description="False after it was revoked.", examples=[True])

@@ -1,5 +1,6 @@
 """The description and the validation come from one type: what one says of a body, the other takes."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,6 +92,37 @@ def test_every_default_that_is_described_is_taken(described: Service) -> None:
     ]
 
     assert wrong == []
+
+
+def test_every_example_of_a_field_is_taken(described: Service) -> None:
+    wrong = [
+        f"{model.__name__}.{name}: {example!r}: {why}"
+        for model, root in bodies(described)
+        for name, schema in root["properties"].items()
+        for example in examples_in(schema, root)
+        if (why := refusal_of(model, name, example)) is not None
+    ]
+
+    assert wrong == []
+
+
+def examples_in(schema: dict[str, Any], root: dict[str, Any]) -> list[Any]:
+    """The examples of a field itself, else those of its alternatives."""
+    inside = [each for kind in kinds(schema, root) for each in kind.get("examples", ())]
+    return list(schema.get("examples", inside))
+
+
+def test_every_example_of_a_body_is_taken(described: Service) -> None:
+    """Through the model, in strict mode: the rules between its fields hold too."""
+    shown = [
+        (model, example)
+        for model, root in bodies(described)
+        for example in root.get("examples", ())
+    ]
+
+    assert SendBody in {model for model, _ in shown}
+    for model, example in shown:
+        assert model.model_validate_json(json.dumps(example))
 
 
 def test_an_integer_may_be_written_as_a_float_without_fraction(described: Service) -> None:

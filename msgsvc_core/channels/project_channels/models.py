@@ -4,15 +4,21 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, Time, UpdatedAt, Url
 from msgsvc_core.channels.contract import Receiving
 from msgsvc_core.channels.reception_models import ReceptionAnswer
 from msgsvc_core.kernel.errors import InvalidValue
 
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
 ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+
+#: A token of the form that a messenger gives out.
+BOT_TOKEN = "123456789:AAEXAMPLE-token-of-the-bot"  # noqa: S105 - an example
 
 #: Bytes of a channel's settings as JSON.
 SETTINGS_BYTES = 8192
@@ -68,60 +74,120 @@ class State:
 
 
 class CreateChannelBody(RequestModel):
-    """A new channel. `plugin` is a kind of messenger; `settings` are what that kind takes."""
+    """A new channel."""
 
-    name: ChannelName
-    plugin: str = Field(min_length=1, max_length=64)
-    settings: SettingsObject = Field(default_factory=dict)
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "support", "plugin": examples.CHANNEL, "settings": {"token": BOT_TOKEN}}
+            ]
+        }
+    )
+
+    name: ChannelName = Field(
+        description="What `channel` of other requests and events names it by; with the name of a shared"
+        " channel, it replaces that one for the project.",
+        examples=["support"],
+    )
+    plugin: str = Field(
+        min_length=1,
+        max_length=64,
+        description="Kind of messenger, of those that the service lets projects add.",
+        examples=[examples.CHANNEL],
+    )
+    settings: SettingsObject = Field(
+        default_factory=dict,
+        description="Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as"
+        " JSON.",
+        examples=[{"token": BOT_TOKEN}],
+    )
 
 
 class UpdateChannelBody(RequestModel):
-    """New values of settings; what is left out stays, and null goes back to the default."""
+    """Changes of a channel's settings."""
 
-    settings: SettingsObject
+    settings: SettingsObject = Field(
+        description="New values; settings that are left out stay, and null goes back to a default.",
+        examples=[{"token": BOT_TOKEN}],
+    )
 
 
 class BotAnswer(ResponseModel):
-    """The bot as its platform knows it; `username` is without the `@`."""
+    """The bot as its messenger knows it."""
 
-    name: str
-    username: str | None
+    name: str = Field(description="Name that people see.", examples=["Example Shop"])
+    username: str | None = Field(
+        description="Name in links, without `@`; null for bots without one.",
+        examples=["example_bot"],
+    )
 
 
 class OwnChannelAnswer(ResponseModel):
-    """A channel of the project's own. Of secret settings only the names are shown, in `secrets`.
+    """A channel of the project's own."""
 
-    `unavailable_since` is since when the platform has answered nobody; null while it answers. `reception`
-    is how the bot receives, which `status` says nothing of; null for one that is to receive nothing.
-    """
-
-    name: str
-    channel_id: str
-    plugin: str
-    settings: dict[str, Any]
-    secrets: list[str]
-    status: OwnChannelStatus
-    detail: str | None
-    unavailable_since: str | None
-    receiving: Receiving
-    reception: ReceptionAnswer | None
-    bot: BotAnswer | None
-    link: str | None
-    created_at: str
-    updated_at: str
+    name: str = Field(
+        description="What `channel` of other requests and events names it by.", examples=["support"]
+    )
+    channel_id: str = Field(
+        description="Id of this channel, part of its webhook's address; a name can be given anew.",
+        examples=["chn_032PUt3EK71lpZghhd5Udy"],
+    )
+    plugin: str = Field(description="Kind of messenger.", examples=[examples.CHANNEL])
+    settings: dict[str, Any] = Field(
+        description="The settings that were given, without the secret ones.",
+        examples=[{"receiving": "webhook"}],
+    )
+    secrets: list[str] = Field(
+        description="Names of the secret settings that were given; their values are never shown.",
+        examples=[["token"]],
+    )
+    status: OwnChannelStatus = Field(
+        description="`stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the"
+        " messenger is down. `broken`: the stored settings can't be read.",
+        examples=["working"],
+    )
+    detail: str | None = Field(
+        description="For people: why `status` is not `working`; null while it is.", examples=[None]
+    )
+    unavailable_since: Time | None = Field(
+        description="Since when the messenger has answered no call; null while it answers.",
+        examples=[None],
+    )
+    receiving: Receiving = Field(
+        description="How the bot receives what people write: it asks the messenger, is called by it, or"
+        " receives nothing.",
+        examples=["webhook"],
+    )
+    reception: ReceptionAnswer | None = Field(
+        description="Whether it does receive, of which `status` says nothing; null if it is to receive"
+        " nothing."
+    )
+    bot: BotAnswer | None = Field(
+        description="The bot's profile; null until the messenger has told it."
+    )
+    link: Url | None = Field(
+        description="Link to the bot; null until the messenger has told its name.",
+        examples=[f"{examples.BOT_URL}?start=hello"],
+    )
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
 
 class OwnChannelList(ResponseModel):
     """A page of channels, newest first."""
 
-    data: list[OwnChannelAnswer]
-    next_cursor: str | None
+    data: list[OwnChannelAnswer] = Field(description="The page's channels.")
+    next_cursor: NextCursor
 
 
 class ChannelCheckAnswer(ResponseModel):
-    """What the platform said of the bot just now, and how the bot receives, as it was seen last."""
+    """What the messenger said of the bot just now, and how the bot receives, as it was seen last."""
 
-    ok: bool
-    detail: str
-    bot: BotAnswer | None
-    reception: ReceptionAnswer | None
+    ok: bool = Field(description="False if the messenger refuses the bot.", examples=[True])
+    detail: str = Field(
+        description="What the messenger said, for people.", examples=["@example_bot"]
+    )
+    bot: BotAnswer | None = Field(description="The bot's profile; null if it is refused.")
+    reception: ReceptionAnswer | None = Field(
+        description="Whether the bot receives what people write; null if it is to receive nothing."
+    )

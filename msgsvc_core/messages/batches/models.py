@@ -2,12 +2,14 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, SkipValidation
+from pydantic import ConfigDict, Field, SkipValidation
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.types import CreatedAt, Time
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.models import BatchId, Failed, SendBody, Sent, Skipped, Unknown
 
 
 @value_object
@@ -40,42 +42,69 @@ class Batch:
 class BatchBody(RequestModel):
     """Messages, each as `POST /v1/send` takes it."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"subscriber_id": examples.SUBSCRIBER_ID, "text": "Hi Ann, we have news."},
+                        {"external_id": "user-43", "template": "news", "variables": {"count": 3}},
+                    ]
+                }
+            ]
+        }
+    )
+
     #: Each is judged by itself, and told of in `rejected`.
     messages: list[SkipValidation[SendBody]] = Field(
-        min_length=1, description="1-500 bodies of `POST /v1/send`."
+        min_length=1,
+        description="1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of"
+        " `GET /v1/project`. An invalid one is rejected by itself.",
     )
 
 
 class Rejected(ResponseModel):
-    """A message that was not taken: its place in `messages` from 0, and what `POST /v1/send` would have
-    answered."""
+    """A message that was not accepted, with the error that `POST /v1/send` would have returned."""
 
-    index: int
-    error: str
-    code: str
+    index: int = Field(description="Its position in `messages`, from 0.", examples=[1])
+    error: str = Field(
+        description="What is wrong, for people.",
+        examples=["there is no subscriber with external_id 'user-43'"],
+    )
+    code: str = Field(
+        description="Error code of `POST /v1/send`, e.g. `validation_failed`.",
+        examples=["subscriber_not_found"],
+    )
 
 
 class BatchAnswer(ResponseModel):
     """`accepted` messages are queued; those in `rejected` are not."""
 
-    batch_id: str
-    accepted: int
-    rejected: list[Rejected]
+    batch_id: BatchId
+    accepted: int = Field(description="Messages that are queued.", examples=[1])
+    rejected: list[Rejected] = Field(
+        description="Messages that are not queued, in the order of `messages`."
+    )
 
 
 class BatchStatusAnswer(ResponseModel):
-    """A batch. `total` are the accepted messages, and when all are final, the sum of `sent`, `failed` and
-    `skipped`; `failed` holds those of `unknown`: the service can't tell whether they arrived."""
+    """A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum
+    of `sent`, `failed` and `skipped`."""
 
-    batch_id: str
-    status: Literal["running", "completed"]
-    sent: int
-    failed: int
-    unknown: int
-    skipped: int
-    total: int
-    created_at: str
-    finished_at: str | None
+    batch_id: BatchId
+    status: Literal["running", "completed"] = Field(
+        description="`completed` when all messages are final.", examples=["completed"]
+    )
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: int = Field(description="Messages of the batch that were accepted.", examples=[3])
+    created_at: CreatedAt
+    finished_at: Time | None = Field(
+        description="When the last message became final; null until then.",
+        examples=[examples.TIME],
+    )
 
     @classmethod
     def of(cls, batch: Batch) -> "BatchStatusAnswer":

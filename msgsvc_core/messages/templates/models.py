@@ -1,12 +1,14 @@
 """Models of templates: internal, and of the API."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.types import Kept
-from msgsvc_core.content.outgoing import Format, OutgoingMessage
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, UpdatedAt, Url
+from msgsvc_core.content.outgoing import Format, MediaType, OutgoingMessage
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
@@ -15,7 +17,7 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.values import value_object
 
 #: A template's key in the API.
-TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["order_shipped"])]
 
 #: Maximum characters of a template's text, before variables are inserted. The rendered text has the limits of
 #: every message.
@@ -28,13 +30,42 @@ ADDRESS_LENGTH = 2048
 Source = Annotated[str, Field(min_length=1, max_length=SHORT_SOURCE_LENGTH)]
 AddressSource = Annotated[str, Field(min_length=1, max_length=ADDRESS_LENGTH)]
 
+#: The example of templates, and what it comes to for Ann.
+TEXT: dict[str, Any] = {
+    "en": 'Hi {{ name | default("there") }}, your order {{ order }} is on its way.',
+    "ru": "Здравствуйте! Заказ {{ order }} уже в пути.",
+}
+RENDERED = "Hi Ann, your order 1207 is on its way."
+ORDER_URL = f"{examples.SITE_URL}/orders/{{{{ order }}}}"
+INVOICE_URL = f"{examples.SITE_URL}/invoices/{{{{ order }}}}.pdf"
+BUTTON: dict[str, Any] = {
+    "text": {"en": "Track the parcel", "ru": "Где посылка?"},
+    "url": ORDER_URL,
+}
+
+FORMAT = "Markup of `text`: none, a subset of Markdown, or a subset of HTML."
+BUTTON_ROWS = "Rows of buttons under the message, from top to bottom."
+
 
 class TemplateButton(RequestModel):
     """A button as in `POST /v1/send`; all of it may hold variables."""
 
-    text: Annotated[Localized, visible(SHORT_SOURCE_LENGTH)]
-    url: AddressSource | None = None
-    data: Source | None = None
+    model_config = ConfigDict(json_schema_extra={"examples": [BUTTON]})
+
+    text: Annotated[Localized, visible(SHORT_SOURCE_LENGTH)] = Field(
+        description="Label, or one per language.", examples=[BUTTON["text"]]
+    )
+    url: AddressSource | None = Field(
+        None,
+        description="Page that the button opens. Exactly one of this and `data`.",
+        examples=[ORDER_URL],
+    )
+    data: Source | None = Field(
+        None,
+        description="Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly"
+        " one of this and `url`.",
+        examples=["call:{{ order }}"],
+    )
 
     @model_validator(mode="after")
     def _one_action(self) -> "TemplateButton":
@@ -46,22 +77,29 @@ class TemplateButton(RequestModel):
 class TemplateMedia(RequestModel):
     """A file as in `POST /v1/send`; address and name may hold variables."""
 
-    type: Literal["image", "video", "document"]
-    url: AddressSource
-    filename: Source | None = None
+    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
+    url: AddressSource = Field(
+        description="Where the file is fetched from; a variable may not be its host.",
+        examples=[INVOICE_URL],
+    )
+    filename: Source | None = Field(
+        None,
+        description="Name of a document that the recipient sees; without it, the one in the URL.",
+        examples=["invoice-{{ order }}.pdf"],
+    )
 
 
 class TemplateContent(RequestModel):
     """What a template is made of."""
 
     text: Annotated[Localized, visible(SOURCE_LENGTH)] = Field(
-        description='One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`.'
+        description="One text for all, or one per language; recipients get theirs, else that of the service's"
+        " default language. May hold variables.",
+        examples=[TEXT],
     )
-    format: Format = "plain"
-    media: TemplateMedia | None = None
-    buttons: list[list[TemplateButton]] = Field(
-        default_factory=list, description="Rows from top to bottom."
-    )
+    format: Format = Field("plain", description=FORMAT, examples=["plain"])
+    media: TemplateMedia | None = Field(None, description="File that is shown with the text.")
+    buttons: list[list[TemplateButton]] = Field(default_factory=list, description=BUTTON_ROWS)
 
     def to_column(self) -> str:
         return to_json(self.model_dump(exclude_defaults=True))
@@ -70,7 +108,27 @@ class TemplateContent(RequestModel):
 class CreateTemplateBody(TemplateContent):
     """A new template."""
 
-    key: TemplateKey = Field(description="Key used in `POST /v1/send`.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"key": "order_shipped", "text": TEXT, "buttons": [[BUTTON]]},
+                {
+                    "key": "invoice",
+                    "text": "Your **invoice** for order {{ order }}.",
+                    "format": "markdown",
+                    "media": {
+                        "type": "document",
+                        "url": INVOICE_URL,
+                        "filename": "invoice-{{ order }}.pdf",
+                    },
+                },
+            ]
+        }
+    )
+
+    key: TemplateKey = Field(
+        description="What `template` of `POST /v1/send` names it by; it can't be changed later."
+    )
 
     def to_content(self) -> TemplateContent:
         return TemplateContent.model_validate(self.model_dump(exclude={"key"}, exclude_unset=True))
@@ -79,10 +137,21 @@ class CreateTemplateBody(TemplateContent):
 class UpdateTemplateBody(RequestModel):
     """New contents; what is left out stays, and null for `media` takes the file away."""
 
-    text: Kept[Annotated[Localized, visible(SOURCE_LENGTH)]] = None
-    format: Kept[Format] = None
-    media: TemplateMedia | None = None
-    buttons: Kept[list[list[TemplateButton]]] = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": TEXT, "buttons": [[BUTTON]]}, {"media": None}]}
+    )
+
+    text: Kept[Annotated[Localized, visible(SOURCE_LENGTH)]] = Field(
+        None, description="New text, or one per language; replaces all languages.", examples=[TEXT]
+    )
+    format: Kept[Format] = Field(None, description=FORMAT, examples=["plain"])
+    media: TemplateMedia | None = Field(
+        None, description="New file; null takes the file away, and without it, it stays."
+    )
+    buttons: Kept[list[list[TemplateButton]]] = Field(
+        None,
+        description="Rows from top to bottom; replaces all existing buttons, `[]` removes them.",
+    )
 
     def merged(self, before: TemplateContent) -> dict[str, Any]:
         """The contents after the change, before validation as a whole."""
@@ -105,18 +174,29 @@ class StoredTemplate:
 
 
 class TemplateAnswer(ResponseModel):
-    """A template; `variables` are those that it uses, in the order in which they come first."""
+    """A template."""
 
-    key: str
-    template_id: str
-    text: Localized
-    format: Format
-    media: TemplateMedia | None
-    buttons: list[list[TemplateButton]]
-    variables: list[str]
-    required_variables: list[str]
-    created_at: str
-    updated_at: str
+    key: str = Field(description="What `POST /v1/send` names it by.", examples=["order_shipped"])
+    template_id: str = Field(
+        description="Id of this template; another one that gets its key later has another.",
+        examples=["tpl_032VCHFhKppnTNvg47lv30"],
+    )
+    text: Localized = Field(description="One text for all, or texts by language.", examples=[TEXT])
+    format: Format = Field(description=FORMAT, examples=["plain"])
+    media: TemplateMedia | None = Field(
+        description="File that is shown with the text; null without one.", examples=[None]
+    )
+    buttons: list[list[TemplateButton]] = Field(description=BUTTON_ROWS)
+    variables: list[str] = Field(
+        description="Names of the variables that it uses, by their first use.",
+        examples=[["name", "order"]],
+    )
+    required_variables: list[str] = Field(
+        description="Those of `variables` without a default somewhere: `POST /v1/send` must give them.",
+        examples=[["order"]],
+    )
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(
@@ -143,49 +223,78 @@ class TemplateAnswer(ResponseModel):
 class TemplateList(ResponseModel):
     """A page of templates, newest first."""
 
-    data: list[TemplateAnswer]
-    next_cursor: str | None
+    data: list[TemplateAnswer] = Field(description="The page's templates.")
+    next_cursor: NextCursor
 
 
 class PreviewBody(RequestModel):
     """Values to try a template with."""
 
-    variables: Variables = Field(default_factory=dict)
-    lang: Language | None = Field(None, description="Only this language (default: all).")
+    variables: Variables = Field(
+        default_factory=dict,
+        description="Values as in `POST /v1/send`; a missing one is shown as its name.",
+        examples=[{"name": "Ann", "order": 1207}],
+    )
+    lang: Language | None = Field(
+        None, description="Only this language; without it, all of the service.", examples=["en"]
+    )
 
 
 class PreviewButton(ResponseModel):
     """A button as it would be sent."""
 
-    text: str
-    url: str | None
-    data: str | None
+    text: str = Field(description="Label.", examples=["Track the parcel"])
+    url: Url | None = Field(
+        description="Page that the button opens; null if it has `data`.",
+        examples=[f"{examples.SITE_URL}/orders/1207"],
+    )
+    data: str | None = Field(
+        description="What `button.clicked` would carry; null if the button has a `url`.",
+        examples=[None],
+    )
 
 
 class PreviewMedia(ResponseModel):
     """A file as it would be sent."""
 
-    type: Literal["image", "video", "document"]
-    url: str
-    filename: str | None
+    type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
+    url: Url = Field(
+        description="Where the file would be fetched from.",
+        examples=[f"{examples.SITE_URL}/invoices/1207.pdf"],
+    )
+    filename: str | None = Field(
+        description="Name of a document that the recipient sees; null for the one in the URL.",
+        examples=["invoice-1207.pdf"],
+    )
 
 
 class Problem(ResponseModel):
     """Why a channel would refuse the message."""
 
-    channel: str
-    problem: str
+    channel: OnChannel
+    problem: str = Field(
+        description="What it would refuse, for people.",
+        examples=["text: must be at most 1024 characters beside a file on this channel"],
+    )
 
 
 class PreviewMessage(ResponseModel):
-    """What somebody of that language would get."""
+    """The message as a recipient of one language gets it."""
 
-    lang: Language
-    text: str
-    format: Format
-    media: PreviewMedia | None
-    buttons: list[list[PreviewButton]]
-    problems: list[Problem]
+    lang: Language = Field(description="Language of the recipient.", examples=["en"])
+    text: str = Field(description="Text with its variables filled in.", examples=[RENDERED])
+    format: Format = Field(
+        description="Markup of `text`; `html` where the template's own can't show a value as it is.",
+        examples=["plain"],
+    )
+    media: PreviewMedia | None = Field(
+        description="File that is shown with the text; null without one.", examples=[None]
+    )
+    buttons: list[list[PreviewButton]] = Field(description=BUTTON_ROWS)
+    problems: list[Problem] = Field(
+        description="Channels of the project that would refuse the message; empty if none would.",
+        examples=[[]],
+    )
 
     @classmethod
     def of(
@@ -206,8 +315,11 @@ class PreviewMessage(ResponseModel):
 
 
 class PreviewAnswer(ResponseModel):
-    """The message in each language that was asked for. `unused` are variables that nothing in the
-    template takes: `POST /v1/send` ignores them, so look here for typos."""
+    """The message in each language that was asked for."""
 
-    data: list[PreviewMessage]
-    unused: list[str]
+    data: list[PreviewMessage] = Field(description="One entry per language.")
+    unused: list[str] = Field(
+        description="Names of given variables that the template does not use, often typos; `POST /v1/send`"
+        " ignores them.",
+        examples=[["oder"]],
+    )

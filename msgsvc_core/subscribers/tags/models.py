@@ -1,6 +1,11 @@
 """Models of tags: internal, and of the API."""
 
+from pydantic import Field
+
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import TagName
@@ -17,17 +22,21 @@ class Tag:
 
 
 class TagBody(RequestModel):
-    """A tag's name: 1-64 letters of any script, digits, `_` and `-`."""
+    """A tag's name."""
 
-    name: TagName
+    name: TagName = Field(
+        description="1-64 letters of any script, digits, `_` and `-`; upper and lower case differ."
+    )
 
 
 class TagAnswer(ResponseModel):
-    """A tag, and how many subscribers carry it, whatever their status."""
+    """A tag."""
 
-    name: str
-    subscribers: int
-    created_at: str
+    name: str = Field(description="The tag, as people carry it.", examples=[examples.TAG])
+    subscribers: int = Field(
+        description="Subscribers who carry it, whatever their status.", examples=[128]
+    )
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, tag: Tag) -> "TagAnswer":
@@ -41,5 +50,5 @@ class TagAnswer(ResponseModel):
 class TagList(ResponseModel):
     """A page of tags, newest first."""
 
-    data: list[TagAnswer]
-    next_cursor: str | None
+    data: list[TagAnswer] = Field(description="The page's tags.")
+    next_cursor: NextCursor

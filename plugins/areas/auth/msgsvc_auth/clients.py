@@ -31,11 +31,17 @@ class Client(RequestModel):
     """The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's."""
 
     ip: Annotated[str, Field(max_length=64), AfterValidator(normal_address)] | None = Field(
-        None, description="Its IPv4 or IPv6 address, as your server sees it."
+        None,
+        description="Its IPv4 or IPv6 address, as your server sees it.",
+        examples=["203.0.113.7"],
     )
     user_agent: (
         Annotated[str, Field(max_length=MAX_AGENT_LENGTH), AfterValidator(printable)] | None
-    ) = Field(None, description="Its header `User-Agent`.")
+    ) = Field(
+        None,
+        description="Its header `User-Agent`.",
+        examples=["Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"],
+    )
 
     @classmethod
     def from_request(cls, ip: str, user_agent: str) -> "Client":

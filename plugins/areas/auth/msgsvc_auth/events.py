@@ -2,19 +2,21 @@
 
 from pydantic import Field
 
+from msgsvc_auth.models import STATE, SessionId
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import Time
 from msgsvc_core.events import EventSpec
 
 
 class AuthCompleted(ResponseModel):
     """Fields of `auth.completed`, beside the subscriber's."""
 
-    session_id: str
+    session_id: SessionId
     state: str = Field(
-        description="The `external_id` of the session; empty for a static link, and on a page of another "
-        "plugin."
+        description="That of the request; empty if it had none, and on a page of another plugin.",
+        examples=[STATE],
     )
-    auth_time: str = Field(description="When the person pressed Yes, RFC 3339 in UTC.")
+    auth_time: Time = Field(description="When the person confirmed.")
 
 
 AUTH_EVENTS = (

@@ -6,14 +6,25 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from msgsvc_auth.clients import Client
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery, position_of
-from msgsvc_core.api.types import Kept, UrlText
+from msgsvc_core.api.pagination import NextCursor, PageQuery, position_of
+from msgsvc_core.api.types import CreatedAt, Kept, OnChannel, SubscriberId, Time, Url, UrlText
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.plugins.sign_ins import SignInMethod
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.models import (
+    BotLinks,
+    FirstName,
+    Lang,
+    OwnId,
+    QrCodes,
+    StartMessages,
+    Subscriber,
+    TagNames,
+    Username,
+)
 
 Status = Literal["pending", "confirmed", "denied", "expired", "consumed"]
 
@@ -30,10 +41,36 @@ MAX_WAIT_S = 25
 MAX_STATE_LENGTH = 512
 
 #: A static link's slug (decision 0075).
-Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$")]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9-]{3,48}$", examples=["shop"])]
 
 #: What a project calls a static link.
-LinkName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(check_visible)]
+LinkName = Annotated[
+    str,
+    Field(min_length=1, max_length=100, examples=["Sign-in page"]),
+    AfterValidator(check_visible),
+]
+
+#: Values of the examples; `state` and the code are random text.
+STATE = "rK9vX2pQ7mLw"
+CODE = "gaBAMzVZHP6if70nxMD7DuZq6F3t0UjSoRNRXdJiTXg"
+CALLBACK_URL = f"{examples.SITE_URL}/signed-in"
+SESSION_PAYLOAD = "auth_s_7bYc0RkqWm4XvT1nLz8HsD"
+
+NAME_OF_LINK = "Helps you tell links apart: 1-100 characters."
+CALLBACK = "Where people return with `code` and `state`; https, or http on localhost."
+MATCH = "Whether the hosted page shows a number that the person has to choose in the bot."
+
+SessionId = Annotated[
+    str,
+    Field(
+        description="The sign-in, for its status; hard to guess.",
+        examples=["ses_032aJamqrKLYEWygh3Ss7K0VTgM6HyNgBFAUOJfgHwk4"],
+    ),
+]
+State = Annotated[
+    str,
+    Field(description="That of the request; empty if it had none.", examples=[STATE]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +179,28 @@ class SessionBody(RequestModel):
         "",
         max_length=MAX_STATE_LENGTH,
         description="Returned with the code; bind it to the browser's session to prevent CSRF.",
+        examples=[STATE],
     )
     callback_url: UrlText | None = Field(
-        None, description="Return URL; must equal that of one of the static links."
+        None,
+        description="Where the bot sends the person back with the code; must equal that of one of the static"
+        " links. Without it, poll the status.",
+        examples=[CALLBACK_URL],
     )
-    channel: str | None = Field(None, description="Offer only this messenger.")
+    channel: str | None = Field(
+        None,
+        description="Offer only this channel; without it, all that can ask.",
+        examples=[examples.CHANNEL],
+    )
     lang: Language | None = Field(
-        None, description="Language of the bot's question; without it, the person's own."
+        None,
+        description="Language of the bot's question; without it, the person's own.",
+        examples=["en"],
     )
     match: bool = Field(
         False,
         description="Number matching: the person chooses in the bot the number that your page shows.",
+        examples=[True],
     )
     client: Client | None = Field(
         None, description="The browser that signs in; shown in the bot's question."
@@ -164,20 +212,28 @@ class SessionAnswer(ResponseModel):
 
     leave_out_none = frozenset({"match_number", "start_messages"})
 
-    session_id: str
-    status: Literal["pending"] = "pending"
-    links: dict[str, str] = Field(description="The link to open, per channel.")
-    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
-    start_messages: dict[str, str] | None = Field(
-        None,
-        description="What the person writes to the bot, per channel whose link only opens the chat with"
-        " it: `start K7QF2M9X`. Show it beside the link.",
+    session_id: SessionId
+    status: Literal["pending"] = Field(
+        "pending", description="Always `pending`: nobody has answered yet.", examples=["pending"]
     )
+    links: BotLinks = Field(
+        examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={SESSION_PAYLOAD}"}]
+    )
+    qr: QrCodes = Field(
+        examples=[
+            {examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/{SESSION_PAYLOAD}.svg"}
+        ]
+    )
+    start_messages: StartMessages = None
     match_number: int | None = Field(
-        None, description="10-99, shown beside the links; present if `match` was requested."
+        None,
+        description="10-99, to be shown beside the links; absent unless `match` was true.",
+        examples=[42],
     )
-    expires_in: int = Field(description="Seconds.")
-    interval: int = Field(POLL_INTERVAL_S, description="Seconds to wait between polls.")
+    expires_in: int = Field(description="Seconds in which the person can confirm.", examples=[600])
+    interval: int = Field(
+        POLL_INTERVAL_S, description="Seconds to wait between two polls.", examples=[2]
+    )
 
 
 class StatusQuery(Query):
@@ -187,43 +243,56 @@ class StatusQuery(Query):
         0,
         ge=0,
         le=MAX_WAIT_S,
-        description="Long polling: seconds to hold the response until something changes.",
+        description="Long polling: seconds to hold the response until something changes; 0 answers at once.",
+        examples=[25],
     )
 
 
 class StatusAnswer(ResponseModel):
-    """Where a session stands; `code` is there while it is confirmed."""
+    """Where a session stands."""
 
     leave_out_none = frozenset({"code"})
 
-    session_id: str
-    status: Status
-    state: str
-    code: str | None = None
+    session_id: SessionId
+    status: Status = Field(
+        description="`pending` until the person answers, then `confirmed` or `denied`; `consumed` once the"
+        " code was exchanged. `expired`: the time to answer, or to exchange the code, ran out.",
+        examples=["confirmed"],
+    )
+    state: State
+    code: str | None = Field(
+        None,
+        description="To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`.",
+        examples=[CODE],
+    )
     expires_in: int = Field(
-        description="Seconds left to confirm, then to exchange the code; else 0."
+        description="Seconds left to confirm, then to exchange the code; else 0.", examples=[300]
     )
 
 
 class VerifyBody(RequestModel):
     """The code to exchange."""
 
-    code: str = Field(max_length=256)
+    code: str = Field(
+        max_length=256,
+        description="`code` of the session's status, or of the return to `callback_url`.",
+        examples=[CODE],
+    )
 
 
 class VerifyAnswer(ResponseModel):
     """Who signed in."""
 
-    subscriber_id: str
-    channel: str
-    first_name: str
-    username: str = Field(description="Empty for people without one.")
-    lang: Language
-    tags: list[str]
-    external_id: str | None
-    state: str
-    auth_time: str
-    session_id: str
+    subscriber_id: SubscriberId
+    channel: OnChannel
+    first_name: FirstName
+    username: Username
+    lang: Lang
+    tags: TagNames
+    external_id: OwnId
+    state: State
+    auth_time: Time = Field(description="When the person confirmed.")
+    session_id: SessionId
 
     @classmethod
     def of(cls, session: Session, subscriber: Subscriber) -> "VerifyAnswer":
@@ -238,20 +307,21 @@ class VerifyAnswer(ResponseModel):
 class StaticLinkBody(RequestModel):
     """A static link to be made."""
 
-    slug: Slug = Field(description="Part of the start parameter, `auth_<slug>`.")
-    name: LinkName = Field(description="Helps you tell links apart.")
-    callback_url: UrlText = Field(description="Receives `code`; https, or http on localhost.")
-    match: bool = Field(False, description="Number matching on the hosted page.")
+    slug: Slug = Field(
+        description="Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in"
+        " the whole service; it can't be changed later."
+    )
+    name: LinkName = Field(description=NAME_OF_LINK)
+    callback_url: UrlText = Field(description=CALLBACK, examples=[CALLBACK_URL])
+    match: bool = Field(False, description=MATCH, examples=[False])
 
 
 class StaticLinkChange(RequestModel):
     """What to change of a static link; what is left out stays."""
 
-    name: Kept[LinkName] = Field(None, description="Helps you tell links apart.")
-    callback_url: Kept[UrlText] = Field(
-        None, description="Receives `code`; https, or http on localhost."
-    )
-    match: Kept[bool] = Field(None, description="Number matching on the hosted page.")
+    name: Kept[LinkName] = Field(None, description=NAME_OF_LINK, examples=["Sign-in page"])
+    callback_url: Kept[UrlText] = Field(None, description=CALLBACK, examples=[CALLBACK_URL])
+    match: Kept[bool] = Field(None, description=MATCH, examples=[True])
 
 
 class StaticLinkQuery(PageQuery):
@@ -263,21 +333,23 @@ class StaticLinkAnswer(ResponseModel):
 
     leave_out_none = frozenset({"start_messages"})
 
-    slug: str
-    name: str
-    callback_url: str
-    match: bool
-    links: dict[str, str]
-    qr: dict[str, str]
-    start_messages: dict[str, str] | None = Field(
-        None,
-        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
+    slug: str = Field(
+        description="Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`.",
+        examples=["shop"],
     )
-    created_at: str
+    name: str = Field(description="Helps you tell links apart.", examples=["Sign-in page"])
+    callback_url: Url = Field(description=CALLBACK, examples=[CALLBACK_URL])
+    match: bool = Field(description=MATCH, examples=[False])
+    links: BotLinks = Field(examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start=auth_shop"}])
+    qr: QrCodes = Field(
+        examples=[{examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/auth_shop.svg"}]
+    )
+    start_messages: StartMessages = None
+    created_at: CreatedAt
 
 
 class StaticLinkList(ResponseModel):
     """A page of static links, newest first."""
 
-    data: list[StaticLinkAnswer]
-    next_cursor: str | None
+    data: list[StaticLinkAnswer] = Field(description="The page's links.")
+    next_cursor: NextCursor

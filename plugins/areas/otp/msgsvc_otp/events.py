@@ -4,6 +4,7 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
+from msgsvc_otp.models import OtpId, PurposeOfCode
 
 SENT, VERIFIED = "otp.sent", "otp.verified"
 FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED = "otp.failed_attempt", "otp.max_attempts_reached"
@@ -12,9 +13,11 @@ FAILED_ATTEMPT, MAX_ATTEMPTS_REACHED = "otp.failed_attempt", "otp.max_attempts_r
 class OtpEvent(ResponseModel):
     """Fields of every event of a one-time code, beside the subscriber's."""
 
-    otp_id: str
-    purpose: str
-    attempts_left: int = Field(description="Attempts left.")
+    otp_id: OtpId
+    purpose: PurposeOfCode
+    attempts_left: int = Field(
+        description="Attempts that the person still has for this code.", examples=[2]
+    )
 
 
 OTP_EVENTS = (

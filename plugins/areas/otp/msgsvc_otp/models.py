@@ -2,13 +2,33 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
+from msgsvc_core.api.types import (
+    CreatedAt,
+    NamedByExternalId,
+    NamedById,
+    NamedOnChannel,
+    OnChannel,
+    SubscriberId,
+    Time,
+)
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.models import (
+    BotLinks,
+    FirstName,
+    Lang,
+    OwnId,
+    QrCodes,
+    StartMessages,
+    Subscriber,
+    TagNames,
+    Username,
+)
 
 Status = Literal["pending", "sent", "verified", "expired", "max_attempts_reached", "superseded"]
 
@@ -22,7 +42,17 @@ StoredStatus = Literal[
 DEFAULT_PURPOSE = "login"
 
 #: Decision 0075.
-Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
+Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$", examples=["login"])]
+
+OTP_ID = "otp_032aJamqrG1ZYIb6C6BSmv"
+#: Five minutes after `examples.TIME`.
+EXPIRES_AT = "2026-03-01T09:35:00.000Z"
+PAYLOAD = "otp_4pQ9sWv2KxT7mBzR1cYfLd"
+
+OtpId = Annotated[
+    str, Field(description="The code, for `GET /v1/otp` and for verifying it.", examples=[OTP_ID])
+]
+PurposeOfCode = Annotated[str, Field(description="That of the request.", examples=["login"])]
 
 
 @value_object
@@ -82,36 +112,65 @@ class Verdict:
 class Terms(RequestModel):
     """Options of a code, within the limits and with the defaults of the settings."""
 
-    purpose: Purpose = Field(DEFAULT_PURPOSE, description="One code is active for each purpose.")
-    ttl_minutes: int | None = Field(
-        None, ge=1, description="Lifetime in minutes: 1-30 (default 5)."
+    purpose: Purpose = Field(
+        DEFAULT_PURPOSE,
+        description="What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one"
+        " of the same purpose, and no other.",
     )
-    max_attempts: int | None = Field(None, ge=1, description="Allowed attempts: 1-10 (default 3).")
-    length: int | None = Field(None, ge=1, description="Digits: 4-8 (default 6).")
+    ttl_minutes: int | None = Field(
+        None,
+        ge=1,
+        description="Minutes for which the code is valid: 1-30, 5 by default.",
+        examples=[5],
+    )
+    max_attempts: int | None = Field(
+        None,
+        ge=1,
+        description="Attempts to give it, after which it is no longer valid: 1-10, 3 by default.",
+        examples=[3],
+    )
+    length: int | None = Field(
+        None, ge=1, description="Digits of the code: 4-8, 6 by default.", examples=[6]
+    )
     lang: Language | None = Field(
-        None, description="Language of the message; without it, the person's own."
+        None,
+        description="Language of the message; without it, the person's own.",
+        examples=["en"],
     )
 
 
 class SendOtpBody(Terms):
     """The recipient of a code, and its options."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = Field(None, description="Your own id of this person.")
-    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"subscriber_id": examples.SUBSCRIBER_ID},
+                {"external_id": examples.EXTERNAL_ID, "purpose": "payment", "ttl_minutes": 2},
+            ]
+        }
+    )
+
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
 
 
 class SendOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
-    otp_id: str
-    expires_at: str
+    otp_id: OtpId
+    expires_at: Time = Field(description="When the code stops working.", examples=[EXPIRES_AT])
 
 
 class RequestOtpBody(Terms):
     """A code for the first person who opens its link."""
 
-    channel: str | None = Field(None, description="Offer only this messenger.")
+    channel: str | None = Field(
+        None,
+        description="Offer only this channel; without it, all of the project.",
+        examples=[examples.CHANNEL],
+    )
 
 
 class RequestOtpAnswer(ResponseModel):
@@ -119,43 +178,68 @@ class RequestOtpAnswer(ResponseModel):
 
     leave_out_none = frozenset({"start_messages"})
 
-    otp_id: str
-    links: dict[str, str] = Field(description="The link to open, per channel.")
-    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
-    start_messages: dict[str, str] | None = Field(
-        None,
-        description="Text that the person sends to the bot, per channel whose link can only open the chat.",
+    otp_id: OtpId
+    links: BotLinks = Field(examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={PAYLOAD}"}])
+    qr: QrCodes = Field(
+        examples=[{examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/{PAYLOAD}.svg"}]
     )
-    expires_in: int = Field(description="Lifetime of the link, in seconds.")
+    start_messages: StartMessages = None
+    expires_in: int = Field(
+        description="Seconds in which the link can be opened; the code's own time starts then.",
+        examples=[600],
+    )
 
 
 class VerifyOtpBody(RequestModel):
     """The code as typed, and the code to compare it with: that of `otp_id`, or the last one of a
     subscriber and purpose."""
 
-    otp_id: str | None = None
-    subscriber_id: str | None = None
-    external_id: str | None = Field(None, description="Your own id of this person.")
-    channel: str | None = Field(None, description="With `external_id`: only this messenger.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"otp_id": OTP_ID, "code": "402917"},
+                {"subscriber_id": examples.SUBSCRIBER_ID, "purpose": "login", "code": "402 917"},
+            ]
+        }
+    )
+
+    otp_id: str | None = Field(
+        None,
+        description="The code that was sent. Exactly one of this, `subscriber_id` and `external_id`.",
+        examples=[OTP_ID],
+    )
+    subscriber_id: NamedById = Field(
+        None, description="The person whose last code is meant, on one channel."
+    )
+    external_id: NamedByExternalId = Field(
+        None,
+        description="The person whose last code is meant, by your own id of them: on all channels, unless"
+        " `channel` names one.",
+    )
+    channel: NamedOnChannel = None
     purpose: Purpose | None = Field(
         None, description="`login` by default. With `otp_id`, checked only if given."
     )
-    code: str = Field(max_length=64, description="Spaces are ignored.")
+    code: str = Field(
+        max_length=64, description="What the person typed; spaces are ignored.", examples=["402917"]
+    )
 
 
 class VerifyOtpAnswer(ResponseModel):
     """The subscriber who entered the correct code."""
 
-    verified: Literal[True] = True
-    otp_id: str
-    purpose: str
-    subscriber_id: str
-    channel: str
-    first_name: str
-    username: str | None
-    lang: Language
-    tags: list[str]
-    external_id: str | None
+    verified: Literal[True] = Field(
+        True, description="Always true: a wrong code is an error.", examples=[True]
+    )
+    otp_id: OtpId
+    purpose: PurposeOfCode
+    subscriber_id: SubscriberId
+    channel: OnChannel
+    first_name: FirstName
+    username: Username
+    lang: Lang
+    tags: TagNames
+    external_id: OwnId
 
     @classmethod
     def of(cls, verdict: Verdict) -> "VerifyOtpAnswer":
@@ -166,16 +250,29 @@ class VerifyOtpAnswer(ResponseModel):
 class OtpAnswer(ResponseModel):
     """State of a code."""
 
-    otp_id: str
-    status: Status
-    purpose: str
-    subscriber_id: str | None = Field(description="Null until the link of a request is opened.")
-    attempts_left: int
-    reason: str | None = Field(
-        description="Why the messenger rejected the message, as in `delivery.failed`; or null."
+    otp_id: OtpId
+    status: Status = Field(
+        description="`pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer"
+        " code of the same purpose took its place.",
+        examples=["sent"],
     )
-    created_at: str
-    expires_at: str = Field(description="Expiry of the code, or of the link until it is opened.")
+    purpose: PurposeOfCode
+    subscriber_id: str | None = Field(
+        description="Who gets it; null until the link of a request is opened.",
+        examples=[examples.SUBSCRIBER_ID],
+    )
+    attempts_left: int = Field(
+        description="Attempts left; none when the code can't be given any more.", examples=[3]
+    )
+    reason: str | None = Field(
+        description="Why the messenger refused the message, as in `delivery.failed`; null if it did not.",
+        examples=[None],
+    )
+    created_at: CreatedAt = Field(description="When it was requested.", examples=[examples.TIME])
+    expires_at: Time = Field(
+        description="When the code stops working, or the link until it is opened.",
+        examples=[EXPIRES_AT],
+    )
 
     @classmethod
     def of(cls, code: OneTimeCode, now_ms: int) -> "OtpAnswer":
