@@ -86,8 +86,8 @@ NamedById = Annotated[
 NamedByExternalId = Annotated[
     str | None,
     Field(
-        description="The person, by your own id of them. Of several subscribers with it, an active one, and"
-        " the one seen last, is chosen.",
+        description="The person, by your own id of them. Of several subscribers with it, the active one that"
+        " was seen last is chosen.",
         examples=[examples.EXTERNAL_ID],
     ),
 ]
