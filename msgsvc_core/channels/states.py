@@ -9,7 +9,9 @@ from functools import partial
 from typing import Protocol
 
 import structlog
+from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.contract import Channel, ChannelHealth
@@ -65,20 +67,35 @@ class ChannelState:
 
 
 class ChannelRecovered(ResponseModel):
-    """Fields of `channel.recovered`; `channel` is the name."""
+    """Fields of `channel.recovered`."""
 
-    channel: str
+    channel: str = Field(
+        description="Name of the project's own channel.", examples=[examples.CHANNEL]
+    )
 
 
 class ChannelStopped(ChannelRecovered):
-    """Fields of `channel.stopped`: `reason` for programs, `detail` in the messenger's words."""
+    """Fields of `channel.stopped`."""
 
-    reason: str
-    detail: str
+    reason: str = Field(
+        description="Why the messenger refuses the bot, for programs: one of those of `delivery.failed`.",
+        examples=["bot_banned"],
+    )
+    detail: str = Field(
+        description="The messenger's own text, for people.", examples=["Unauthorized"]
+    )
 
 
 class ChannelUnavailable(ChannelStopped):
-    """Fields of `channel.unavailable`, as those of `channel.stopped`."""
+    """Fields of `channel.unavailable`."""
+
+    reason: str = Field(
+        description="Always `platform_unavailable`.", examples=["platform_unavailable"]
+    )
+    detail: str = Field(
+        description="The error of the last call to the messenger, for people.",
+        examples=["no answer within 30 seconds"],
+    )
 
 
 class StateObserver(Protocol):

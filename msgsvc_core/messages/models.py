@@ -561,7 +561,6 @@ class DeliverySuccess(ResponseModel):
     job_id: str | None = Field(
         None,
         description="Broadcast or other mailing that the message belongs to; absent for others.",
-        examples=[examples.JOB_ID],
     )
     metadata: Metadata
 

@@ -70,9 +70,8 @@ QrCodes = Annotated[
 StartMessages = Annotated[
     dict[str, str] | None,
     Field(
-        description="Text that the person sends to the bot, per channel whose link can only open the chat;"
-        " show it beside the link. Absent if there is no such channel.",
-        examples=[{"sms": "start K7QF2M9X"}],
+        description="Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can"
+        " only open the chat; show it beside the link. Absent if there is no such channel.",
     ),
 ]
 
