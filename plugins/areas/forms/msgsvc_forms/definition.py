@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -14,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel
-from msgsvc_core.api.types import HttpUrl
+from msgsvc_core.api.types import HttpUrl, NamedByExternalId, NamedById, NamedOnChannel
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Localized, visible
@@ -55,30 +57,78 @@ def _check_origin(origin: str) -> str:
 Origin = Annotated[
     str,
     AfterValidator(_check_origin),
-    Field(json_schema_extra={"format": "uri", "maxLength": MOST_ORIGIN}),
+    Field(
+        json_schema_extra={"format": "uri", "maxLength": MOST_ORIGIN},
+        examples=[examples.SITE_URL],
+    ),
 ]
+
+#: What these fields of a form mean, in bodies and responses alike.
+TITLE = "Heading of the form: one text for all, or texts by language."
+DESCRIPTION = "Text below the heading, in one or several languages; null for none."
+THANKS = "Text after submitting, in one or several languages; null for the service's own."
+FIELDS = "The 1-50 questions, in their order."
+ROUTES = "Where submissions go, each on its own; at most 40."
+ALLOWED_ORIGINS = 'Origins of the sites whose pages may submit it; `"*"` allows all.'
+REDIRECT_URL = (
+    "Where a browser goes after submitting an HTML form; null for the service's page of thanks."
+)
+MIN_FILL_SECONDS = (
+    "Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the"
+    " check."
+)
 
 
 class Condition(RequestModel):
     """A condition on an answer."""
 
-    field: str = Field(description="The key of the field whose answer is compared.")
-    op: Op
-    value: str | int | float | bool | None = Field(
-        None, description="Of the field's type. With `exists`: true (or left out), or false."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"field": "time", "op": "eq", "value": "morning"},
+                {"field": "email", "op": "exists"},
+            ]
+        }
     )
+
+    field: str = Field(description="Key of the field whose answer is compared.", examples=["time"])
+    op: Op = Field(
+        description="`contains` is for texts and for one of several choices; `gt` and `lt` for numbers,"
+        " dates and ratings; `exists` for whether there is an answer; `eq` and `ne` for all but files and"
+        " several choices."
+    )
+    value: str | int | float | bool | None = Field(
+        None,
+        description="What the answer is compared with, of the field's type. With `exists`: true (or left"
+        " out), or false.",
+        examples=["morning"],
+    )
+
+
+#: The text above the answers, in a route to people.
+TextAbove = Annotated[
+    Annotated[Localized, visible(1000)] | None,
+    Field(
+        description="Text above the answers, one or by language; by default the form's title.",
+        examples=["A new order"],
+    ),
+]
 
 
 class ToSubscriber(RequestModel):
     """A message with the answers to one subscriber: `subscriber_id` or `external_id`."""
 
-    kind: Literal["subscriber"]
-    subscriber_id: str | None = None
-    external_id: str | None = None
-    channel: str | None = Field(None, description="With external_id: which of the subscribers.")
-    text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="Text above the answers (default: the form's title)."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"kind": "subscriber", "subscriber_id": examples.SUBSCRIBER_ID}]
+        }
     )
+
+    kind: Literal["subscriber"] = Field(description="To one person.")
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
+    channel: NamedOnChannel = None
+    text: TextAbove = None
 
     @model_validator(mode="after")
     def _one(self) -> "ToSubscriber":
@@ -90,39 +140,48 @@ class ToSubscriber(RequestModel):
 class ToTag(RequestModel):
     """A message with the answers to all subscribers with the tag."""
 
-    kind: Literal["tag"]
-    tag: TagName
-    text: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="Text above the answers (default: the form's title)."
-    )
+    kind: Literal["tag"] = Field(description="To everybody with a tag.")
+    tag: TagName = Field(description="The tag, which the project must have.", examples=["sales"])
+    text: TextAbove = None
 
 
 class ToTicket(RequestModel):
     """A ticket with the answers."""
 
-    kind: Literal["ticket"]
+    kind: Literal["ticket"] = Field(description="To the agents, as a ticket.")
     subject: Annotated[Localized, visible(200)] | None = Field(
-        None, description="Default: the form's title."
+        None,
+        description="Subject of the ticket, one or by language; by default the form's title.",
+        examples=["Call back"],
     )
-    priority: Priority = "normal"
-    tags: list[TagName] = Field(default_factory=list, max_length=20)
+    priority: Priority = Field("normal", description="Priority of the ticket.")
+    tags: list[TagName] = Field(
+        default_factory=list,
+        max_length=20,
+        description="Tags of the ticket.",
+        examples=[["callback"]],
+    )
 
 
 class ToWebhook(RequestModel):
     """The event `form.submitted` alone, which every submission emits."""
 
-    kind: Literal["webhook"]
+    kind: Literal["webhook"] = Field(description="To nobody beside your webhooks.")
 
 
 class ToNextField(RequestModel):
     """In the messenger, which question comes after `after`."""
 
-    kind: Literal["next_field"]
+    kind: Literal["next_field"] = Field(description="To another question, in the messenger.")
     after: str | None = Field(
-        None, description="The question after which it is evaluated; by default that of `when`."
+        None,
+        description="Key of the question after which it is evaluated; by default that of `when`.",
+        examples=["email"],
     )
     field: str | None = Field(
-        None, description="A later question; left out, there are no more questions."
+        None,
+        description="Key of a later question that comes next; left out, there are no more questions.",
+        examples=["time"],
     )
 
 
@@ -155,8 +214,21 @@ Target = Annotated[
 class Route(RequestModel):
     """Where a submission goes, if `when` holds or is left out."""
 
-    when: Condition | None = None
-    to: Target
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "when": {"field": "time", "op": "eq", "value": "morning"},
+                    "to": {"kind": "ticket", "priority": "high"},
+                }
+            ]
+        }
+    )
+
+    when: Condition | None = Field(
+        None, description="Which submissions it is for; left out, for all."
+    )
+    to: Target = Field(description="Where they go, by `kind`.")
 
     @property
     def after(self) -> str | None:
@@ -169,27 +241,22 @@ class Route(RequestModel):
 class Definition(RequestModel):
     """A version of a form."""
 
-    title: Annotated[Localized, visible(200)]
-    description: Annotated[Localized, visible(2000)] | None = None
-    thanks: Annotated[Localized, visible(1000)] | None = Field(
-        None, description="Thank-you text after submitting."
+    title: Annotated[Localized, visible(200)] = Field(description=TITLE, examples=["Call me back"])
+    description: Annotated[Localized, visible(2000)] | None = Field(
+        None, description=DESCRIPTION, examples=["We call within a working day."]
     )
-    fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS)
-    routes: list[Route] = Field(default_factory=list, description="At most 40.")
+    thanks: Annotated[Localized, visible(1000)] | None = Field(
+        None, description=THANKS, examples=["Thank you! We will call soon."]
+    )
+    fields: list[FormField] = Field(min_length=1, max_length=MOST_FIELDS, description=FIELDS)
+    routes: list[Route] = Field(default_factory=list, description=ROUTES)
     allowed_origins: list[Origin] = Field(
-        default_factory=list,
-        max_length=50,
-        description='Origins that may submit it, e.g. https://shop.example; "*" allows all.',
+        default_factory=list, max_length=50, description=ALLOWED_ORIGINS
     )
     redirect_url: HttpUrl | None = Field(
-        None, description="Redirect after an HTML form submission."
+        None, description=REDIRECT_URL, examples=[f"{examples.SITE_URL}/thanks"]
     )
-    min_fill_seconds: int = Field(
-        3,
-        ge=0,
-        le=600,
-        description="Minimum seconds between loading and submitting; faster is spam. 0 disables the check.",
-    )
+    min_fill_seconds: int = Field(3, ge=0, le=600, description=MIN_FILL_SECONDS, examples=[3])
 
     @model_validator(mode="after")
     def _whole(self) -> "Definition":

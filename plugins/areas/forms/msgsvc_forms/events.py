@@ -4,7 +4,13 @@ from pydantic import Field
 
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
-from msgsvc_forms.models import GivenAnswer, Source
+from msgsvc_forms.models import (
+    FormId,
+    FormVersion,
+    GivenAnswer,
+    SubmissionId,
+    SubmissionSource,
+)
 
 SUBMITTED = "form.submitted"
 
@@ -12,11 +18,13 @@ SUBMITTED = "form.submitted"
 class Submitted(ResponseModel):
     """Fields of `form.submitted`."""
 
-    form_id: str
-    form_version: int
-    submission_id: str
-    answers: list[GivenAnswer] = Field(description="In the order of the questions.")
-    source: Source
+    form_id: FormId
+    form_version: FormVersion
+    submission_id: SubmissionId
+    answers: list[GivenAnswer] = Field(
+        description="In the order of the questions; those without an answer are left out."
+    )
+    source: SubmissionSource
 
 
 FORM_EVENTS = (

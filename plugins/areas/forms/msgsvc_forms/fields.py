@@ -4,7 +4,7 @@ import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from msgsvc_core.api.endpoint import RequestModel
 from msgsvc_core.api.validation import wrong_field
@@ -52,7 +52,7 @@ def _check_value(value: str) -> str:
     return value
 
 
-FieldKey = Annotated[str, AfterValidator(_check_key)]
+FieldKey = Annotated[str, Field(examples=["email"]), AfterValidator(_check_key)]
 OptionValue = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_check_value)]
 Label = Annotated[Localized, visible(300)]
 
@@ -60,28 +60,61 @@ Label = Annotated[Localized, visible(300)]
 class Option(RequestModel):
     """An option: `value` is stored in the answer, `label` is shown to users."""
 
-    value: OptionValue
-    label: Annotated[Localized, visible(100)]
+    value: OptionValue = Field(description="What the answer holds.", examples=["morning"])
+    label: Annotated[Localized, visible(100)] = Field(
+        description="What people see: one text for all, or texts by language.",
+        examples=[{"en": "In the morning", "ru": "Утром"}],
+    )
 
 
 class FormField(RequestModel):
     """A question of a form."""
 
-    key: FieldKey
-    type: FieldType
-    label: Label
-    required: bool = False
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"key": "email", "type": "email", "label": "Your email", "required": True},
+                {
+                    "key": "time",
+                    "type": "choice",
+                    "label": {"en": "When may we call?", "ru": "Когда вам позвонить?"},
+                    "options": ["morning", "evening"],
+                },
+            ]
+        }
+    )
+
+    key: FieldKey = Field(
+        description="Name of the answer, unique in the form: 1-48 of a-z, 0-9 and _, beginning with a"
+        " letter."
+    )
+    type: FieldType = Field(description="What kind of answer it accepts.")
+    label: Label = Field(
+        description="The question: one text for all, or texts by language.", examples=["Your email"]
+    )
+    required: bool = Field(
+        False, description="Whether it must be answered; with `consent`, whether it must be true."
+    )
     options: list[OptionValue | Option] | None = Field(
-        None, description="For `choice` and `multichoice`: 2-50 strings, or values with labels."
+        None,
+        description="For `choice` and `multichoice`: 2-50 different strings, or values with labels.",
+        examples=[["morning", "evening"]],
     )
     min: int | float | str | None = Field(
-        None, description="Minimum number, date (YYYY-MM-DD), text length, or number of choices."
+        None,
+        description="Minimum number, date (YYYY-MM-DD), text length, or number of choices.",
+        examples=[1],
     )
     max: int | float | str | None = Field(
-        None, description="Maximum of the same; also the highest rating, or the number of files."
+        None,
+        description="Maximum of the same; also the highest rating (2-10, by default 5), or"
+        " the number of files (1-10, by default 1).",
+        examples=[100],
     )
     pattern: Annotated[str, Field(min_length=1, max_length=MOST_PATTERN)] | None = Field(
-        None, description="For `text`: RE2 regular expression that the whole answer must match."
+        None,
+        description="For `text`: RE2 regular expression that the whole answer must match.",
+        examples=["[A-Z]{2}[0-9]{4}"],
     )
     multiline: bool = Field(
         False, description="For `text`: whether the answer may have several lines."

@@ -3,11 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_serializer
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
+from msgsvc_core.api import examples
+from msgsvc_core.api.as_given import AsGiven
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import HttpUrl, Kept
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, HttpUrl, Kept, UpdatedAt, Url
+from msgsvc_core.content.outgoing import MediaType
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import from_json
@@ -15,13 +19,21 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_forms.answers import Answers
 from msgsvc_forms.definition import (
+    ALLOWED_ORIGINS,
+    DESCRIPTION,
+    FIELDS,
+    MIN_FILL_SECONDS,
     MOST_FIELDS,
+    REDIRECT_URL,
+    ROUTES,
+    THANKS,
+    TITLE,
     Definition,
     Origin,
     Route,
     read_definition,
 )
-from msgsvc_forms.fields import FormField
+from msgsvc_forms.fields import FieldType, FormField
 
 #: Prefix of a deep link's payload (decision 0075).
 START_PREFIX = "form_"
@@ -32,13 +44,56 @@ SpamReason = Literal["honeypot", "too_fast"]
 #: What became of a route: `done`, or `failed` with the reason in `error`.
 LeadStatus = Literal["done", "failed"]
 
+FormId = Annotated[
+    str, Field(description="The form's id.", examples=["frm_032aJeKy4ICWDPfLAFeO9J"])
+]
+SubmissionId = Annotated[
+    str, Field(description="The submission's id.", examples=["fsb_032aJeVyQewCYCFdzckHcQ"])
+]
+FormVersion = Annotated[
+    int, Field(description="Version of the form that was filled in, from 1.", examples=[1])
+]
+SubmissionSource = Annotated[
+    Source, Field(description="Whether it was filled in on the web or in a messenger.")
+]
+
+#: Filters of submissions.
+SpamFilter = Annotated[bool, Field(description="Only spam, instead of the others.")]
+SourceFilter = Annotated[
+    Source | None,
+    Field(description="Only submissions from there; by default all.", examples=["web"]),
+]
+
 
 class CreateFormBody(Definition):
     """A new form."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "slug": "call-back",
+                    "title": "Call me back",
+                    "fields": [
+                        {"key": "phone", "type": "phone", "label": "Your number", "required": True},
+                        {
+                            "key": "time",
+                            "type": "choice",
+                            "label": "When may we call?",
+                            "options": ["morning", "evening"],
+                        },
+                    ],
+                    "routes": [{"to": {"kind": "ticket", "priority": "high"}}],
+                    "allowed_origins": [examples.SITE_URL],
+                }
+            ]
+        }
+    )
+
     slug: str = Field(
         pattern=r"^[a-z0-9-]{3,48}$",
-        description="Part of the link form_<slug>; can't be changed later.",
+        description="Part of the messengers' links, `form_<slug>`; can't be changed later.",
+        examples=["call-back"],
     )
 
     def to_definition(self) -> Definition:
@@ -49,14 +104,32 @@ class CreateFormBody(Definition):
 class UpdateFormBody(RequestModel):
     """What is to change; a field that is left out stays. Null removes what a form need not have."""
 
-    title: Kept[Annotated[Localized, visible(200)]] = None
-    description: Annotated[Localized, visible(2000)] | None = None
-    thanks: Annotated[Localized, visible(1000)] | None = None
-    fields: Kept[Annotated[list[FormField], Field(min_length=1, max_length=MOST_FIELDS)]] = None
-    routes: Kept[list[Route]] = None
-    allowed_origins: Kept[Annotated[list[Origin], Field(max_length=50)]] = None
-    redirect_url: HttpUrl | None = None
-    min_fill_seconds: Kept[Annotated[int, Field(ge=0, le=600)]] = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"title": "Call me back today", "redirect_url": None}]}
+    )
+
+    title: Kept[Annotated[Localized, visible(200)]] = Field(
+        None, description=TITLE, examples=["Call me back today"]
+    )
+    description: Annotated[Localized, visible(2000)] | None = Field(
+        None, description=DESCRIPTION, examples=["We call within a working day."]
+    )
+    thanks: Annotated[Localized, visible(1000)] | None = Field(
+        None, description=THANKS, examples=["Thank you! We will call soon."]
+    )
+    fields: Kept[Annotated[list[FormField], Field(min_length=1, max_length=MOST_FIELDS)]] = Field(
+        None, description=FIELDS
+    )
+    routes: Kept[list[Route]] = Field(None, description=ROUTES)
+    allowed_origins: Kept[Annotated[list[Origin], Field(max_length=50)]] = Field(
+        None, description=ALLOWED_ORIGINS
+    )
+    redirect_url: HttpUrl | None = Field(
+        None, description=REDIRECT_URL, examples=[f"{examples.SITE_URL}/thanks"]
+    )
+    min_fill_seconds: Kept[Annotated[int, Field(ge=0, le=600)]] = Field(
+        None, description=MIN_FILL_SECONDS, examples=[3]
+    )
 
     def changed(self, definition: Definition) -> dict[str, Any]:
         """`definition` after the change, to be validated as a whole."""
@@ -69,15 +142,15 @@ class UpdateFormBody(RequestModel):
 class SubmissionQuery(PageQuery):
     """Filters and paging. Spam is kept apart, and shown by `spam=true` alone."""
 
-    spam: bool = Field(False, description="Only spam, instead of the others.")
-    source: Source | None = None
+    spam: SpamFilter = False
+    source: SourceFilter = None
 
 
 class SubmissionFilters(Query):
     """Filters of the export."""
 
-    spam: bool = Field(False, description="Only spam, instead of the others.")
-    source: Source | None = None
+    spam: SpamFilter = False
+    source: SourceFilter = None
 
 
 @value_object
@@ -169,27 +242,39 @@ class Submission:
 class FormAnswer(ResponseModel):
     """A form, as its newest version has it."""
 
-    form_id: str
-    slug: str
-    version: int
-    title: Localized
-    description: Localized | None
-    thanks: Localized | None
-    fields: list[FormField]
-    routes: list[Route]
-    allowed_origins: list[str]
-    redirect_url: str | None
-    min_fill_seconds: int
-    url: str = Field(description="The hosted page, and the URL your own pages submit to.")
-    honeypot: str = Field(description="A hidden field; submissions that fill it in are spam.")
-    links: dict[str, str] = Field(description="Opens the form in the messenger, per channel.")
-    qr: dict[str, str] = Field(description="The link as an SVG image, per channel; no key needed.")
-    created_at: str
-    updated_at: str
-
-    @field_serializer("fields", "routes")
-    def _as_given(self, parts: list[Any]) -> list[dict[str, Any]]:
-        return [part.model_dump(mode="json", exclude_unset=True) for part in parts]
+    form_id: FormId
+    slug: str = Field(description="Part of the messengers' links.", examples=["call-back"])
+    version: int = Field(description="From 1; grows with each change.", examples=[1])
+    title: Localized = Field(description=TITLE, examples=["Call me back"])
+    description: Localized | None = Field(
+        description=DESCRIPTION, examples=["We call within a working day."]
+    )
+    thanks: Localized | None = Field(description=THANKS, examples=[None])
+    fields: list[AsGiven[FormField]] = Field(description=FIELDS)
+    routes: list[AsGiven[Route]] = Field(description=ROUTES)
+    allowed_origins: list[str] = Field(description=ALLOWED_ORIGINS, examples=[[examples.SITE_URL]])
+    redirect_url: Url | None = Field(description=REDIRECT_URL, examples=[None])
+    min_fill_seconds: int = Field(description=MIN_FILL_SECONDS, examples=[3])
+    url: Url = Field(
+        description="The hosted page, and the URL that your own pages submit to.",
+        examples=[f"{examples.BASE_URL}/f/frm_032aJeKy4ICWDPfLAFeO9J"],
+    )
+    honeypot: str = Field(
+        description="Name of a hidden input for your own pages; submissions that fill it in are spam.",
+        examples=["website"],
+    )
+    links: dict[str, Url] = Field(
+        description="Links that open the form in the messenger, by channel. Empty while no bot is ready.",
+        examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start=form_call-back"}],
+    )
+    qr: dict[str, Url] = Field(
+        description="QR codes of these links as SVG images, by channel; no API key needed.",
+        examples=[
+            {examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/form_call-back.svg"}
+        ],
+    )
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(
@@ -220,41 +305,74 @@ class FormAnswer(ResponseModel):
 class FormList(ResponseModel):
     """A page of forms, newest first."""
 
-    data: list[FormAnswer]
-    next_cursor: str | None
+    data: list[FormAnswer] = Field(description="The forms of this page.")
+    next_cursor: NextCursor
+
+
+class AnsweredFile(TypedDict):
+    """A file of an answer, which `GET /v1/files/{file_id}` shows."""
+
+    file_id: Annotated[str, Field(description="Its id.", examples=[examples.FILE_ID])]
+    filename: Annotated[str, Field(description="Its name.", examples=["receipt.pdf"])]
+    mime_type: Annotated[str, Field(description="Its media type.", examples=["application/pdf"])]
+    size: Annotated[int, Field(description="Bytes.", examples=[48213])]
+    type: Annotated[MediaType, Field(description="How messengers show it.")]
 
 
 class GivenAnswer(ResponseModel):
-    """An answer: `value` is a text, a number, true or false, a list of texts, or one of files."""
+    """An answer."""
 
-    key: str
-    type: str
-    value: str | int | float | bool | list[str] | list[dict[str, Any]] | None
+    key: str = Field(description="Key of the question.", examples=["phone"])
+    type: FieldType = Field(description="Type of the question.")
+    value: str | int | float | bool | list[str] | list[AnsweredFile] | None = Field(
+        description="By type: a text for `text`, `email`, `phone`, `date` (YYYY-MM-DD) and `choice`; a"
+        " number for `number` and `rating`; true or false for `consent`; texts for `multichoice`; files for"
+        " `file`.",
+        examples=["+4930123456"],
+    )
 
 
 class LeadAnswer(ResponseModel):
-    """The result of a route: `id` is that of the created message, broadcast or ticket."""
+    """The result of a route."""
 
-    route: int = Field(description="Its number among the form's routes, from 0.")
-    kind: str
-    status: LeadStatus
-    id: str | None
-    error: str | None
+    route: int = Field(description="Its number among the form's routes, from 0.", examples=[0])
+    kind: str = Field(
+        description="Its `kind`: `subscriber`, `tag`, `ticket` or `webhook`.", examples=["ticket"]
+    )
+    status: LeadStatus = Field(description="Whether it could be followed.")
+    id: str | None = Field(
+        description="Id of the message, broadcast or ticket that was made; null for `webhook`, and if it"
+        " failed.",
+        examples=["tkt_032aJerz9OPYLXIWedIQEI"],
+    )
+    error: str | None = Field(
+        description="Why it failed, for people; null if it did not.", examples=[None]
+    )
 
 
 class SubmissionAnswer(ResponseModel):
     """A submission."""
 
-    submission_id: str
-    form_id: str
-    form_version: int
-    source: Source
-    subscriber_id: str | None
-    lang: str
-    spam: str | None = Field(description="Why it was marked as spam; null otherwise.")
-    answers: list[GivenAnswer]
-    routes: list[LeadAnswer]
-    created_at: str
+    submission_id: SubmissionId
+    form_id: FormId
+    form_version: FormVersion
+    source: SubmissionSource
+    subscriber_id: str | None = Field(
+        description="Who filled it in; null on the web.", examples=[None]
+    )
+    lang: str = Field(description="Language in which the form was shown.", examples=["en"])
+    spam: SpamReason | None = Field(
+        description="Why it was marked as spam: a hidden input was filled in, or it came too fast. Null"
+        " otherwise.",
+        examples=[None],
+    )
+    answers: list[GivenAnswer] = Field(
+        description="In the order of the questions; those without an answer are left out."
+    )
+    routes: list[LeadAnswer] = Field(
+        description="What became of the form's routes; empty for spam."
+    )
+    created_at: CreatedAt = Field(description="When it was submitted.")
 
     @classmethod
     def of(cls, row: Submission) -> "SubmissionAnswer":
@@ -275,5 +393,5 @@ class SubmissionAnswer(ResponseModel):
 class SubmissionList(ResponseModel):
     """A page of submissions, newest first."""
 
-    data: list[SubmissionAnswer]
-    next_cursor: str | None
+    data: list[SubmissionAnswer] = Field(description="The submissions of this page.")
+    next_cursor: NextCursor
