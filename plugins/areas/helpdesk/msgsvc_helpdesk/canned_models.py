@@ -2,10 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.types import Kept
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, Kept, UpdatedAt
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Localized, visible
@@ -13,8 +14,18 @@ from msgsvc_core.kernel.values import value_object
 from msgsvc_core.messages.templates.models import SOURCE_LENGTH
 from msgsvc_helpdesk.models import CannedKey
 
-Title = Annotated[str, Field(max_length=100)]
-Source = Annotated[Localized, visible(SOURCE_LENGTH)]
+Title = Annotated[str, Field(max_length=100, examples=["Delivery times"])]
+Source = Annotated[
+    Localized,
+    visible(SOURCE_LENGTH),
+    Field(examples=["Hi {{ name }}, we deliver within {{ days }} days."]),
+]
+
+#: What these fields mean, in bodies and responses alike.
+_KEY = "What replies name it by; unique in the project."
+_TITLE = "What agents see in the list; empty for the key."
+_TEXT = "One text for all, or texts by language, with variables as in templates."
+_FORMAT = "How `text` is marked up."
 
 
 @value_object
@@ -33,34 +44,44 @@ class CannedAnswer:
 class CreateCannedBody(RequestModel):
     """A new canned answer."""
 
-    key: CannedKey = Field(description="Key used in replies.")
-    title: Title = Field("", description="Title shown to agents.")
-    text: Source = Field(
-        description='One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`.'
-    )
-    format: Format = "plain"
+    key: CannedKey = Field(description=_KEY)
+    title: Title = Field("", description=_TITLE)
+    text: Source = Field(description=_TEXT)
+    format: Format = Field("plain", description=_FORMAT)
 
 
 class UpdateCannedBody(RequestModel):
     """What is to change; what is left out stays."""
 
-    title: Kept[Title] = None
-    text: Kept[Source] = None
-    format: Kept[Format] = None
+    model_config = ConfigDict(json_schema_extra={"examples": [{"title": "When we deliver"}]})
+
+    title: Kept[Title] = Field(None, description=_TITLE)
+    text: Kept[Source] = Field(None, description=_TEXT)
+    format: Kept[Format] = Field(None, description=_FORMAT)
 
 
 class CannedAnswerAnswer(ResponseModel):
-    """A canned answer; `variables` are those that it uses, in the order in which they come first."""
+    """A canned answer."""
 
-    key: str
-    canned_answer_id: str
-    title: str
-    text: Localized
-    format: Format
-    variables: list[str]
-    required_variables: list[str]
-    created_at: str
-    updated_at: str
+    key: str = Field(description=_KEY, examples=["delivery"])
+    canned_answer_id: str = Field(
+        description="Its id, which does not change.", examples=["can_032aJf2zVl9Dxn30jQKjfj"]
+    )
+    title: str = Field(description=_TITLE, examples=["Delivery times"])
+    text: Localized = Field(
+        description=_TEXT, examples=["Hi {{ name }}, we deliver within {{ days }} days."]
+    )
+    format: Format = Field(description=_FORMAT)
+    variables: list[str] = Field(
+        description="The variables that `text` uses, in the order in which they come first.",
+        examples=[["name", "days"]],
+    )
+    required_variables: list[str] = Field(
+        description="Of these, the ones without a default, which a reply has to give.",
+        examples=[["name", "days"]],
+    )
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(
@@ -87,5 +108,5 @@ class CannedAnswerAnswer(ResponseModel):
 class CannedAnswerList(ResponseModel):
     """A page of canned answers, newest first."""
 
-    data: list[CannedAnswerAnswer]
-    next_cursor: str | None
+    data: list[CannedAnswerAnswer] = Field(description="The canned answers of this page.")
+    next_cursor: NextCursor

@@ -7,7 +7,15 @@ from pydantic import ConfigDict, Field
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 from msgsvc_core.plugins.tickets import Priority
-from msgsvc_helpdesk.models import Author, Status
+from msgsvc_helpdesk.models import (
+    STATUS,
+    TICKET_ID,
+    AssigneeId,
+    Author,
+    Status,
+    TicketId,
+    TicketNumber,
+)
 
 CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"
 ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unanswered_24h"
@@ -17,18 +25,18 @@ CSAT_RECEIVED = "ticket.csat_received"
 class TicketFields(ResponseModel):
     """A ticket as it is after what happened."""
 
-    ticket_id: str
-    number: int
-    status: Status
-    priority: Priority
-    assignee_id: str | None = Field(description="Null while unassigned.")
+    ticket_id: TicketId
+    number: TicketNumber
+    status: Status = Field(description=STATUS)
+    priority: Priority = Field(description="How urgent it is.", examples=["normal"])
+    assignee_id: AssigneeId
 
 
 class Replied(TicketFields):
     """Fields of `ticket.replied`."""
 
-    author: Author
-    text: str
+    author: Author = Field(description="Who wrote.")
+    text: str = Field(description="What they wrote.", examples=["It arrives tomorrow."])
 
 
 class StatusChanged(TicketFields):
@@ -36,23 +44,29 @@ class StatusChanged(TicketFields):
 
     model_config = ConfigDict(extra="forbid", serialize_by_alias=True)
 
-    from_: Status = Field(alias="from")
-    to: Status
+    from_: Status = Field(alias="from", description="The status before.", examples=["open"])
+    to: Status = Field(description="The new status.", examples=["pending"])
 
 
 class Closed(TicketFields):
-    """Fields of `ticket.closed`; `merged_into` is the ticket that goes on in its place."""
+    """Fields of `ticket.closed`."""
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"merged_into"})
 
-    merged_into: str | None = None
+    merged_into: str | None = Field(
+        None,
+        description="The ticket that goes on in its place; absent unless it was merged.",
+        examples=[TICKET_ID],
+    )
 
 
 class CsatReceived(TicketFields):
     """Fields of `ticket.csat_received`."""
 
-    score: Literal[1, 2, 3, 4, 5]
-    comment: str | None
+    score: Literal[1, 2, 3, 4, 5] = Field(description="The rating; 5 is best.", examples=[5])
+    comment: str | None = Field(
+        description="What the customer added to it; null for nothing.", examples=["Quick and kind"]
+    )
 
 
 HELPDESK_EVENTS = (

@@ -3,11 +3,12 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel
 from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MomentMs
+from msgsvc_core.api.types import MomentMs, NamedByExternalId, NamedById
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
@@ -38,13 +39,66 @@ def _check_email(email: str) -> str:
 TicketTag = Annotated[
     str,
     Field(
-        min_length=1, max_length=64, pattern=r"^[^\s\x00-\x1f,]([^\x00-\x1f,]*[^\s\x00-\x1f,])?$"
+        min_length=1,
+        max_length=64,
+        pattern=r"^[^\s\x00-\x1f,]([^\x00-\x1f,]*[^\s\x00-\x1f,])?$",
+        examples=["delivery"],
     ),
 ]
-Subject = Annotated[str, Field(max_length=SUBJECT_LENGTH)]
-Name = Annotated[str, Field(max_length=200)]
-Email = Annotated[str, Field(max_length=254), AfterValidator(_check_email)]
-CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
+Subject = Annotated[str, Field(max_length=SUBJECT_LENGTH, examples=["My parcel"])]
+Name = Annotated[str, Field(max_length=200, examples=["Ann"])]
+Email = Annotated[
+    str, Field(max_length=254, examples=["ann@example.org"]), AfterValidator(_check_email)
+]
+CannedKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["delivery"])]
+
+#: Ids in examples: Ann's ticket.
+TICKET_ID = "tkt_032aJerz9OPYLXIWedIQEI"
+
+#: What a ticket's status means.
+STATUS = (
+    "`open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next"
+    " message; `closed`."
+)
+
+TicketId = Annotated[str, Field(description="The ticket's id.", examples=[TICKET_ID])]
+TicketNumber = Annotated[
+    int,
+    Field(description="The ticket's number in its project, from 1, for people.", examples=[1042]),
+]
+AssigneeId = Annotated[
+    str | None,
+    Field(
+        description="The member who handles the ticket; null while it is unassigned.",
+        examples=[examples.MEMBER_ID],
+    ),
+]
+FileIds = Annotated[
+    list[str],
+    Field(
+        max_length=10,
+        description="Files of the customer, at most 10, as uploaded by `POST /v1/files`.",
+        examples=[[examples.FILE_ID]],
+    ),
+]
+
+#: Filters of the lists of tickets.
+StatusFilter = Annotated[
+    Status | None, Field(description="Only tickets with this status.", examples=["open"])
+]
+AssigneeFilter = Annotated[
+    str | None,
+    Field(
+        description="Only tickets of this member; `none` for unassigned ones.",
+        examples=[examples.MEMBER_ID],
+    ),
+]
+PriorityFilter = Annotated[
+    Priority | None, Field(description="Only tickets with this priority.", examples=["high"])
+]
+TagFilter = Annotated[
+    str | None, Field(description="Only tickets with this tag.", examples=["delivery"])
+]
 
 
 @value_object
@@ -185,21 +239,52 @@ class Blocked:
 class OpenTicketBody(RequestModel):
     """A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger."""
 
-    subscriber_id: str | None = None
-    external_id: str | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": "Where is my parcel?",
+                    "subject": "My parcel",
+                    "tags": ["delivery"],
+                },
+                {
+                    "channel": VIRTUAL,
+                    "name": "Ann",
+                    "email": "ann@example.org",
+                    "text": "Where is my parcel?",
+                },
+            ]
+        }
+    )
+
+    subscriber_id: NamedById = None
+    external_id: NamedByExternalId = None
     channel: str | None = Field(
-        None, description="`virtual`, or, with `external_id`, the channel of the subscriber."
+        None,
+        description="`virtual` for a customer without a messenger; else, with `external_id`, the channel"
+        " to choose.",
+        examples=[examples.CHANNEL],
     )
-    name: Name | None = Field(None, description="Name of a virtual customer.")
-    email: Email | None = Field(None, description="Email of a virtual customer.")
-    text: MessageText = Field(description="The customer's message.")
+    name: Name | None = Field(
+        None, description="Name of a virtual customer; a subscriber has their own."
+    )
+    email: Email | None = Field(
+        None, description="Email address of a virtual customer, for agents: nothing is sent to it."
+    )
+    text: MessageText = Field(
+        description="The customer's message.", examples=["Where is my parcel?"]
+    )
     subject: Subject = Field("", description="By default the beginning of the text.")
-    priority: Priority = "normal"
-    tags: list[TicketTag] = Field(default_factory=list)
-    assignee_id: str | None = Field(None, description="The member to assign; not a viewer.")
-    file_ids: list[str] = Field(
-        default_factory=list, max_length=10, description="Files of the customer."
+    priority: Priority = Field("normal", description="How urgent it is.")
+    tags: list[TicketTag] = Field(default_factory=list, description="Labels for agents.")
+    assignee_id: str | None = Field(
+        None,
+        description="The member who is to handle it, no viewer. By default nobody, or the next in turn where"
+        " tickets are distributed.",
+        examples=[examples.MEMBER_ID],
     )
+    file_ids: FileIds = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _one_customer(self) -> "OpenTicketBody":
@@ -216,16 +301,40 @@ class OpenTicketBody(RequestModel):
 class ReplyBody(RequestModel):
     """A reply to the customer, or with `internal` a note that they never see."""
 
-    text: MessageText | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "It arrives tomorrow.", "member_id": examples.MEMBER_ID},
+                {"canned": "delivery", "variables": {"name": "Ann", "days": 2}},
+                {"text": "The carrier confirms it.", "internal": True},
+            ]
+        }
+    )
+
+    text: MessageText | None = Field(
+        None,
+        description="What the customer is told, or the note. Required without `canned`.",
+        examples=["It arrives tomorrow."],
+    )
     canned: CannedKey | None = Field(
         None, description="Key of a canned answer, instead of `text` and `format`."
     )
-    variables: Variables | None = Field(None, description="Variables of the canned answer.")
-    format: Format = "plain"
-    media: MediaBody | None = None
-    file_id: str | None = Field(None, description="An uploaded file, instead of `media`.")
-    internal: bool = False
-    member_id: str | None = Field(None, description="The member who replies.")
+    variables: Variables | None = Field(
+        None, description="Variables of the canned answer.", examples=[{"name": "Ann", "days": 2}]
+    )
+    format: Format = Field("plain", description="How `text` is marked up.")
+    media: MediaBody | None = Field(None, description="A file that is shown with the text.")
+    file_id: str | None = Field(
+        None, description="An uploaded file, instead of `media`.", examples=[examples.FILE_ID]
+    )
+    internal: bool = Field(
+        False, description="Whether it is a note for agents, which the customer never sees."
+    )
+    member_id: str | None = Field(
+        None,
+        description="The member who replies; by default nobody by name.",
+        examples=[examples.MEMBER_ID],
+    )
     status: Literal["open", "pending", "closed"] = Field(
         "pending", description="The ticket's status afterwards; a note doesn't change it."
     )
@@ -254,14 +363,19 @@ class ReplyBody(RequestModel):
 class CustomerReplyBody(RequestModel):
     """A message of a virtual customer."""
 
-    text: MessageText
-    file_ids: list[str] = Field(default_factory=list, max_length=10)
+    text: MessageText = Field(
+        description="What the customer says.", examples=["It has arrived, thank you!"]
+    )
+    file_ids: FileIds = Field(default_factory=list)
 
 
 class AssignBody(RequestModel):
     """The assignee; null to unassign the ticket."""
 
-    assignee_id: str | None
+    assignee_id: str | None = Field(
+        description="The member who is to handle the ticket, no viewer; null to unassign it.",
+        examples=[examples.MEMBER_ID],
+    )
     only_if_unassigned: bool = Field(
         False, description="Fail with 409 if the ticket is already assigned."
     )
@@ -270,63 +384,86 @@ class AssignBody(RequestModel):
 class StatusBody(RequestModel):
     """The new status of a ticket. To snooze it, use `POST .../snooze`."""
 
-    status: Literal["open", "pending", "closed"]
+    status: Literal["open", "pending", "closed"] = Field(
+        description="`open`: an agent is to act; `pending`: the customer is; `closed`."
+    )
 
 
 class PriorityBody(RequestModel):
     """The new priority of a ticket."""
 
-    priority: Priority
+    priority: Priority = Field(description="How urgent the ticket is.", examples=["high"])
 
 
 class TicketTagsBody(RequestModel):
     """All tags of the ticket; others are removed."""
 
-    tags: list[TicketTag]
+    tags: list[TicketTag] = Field(description="All its labels; empty to remove them.")
 
 
 class SnoozeBody(RequestModel):
     """End of the snooze; a customer's message wakes the ticket earlier."""
 
-    until: MomentMs
+    until: MomentMs = Field(
+        description="When the ticket is open again, ahead.", examples=[examples.LATER]
+    )
 
 
 class MergeBody(RequestModel):
     """The ticket that remains, by id or number."""
 
-    into: str = Field(min_length=1, max_length=64)
+    into: str = Field(
+        min_length=1,
+        max_length=64,
+        description="Id or number of the ticket that remains; of the same customer.",
+        examples=["1041"],
+    )
 
 
 class TicketQuery(PageQuery):
     """Filters, which are combined with AND, and pagination."""
 
-    status: Status | None = None
-    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
-    priority: Priority | None = None
-    tag: str | None = None
-    subscriber_id: str | None = None
-    channel: str | None = None
-    created_after: MomentMs | None = None
+    status: StatusFilter = None
+    assignee_id: AssigneeFilter = None
+    priority: PriorityFilter = None
+    tag: TagFilter = None
+    subscriber_id: str | None = Field(
+        None,
+        description="Only tickets of this subscriber.",
+        examples=[examples.SUBSCRIBER_ID],
+    )
+    channel: str | None = Field(
+        None,
+        description="Only tickets of customers on this channel; `virtual` for those without a messenger.",
+        examples=[examples.CHANNEL],
+    )
+    created_after: MomentMs | None = Field(
+        None, description="Only tickets that were opened after this time."
+    )
 
 
 class InboxQuery(PageQuery):
     """Filters of the inbox, combined with AND, and pagination by the time of the last message."""
 
-    status: Status | None = None
-    assignee_id: str | None = Field(None, description="Member id, or `none` for unassigned.")
-    priority: Priority | None = None
-    tag: str | None = None
+    status: StatusFilter = None
+    assignee_id: AssigneeFilter = None
+    priority: PriorityFilter = None
+    tag: TagFilter = None
 
 
 class StatsQuery(Query):
     """The start of the statistics."""
 
     since: MomentMs | None = Field(
-        None, description="Only tickets opened since; by default 30 days ago."
+        None,
+        description="Only tickets that were opened since; by default 30 days ago.",
+        examples=["2026-02-01T00:00:00.000Z"],
     )
 
 
 class BlockBody(RequestModel):
     """The reason for the block, shown in the blocklist."""
 
-    reason: str = Field("", max_length=500)
+    reason: str = Field(
+        "", max_length=500, description="Why, for agents; may be empty.", examples=["Spam"]
+    )

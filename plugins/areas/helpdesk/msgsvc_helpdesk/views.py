@@ -1,44 +1,103 @@
 """Tickets as the API shows them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.pagination import NextCursor
+from msgsvc_core.api.types import CreatedAt, SubscriberId, Time, UpdatedAt
+from msgsvc_core.content.outgoing import Format
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.mailings.models import FailureReason
 from msgsvc_core.messages.models import MediaAnswer, Message, MessageStatus
 from msgsvc_core.plugins.tickets import Priority
-from msgsvc_helpdesk.models import Author, Blocked, Entry, Status, Ticket
+from msgsvc_helpdesk.models import (
+    STATUS,
+    AssigneeId,
+    Author,
+    Blocked,
+    Entry,
+    Status,
+    Ticket,
+    TicketId,
+    TicketNumber,
+)
 
 
 class TicketAnswer(ResponseModel):
-    """A ticket. Seconds count from when it was opened; the resolution is the last closing, null while
-    it is not closed. `waiting_since` is when the customer began to wait for an answer."""
+    """A ticket."""
 
-    ticket_id: str
-    number: int
-    subject: str
-    status: Status
-    priority: Priority
-    channel: str
-    subscriber_id: str | None
-    customer_name: str
-    customer_email: str
-    assignee_id: str | None
-    tags: list[str]
-    source: str = Field(description="`message`, `api`, or which plugin asked for it, as `form`.")
-    source_id: str | None
-    created_at: str
-    updated_at: str
-    last_message_at: str
-    waiting_since: str | None
-    snoozed_until: str | None
-    closed_at: str | None
-    first_response_seconds: int | None
-    resolution_seconds: int | None
-    csat_score: int | None
-    csat_comment: str | None
-    merged_into: str | None
+    ticket_id: TicketId
+    number: TicketNumber
+    subject: str = Field(description="What it is about.", examples=["My parcel"])
+    status: Status = Field(description=STATUS)
+    priority: Priority = Field(description="How urgent it is.", examples=["normal"])
+    channel: str = Field(
+        description="Channel of the customer; `virtual` for one without a messenger.",
+        examples=[examples.CHANNEL],
+    )
+    subscriber_id: str | None = Field(
+        description="The customer; null for one without a messenger.",
+        examples=[examples.SUBSCRIBER_ID],
+    )
+    customer_name: str = Field(
+        description="First name of a subscriber when it was opened, or the name that was given; may be"
+        " empty.",
+        examples=["Ann"],
+    )
+    customer_email: str = Field(
+        description="Email address that was given for a customer without a messenger; else empty.",
+        examples=[""],
+    )
+    assignee_id: AssigneeId
+    tags: list[str] = Field(description="Labels for agents.", examples=[["delivery"]])
+    source: str = Field(
+        description="How it was opened: by a `message` of the customer, by the `api`, or by the plugin that"
+        " asked for it, as `form`.",
+        examples=["message"],
+    )
+    source_id: str | None = Field(
+        description="What it was opened for, as the id of a form's submission; null if it came by message"
+        " or API.",
+        examples=[None],
+    )
+    created_at: CreatedAt = Field(description="When it was opened.")
+    updated_at: UpdatedAt
+    last_message_at: Time = Field(
+        description="When the customer or an agent wrote last; notes do not count."
+    )
+    waiting_since: Time | None = Field(
+        description="When the customer began to wait for an answer; null if they do not wait."
+    )
+    snoozed_until: Time | None = Field(
+        description="When it is open again; null unless it is snoozed.", examples=[None]
+    )
+    closed_at: Time | None = Field(
+        description="When it was last closed; null while it is not.", examples=[None]
+    )
+    first_response_seconds: int | None = Field(
+        description="Seconds from its opening to the first reply of an agent; null before.",
+        examples=[420],
+    )
+    resolution_seconds: int | None = Field(
+        description="Seconds from its opening to the last closing; null while it is not closed.",
+        examples=[None],
+    )
+    csat_score: int | None = Field(
+        description="The customer's rating, 1-5, of which 5 is best; null if they gave none.",
+        examples=[5],
+    )
+    csat_comment: str | None = Field(
+        description="What they added to it; null for nothing.", examples=["Quick and kind"]
+    )
+    merged_into: str | None = Field(
+        description="Id of the ticket that goes on in its place; null unless it was merged.",
+        examples=[None],
+    )
 
     @classmethod
     def of(cls, ticket: Ticket) -> "TicketAnswer":
@@ -71,41 +130,67 @@ def _seconds(from_ms: int, to_ms: int | None) -> int | None:
 class TicketList(ResponseModel):
     """A page of tickets, newest first."""
 
-    data: list[TicketAnswer]
-    next_cursor: str | None
+    data: list[TicketAnswer] = Field(description="The tickets of this page.")
+    next_cursor: NextCursor
 
 
 class EditAnswer(ResponseModel):
     """What a message said until then."""
 
-    text: str
-    replaced_at: str
+    text: str = Field(description="The text before.", examples=["Where is my parsel?"])
+    replaced_at: Time = Field(description="When it was replaced.")
 
 
 class AgentReplyDelivery(ResponseModel):
-    """What became of the message that brings an answer to the customer."""
+    """What became of the message that brings a reply to the customer."""
 
-    message_id: str
-    status: MessageStatus
-    reason: str | None
+    message_id: str = Field(
+        description="Id of that message, for `GET /v1/messages/{message_id}`.",
+        examples=[examples.MESSAGE_ID],
+    )
+    status: MessageStatus = Field(
+        description="Status of its delivery; `unknown` if the service can't tell whether it arrived.",
+        examples=["sent"],
+    )
+    reason: FailureReason | None = Field(
+        description="Why it could not be delivered; null if it was, or is not yet.", examples=[None]
+    )
 
 
 class TicketEntryAnswer(ResponseModel):
-    """Something said in a ticket. `delivery` is null for notes, for the customer's own words, where they
-    have no messenger, and when the message is no longer kept. `file_ids` lead to `/v1/files`."""
+    """A message or a note of a ticket."""
 
-    ticket_message_id: str
-    author: Author
-    member_id: str | None
-    internal: bool
-    text: str
-    format: str
-    media: MediaAnswer | None
-    file_ids: list[str]
-    delivery: AgentReplyDelivery | None
-    edits: list[EditAnswer] = Field(description="What it said before, the oldest first.")
-    created_at: str
-    edited_at: str | None
+    ticket_message_id: str = Field(
+        description="Its id, in the order of time.", examples=["tmg_032aJfDzs7stSDw0obfd5c"]
+    )
+    author: Author = Field(description="Who said it.")
+    member_id: str | None = Field(
+        description="The member who wrote it; null for the customer, and for a reply by the API that names"
+        " none.",
+        examples=[None],
+    )
+    internal: bool = Field(description="Whether it is a note, which the customer does not see.")
+    text: str = Field(description="What was said.", examples=["Where is my parcel?"])
+    format: Format = Field(description="How `text` is marked up.")
+    media: MediaAnswer | None = Field(
+        description="The file of a reply that the messenger fetches; null without one.",
+        examples=[None],
+    )
+    file_ids: list[str] = Field(
+        description="Stored files, for `GET /v1/files/{file_id}`.", examples=[[examples.FILE_ID]]
+    )
+    delivery: AgentReplyDelivery | None = Field(
+        description="Delivery of a reply. Null for notes, for the customer's own words, without a"
+        " messenger, and once the message is no longer kept.",
+        examples=[None],
+    )
+    edits: list[EditAnswer] = Field(
+        description="What it said before, the oldest first.", examples=[[]]
+    )
+    created_at: CreatedAt = Field(description="When it was said.")
+    edited_at: Time | None = Field(
+        description="When its author last edited it; null if they did not.", examples=[None]
+    )
 
     @classmethod
     def of(cls, entry: Entry, message: Message | None) -> "TicketEntryAnswer":
@@ -133,16 +218,16 @@ class TicketEntryAnswer(ResponseModel):
 
 
 class EntryPage(ResponseModel):
-    """A page of what was said, newest first."""
+    """A page of messages and notes, newest first."""
 
-    data: list[TicketEntryAnswer]
-    next_cursor: str | None
+    data: list[TicketEntryAnswer] = Field(description="The messages and notes of this page.")
+    next_cursor: NextCursor
 
 
 class WholeTicketAnswer(TicketAnswer):
-    """A ticket with a page of what was said in it."""
+    """A ticket with a page of its messages and notes."""
 
-    messages: EntryPage
+    messages: EntryPage = Field(description="Its messages and notes, newest first.")
 
     @classmethod
     def whole(
@@ -159,18 +244,18 @@ class WholeTicketAnswer(TicketAnswer):
 
 
 class ReplyAnswer(ResponseModel):
-    """What was said, and the ticket afterwards."""
+    """The reply or note, and the ticket afterwards."""
 
-    ticket: TicketAnswer
-    message: TicketEntryAnswer
+    ticket: TicketAnswer = Field(description="The ticket afterwards.")
+    message: TicketEntryAnswer = Field(description="The reply or note.")
 
 
 class BlockedAnswer(ResponseModel):
-    """A subscriber whose messages open nothing."""
+    """A subscriber whose messages open no tickets."""
 
-    subscriber_id: str
-    reason: str
-    created_at: str
+    subscriber_id: SubscriberId
+    reason: str = Field(description="Why, for agents; may be empty.", examples=["Spam"])
+    created_at: CreatedAt = Field(description="When they were blocked.")
 
     @classmethod
     def of(cls, blocked: Blocked) -> "BlockedAnswer":
@@ -184,34 +269,61 @@ class BlockedAnswer(ResponseModel):
 class BlockedList(ResponseModel):
     """A page of the blocklist."""
 
-    data: list[BlockedAnswer]
-    next_cursor: str | None
+    data: list[BlockedAnswer] = Field(description="The blocked subscribers of this page.")
+    next_cursor: NextCursor
+
+
+#: Seconds within which a share of the tickets was answered or closed.
+Percentile = Annotated[
+    int | None,
+    Field(
+        description="Seconds within which this percentage of them was, by nearest rank; null for none to"
+        " count.",
+        examples=[600],
+    ),
+]
 
 
 class Percentiles(ResponseModel):
-    """Seconds within which so many of a hundred tickets were answered, or closed; by nearest rank. Null
-    where there is none to count."""
+    """How long it took until tickets were answered, or closed."""
 
-    count: int
-    p50: int | None
-    p90: int | None
-    p95: int | None
-    p99: int | None
+    count: int = Field(description="Tickets that were.", examples=[118])
+    p50: Percentile = Field(examples=[240])
+    p90: Percentile
+    p95: Percentile = Field(examples=[1800])
+    p99: Percentile = Field(examples=[7200])
 
 
 class Rating(ResponseModel):
-    """What customers said of closed tickets, 1-5."""
+    """How customers rated closed tickets."""
 
-    count: int
-    average: float | None
+    count: int = Field(description="Tickets that were rated.", examples=[40])
+    average: float | None = Field(
+        description="Average score, 1-5, of which 5 is best; null for none.", examples=[4.6]
+    )
+
+
+class TicketCounts(TypedDict):
+    """Tickets by their status now."""
+
+    open: Annotated[int, Field(description="An agent is to act.", examples=[7])]
+    pending: Annotated[int, Field(description="The customer is to act.", examples=[12])]
+    snoozed: Annotated[int, Field(description="Snoozed.", examples=[1])]
+    closed: Annotated[int, Field(description="Closed.", examples=[100])]
 
 
 class StatsAnswer(ResponseModel):
     """Tickets that were opened since; those merged into others are not counted."""
 
-    since: str
-    opened: int
-    by_status: dict[str, int]
-    first_response_seconds: Percentiles
-    resolution_seconds: Percentiles
-    csat: Rating
+    since: Time = Field(
+        description="Since when tickets are counted.", examples=["2026-02-01T00:00:00.000Z"]
+    )
+    opened: int = Field(description="How many were opened.", examples=[120])
+    by_status: TicketCounts = Field(description="How many of them have which status now.")
+    first_response_seconds: Percentiles = Field(
+        description="Times from the opening to the first reply."
+    )
+    resolution_seconds: Percentiles = Field(
+        description="Times from the opening to the last closing, of tickets that are closed."
+    )
+    csat: Rating = Field(description="Ratings by customers.")

@@ -85,7 +85,8 @@ async def test_what_is_not_paid_for_is_refused_at_the_end(core: FakeContext) -> 
 async def test_the_files_of_an_answer_stay(core: FakeContext) -> None:
     file_id = await stored_file(core)
     fields = [{"key": "photo", "type": "file", "label": "Photo?"}]
-    given = {"photo": [{"file_id": file_id, "filename": "a.png"}]}
+    photo = {"filename": "a.png", "mime_type": "image/png", "size": 4, "type": "image"}
+    given = {"photo": [{"file_id": file_id, **photo}]}
     await submissions(core).submit(
         tx_of(), NewSubmission(form_of(fields=fields), "web", given, "en")
     )
