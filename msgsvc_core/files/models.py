@@ -1,6 +1,6 @@
 """Models of stored files: internal, and of the API."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -40,10 +40,18 @@ class StoredFile:
         return self.status == "ready"
 
 
+FileId = Annotated[
+    str,
+    Field(
+        description="Id of the file, from its upload or from an event.", examples=[examples.FILE_ID]
+    ),
+]
+
+
 class FileAnswer(ResponseModel):
     """A file. Of a `pending` one, type, name and size are what the messenger says."""
 
-    file_id: str = Field(description="The file, for `GET /v1/files`.", examples=[examples.FILE_ID])
+    file_id: FileId
     subscriber_id: str | None = Field(
         description="Person who sent it to the bot; null for an upload of yours.", examples=[None]
     )

@@ -4,7 +4,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.uploads import Upload
 from msgsvc_core.db import Database
-from msgsvc_core.files.models import FileAnswer, StoredFile
+from msgsvc_core.files.models import FileAnswer, FileId, StoredFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
 from msgsvc_core.kernel.errors import Conflict, NotFound
@@ -24,7 +24,7 @@ async def upload_file(ctx: Context, upload: Upload, files: Files) -> FileAnswer:
 
 
 @router.get("/v1/files/{file_id}", errors=(NotFound,))
-async def get_file(ctx: Context, file_id: str, files: Files) -> FileAnswer:
+async def get_file(ctx: Context, file_id: FileId, files: Files) -> FileAnswer:
     """Shows a file's metadata, also while a received file is `pending`."""
     return _answer(files, await files.get(ctx.tx, ctx.project_id, file_id))
 
@@ -35,7 +35,7 @@ async def get_file(ctx: Context, file_id: str, files: Files) -> FileAnswer:
     holds_connection=False,
     media_type="application/octet-stream",
 )
-async def get_file_content(ctx: Context, file_id: str, files: Files, db: Database) -> Response:
+async def get_file_content(ctx: Context, file_id: FileId, files: Files, db: Database) -> Response:
     """Streams a file as a download; 409 while it is not `ready`."""
     file = await files.get(db, ctx.project_id, file_id)
     if not file.is_ready:

@@ -81,6 +81,15 @@ Email = Annotated[
 AnyRole = Annotated[Role, Field(description=ROLE, examples=["agent"])]
 
 
+MemberId = Annotated[
+    str,
+    Field(
+        description="Id of the member.",
+        examples=[examples.MEMBER_ID],
+    ),
+]
+
+
 class AddMemberBody(RequestModel):
     """A new member."""
 
@@ -123,9 +132,7 @@ class MemberQuery(PageQuery):
 class MemberAnswer(ResponseModel):
     """A member as the API shows them."""
 
-    member_id: str = Field(
-        description="The member, for `/v1/members`.", examples=[examples.MEMBER_ID]
-    )
+    member_id: MemberId
     name: str = Field(description=NAME, examples=["Kim"])
     email: str = Field(description=EMAIL, examples=["kim@shop.example"])
     role: Role = Field(description=ROLE, examples=["agent"])

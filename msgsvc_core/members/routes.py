@@ -4,6 +4,7 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
+from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
@@ -11,6 +12,7 @@ from msgsvc_core.members.links import MemberLinks
 from msgsvc_core.members.models import (
     AddMemberBody,
     MemberAnswer,
+    MemberId,
     MemberLinkBody,
     MemberList,
     MemberQuery,
@@ -46,14 +48,18 @@ async def add_member(ctx: Context, body: AddMemberBody, members: Members) -> Mem
 
 
 @router.get("/v1/members/{member_id}", errors=(NotFound,))
-async def get_member(ctx: Context, member_id: str, members: Members) -> MemberAnswer:
+async def get_member(ctx: Context, member_id: MemberId, members: Members) -> MemberAnswer:
     """Shows one member, including a removed one."""
     return MemberAnswer.of(await members.get(ctx.tx, ctx.project_id, member_id))
 
 
 @router.patch("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def update_member(
-    ctx: Context, member_id: str, body: UpdateMemberBody, owners: OwnerProtection, members: Members
+    ctx: Context,
+    member_id: MemberId,
+    body: UpdateMemberBody,
+    owners: OwnerProtection,
+    members: Members,
 ) -> MemberAnswer:
     """Changes a member's name, email and role; omitted fields stay unchanged.
 
@@ -70,7 +76,7 @@ async def update_member(
 @router.delete("/v1/members/{member_id}", errors=(NotFound, Conflict), audited=True)
 async def delete_member(
     ctx: Context,
-    member_id: str,
+    member_id: MemberId,
     query: RemovingQuery,
     owners: OwnerProtection,
     members: Members,
@@ -88,7 +94,7 @@ async def delete_member(
 @router.post("/v1/members/{member_id}/link", status=201, errors=(NotFound, Conflict), audited=True)
 async def link_member(
     ctx: Context,
-    member_id: str,
+    member_id: MemberId,
     body: MemberLinkBody,
     owners: OwnerProtection,
     member_links: MemberLinks,
@@ -114,6 +120,8 @@ async def link_member(
 @router.delete(
     "/v1/members/{member_id}/subscribers/{subscriber_id}", errors=(NotFound,), audited=True
 )
-async def unlink_member(ctx: Context, member_id: str, subscriber_id: str, members: Members) -> None:
+async def unlink_member(
+    ctx: Context, member_id: MemberId, subscriber_id: SubscriberId, members: Members
+) -> None:
     """Unlinks a member from one messenger; they stay a subscriber there."""
     await members.unlink(ctx.tx, ctx.project_id, member_id, subscriber_id)

@@ -42,10 +42,18 @@ BUTTON_DATA_BYTES = 64
 METADATA_BYTES = 4096
 
 MessageId = Annotated[
-    str, Field(description="The message, for `GET /v1/messages`.", examples=[examples.MESSAGE_ID])
+    str,
+    Field(
+        description="Id of the message, from `POST /v1/send` or a delivery event.",
+        examples=[examples.MESSAGE_ID],
+    ),
 ]
 BatchId = Annotated[
-    str, Field(description="The batch, for `GET /v1/batches`.", examples=[examples.BATCH_ID])
+    str,
+    Field(
+        description="Id of the batch, from `POST /v1/send/batch`.",
+        examples=[examples.BATCH_ID],
+    ),
 ]
 Metadata = Annotated[
     dict[str, Any] | None,
@@ -333,7 +341,9 @@ class EditBody(RequestModel):
 class SendAnswer(ResponseModel):
     """The message was taken and will be delivered."""
 
-    message_id: MessageId
+    message_id: MessageId = Field(
+        description="Names the message in `/v1/messages` and in delivery events."
+    )
     status: Literal["queued"] = Field(
         "queued",
         description="Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`.",

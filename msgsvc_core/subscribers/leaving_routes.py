@@ -4,6 +4,7 @@ from pydantic import Field
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Query, Router
+from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
     Conflict,
@@ -27,7 +28,7 @@ class LeavingQuery(Query):
 
 @router.delete("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
 async def delete_subscriber(
-    ctx: Context, subscriber_id: str, query: LeavingQuery, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, query: LeavingQuery, subscribers: Subscribers
 ) -> None:
     """Unsubscribes a person, or with `erase=true` deletes all personal data.
 
@@ -46,7 +47,7 @@ async def delete_subscriber(
     errors=(SubscriberNotFound, AlreadySubscribed, Conflict),
 )
 async def subscribe_again(
-    ctx: Context, subscriber_id: str, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Subscribes an unsubscribed person again; not possible after they blocked the bot."""
     subscriber = await subscribers.resubscribe(ctx.tx, ctx.project_id, subscriber_id)

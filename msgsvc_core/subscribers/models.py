@@ -23,6 +23,12 @@ TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$", examples=[examples.TAG]
 #: A permission's key in the API.
 PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=[examples.PERMISSION])]
 
+#: A tag and a permission in a path.
+NamedTag = Annotated[str, Field(description="The tag, by its name.", examples=[examples.TAG])]
+NamedPermission = Annotated[
+    str, Field(description="The permission, by its key.", examples=[examples.PERMISSION])
+]
+
 #: What every response and event shows of a subscriber.
 FirstName = Annotated[
     str, Field(description="First name, as the messenger has it.", examples=["Ann"])

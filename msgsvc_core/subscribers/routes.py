@@ -2,6 +2,7 @@
 
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import (
@@ -15,6 +16,8 @@ from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import (
     LinkAnswer,
     LinkBody,
+    NamedPermission,
+    NamedTag,
     SubscriberAnswer,
     SubscriberList,
     SubscriberQuery,
@@ -43,7 +46,7 @@ async def list_subscribers(
 
 @router.get("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))
 async def get_subscriber(
-    ctx: Context, subscriber_id: str, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Shows one subscriber."""
     subscriber = await subscribers.get(ctx.tx, ctx.project_id, subscriber_id)
@@ -54,7 +57,7 @@ async def get_subscriber(
     "/v1/subscribers/{subscriber_id}", errors=(Conflict, InvalidExternalId, SubscriberNotFound)
 )
 async def update_subscriber(
-    ctx: Context, subscriber_id: str, body: UpdateSubscriberBody, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, body: UpdateSubscriberBody, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Changes a subscriber; omitted fields stay unchanged. Missing tags are created."""
     subscriber = await subscribers.change(ctx.tx, ctx.project_id, subscriber_id, body)
@@ -65,7 +68,7 @@ async def update_subscriber(
     "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(Conflict, SubscriberNotFound)
 )
 async def add_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, tag: NamedTag, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Adds a tag to a subscriber, creating it if needed."""
     await subscribers.add_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
@@ -77,7 +80,7 @@ async def add_subscriber_tag(
     "/v1/subscribers/{subscriber_id}/tags/{tag}", errors=(NotFound, SubscriberNotFound)
 )
 async def remove_subscriber_tag(
-    ctx: Context, subscriber_id: str, tag: str, subscribers: Subscribers
+    ctx: Context, subscriber_id: SubscriberId, tag: NamedTag, subscribers: Subscribers
 ) -> SubscriberAnswer:
     """Removes a tag from a subscriber, if present."""
     await subscribers.remove_tag(ctx.tx, ctx.project_id, subscriber_id, tag)
@@ -90,7 +93,10 @@ async def remove_subscriber_tag(
     errors=(NotFound, SubscriberNotFound),
 )
 async def grant_permission(
-    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+    ctx: Context,
+    subscriber_id: SubscriberId,
+    permission_key: NamedPermission,
+    subscribers: Subscribers,
 ) -> SubscriberAnswer:
     """Grants a permission on behalf of a subscriber; others stay unchanged."""
     return await _set(ctx, subscribers, subscriber_id, permission_key, granted=True)
@@ -101,7 +107,10 @@ async def grant_permission(
     errors=(NotFound, SubscriberNotFound),
 )
 async def revoke_permission(
-    ctx: Context, subscriber_id: str, permission_key: str, subscribers: Subscribers
+    ctx: Context,
+    subscriber_id: SubscriberId,
+    permission_key: NamedPermission,
+    subscribers: Subscribers,
 ) -> SubscriberAnswer:
     """Revokes a permission on behalf of a subscriber, if granted."""
     return await _set(ctx, subscribers, subscriber_id, permission_key, granted=False)
@@ -110,8 +119,8 @@ async def revoke_permission(
 async def _set(
     ctx: Context,
     subscribers: Subscribers,
-    subscriber_id: str,
-    permission_key: str,
+    subscriber_id: SubscriberId,
+    permission_key: NamedPermission,
     *,
     granted: bool,
 ) -> SubscriberAnswer:

@@ -17,6 +17,11 @@ from msgsvc_core.kernel.errors import InvalidValue
 #: A channel's name, as in the configuration: what the API shows, e.g. `messenger_a`.
 ChannelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 
+#: A channel in a path.
+NamedChannel = Annotated[
+    str, Field(description="The project's own channel, by its name.", examples=["support"])
+]
+
 #: A token of the form that a messenger gives out.
 BOT_TOKEN = "123456789:AAEXAMPLE-token-of-the-bot"  # noqa: S105 - an example
 

@@ -7,6 +7,7 @@ from msgsvc_core.channels.project_channels.models import (
     BotAnswer,
     ChannelCheckAnswer,
     CreateChannelBody,
+    NamedChannel,
     OwnChannelAnswer,
     OwnChannelList,
     UpdateChannelBody,
@@ -44,7 +45,9 @@ async def create_channel(
 
 
 @router.get("/v1/channels/{name}", errors=(NotFound,))
-async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> OwnChannelAnswer:
+async def get_channel(
+    ctx: Context, name: NamedChannel, own_channels: ProjectChannels
+) -> OwnChannelAnswer:
     """Shows one of the project's own channels, without its secrets."""
     channel = await own_channels.get(ctx.tx, ctx.project_id, name)
     [answer] = await own_channels.answers(ctx.tx, [channel])
@@ -53,7 +56,7 @@ async def get_channel(ctx: Context, name: str, own_channels: ProjectChannels) ->
 
 @router.put("/v1/channels/{name}", errors=(NotFound,), audited=True)
 async def update_channel(
-    ctx: Context, name: str, body: UpdateChannelBody, own_channels: ProjectChannels
+    ctx: Context, name: NamedChannel, body: UpdateChannelBody, own_channels: ProjectChannels
 ) -> OwnChannelAnswer:
     """Changes settings of one of the project's own channels; omitted fields stay unchanged.
 
@@ -65,14 +68,14 @@ async def update_channel(
 
 
 @router.delete("/v1/channels/{name}", status=204, errors=(NotFound,), audited=True)
-async def delete_channel(ctx: Context, name: str, own_channels: ProjectChannels) -> None:
+async def delete_channel(ctx: Context, name: NamedChannel, own_channels: ProjectChannels) -> None:
     """Deletes one of the project's own channels and its secrets; queued messages are skipped."""
     await own_channels.delete(ctx.tx, ctx.project_id, name)
 
 
 @router.post("/v1/channels/{name}/check", errors=(NotFound, PlatformBusy), holds_connection=False)
 async def check_channel(
-    ctx: Context, name: str, own_channels: ProjectChannels
+    ctx: Context, name: NamedChannel, own_channels: ProjectChannels
 ) -> ChannelCheckAnswer:
     """Checks the bot with the messenger's platform.
 

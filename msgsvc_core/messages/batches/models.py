@@ -80,7 +80,9 @@ class Rejected(ResponseModel):
 class BatchAnswer(ResponseModel):
     """`accepted` messages are queued; those in `rejected` are not."""
 
-    batch_id: BatchId
+    batch_id: BatchId = Field(
+        description="Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`."
+    )
     accepted: int = Field(description="Messages that are queued.", examples=[1])
     rejected: list[Rejected] = Field(
         description="Messages that are not queued, in the order of `messages`."

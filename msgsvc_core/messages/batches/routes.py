@@ -6,6 +6,7 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.kernel.errors import BillingBlocked, NotFound
 from msgsvc_core.messages.batches.models import BatchAnswer, BatchBody, BatchStatusAnswer
 from msgsvc_core.messages.batches.service import Batches
+from msgsvc_core.messages.models import BatchId
 
 router = Router(area="messages")
 
@@ -27,6 +28,6 @@ async def send_batch(
 
 
 @router.get("/v1/batches/{batch_id}", errors=(NotFound,))
-async def get_batch(ctx: Context, batch_id: str, batches: Batches) -> BatchStatusAnswer:
+async def get_batch(ctx: Context, batch_id: BatchId, batches: Batches) -> BatchStatusAnswer:
     """Shows the progress of a batch."""
     return BatchStatusAnswer.of(await batches.find(ctx.tx, ctx.project_id, batch_id))

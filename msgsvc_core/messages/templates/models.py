@@ -19,6 +19,11 @@ from msgsvc_core.kernel.values import value_object
 #: A template's key in the API.
 TemplateKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=["order_shipped"])]
 
+#: A template in a path.
+NamedTemplate = Annotated[
+    str, Field(description="The template, by its key.", examples=["order_shipped"])
+]
+
 #: Maximum characters of a template's text, before variables are inserted. The rendered text has the limits of
 #: every message.
 SOURCE_LENGTH = 16_000

@@ -6,6 +6,7 @@ from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
+    NamedTemplate,
     PreviewAnswer,
     PreviewBody,
     TemplateAnswer,
@@ -41,7 +42,9 @@ async def create_template(
 
 
 @router.get("/v1/templates/{template}", errors=(NotFound,))
-async def get_template(ctx: Context, template: str, templates: Templates) -> TemplateAnswer:
+async def get_template(
+    ctx: Context, template: NamedTemplate, templates: Templates
+) -> TemplateAnswer:
     """Shows one template, by its key."""
     found = await templates.find(ctx.tx, ctx.project_id, template)
     [answer] = templates.answers([found])
@@ -50,7 +53,7 @@ async def get_template(ctx: Context, template: str, templates: Templates) -> Tem
 
 @router.put("/v1/templates/{template}", errors=(NotFound,), audited=True)
 async def update_template(
-    ctx: Context, template: str, body: UpdateTemplateBody, templates: Templates
+    ctx: Context, template: NamedTemplate, body: UpdateTemplateBody, templates: Templates
 ) -> TemplateAnswer:
     """Changes a template; omitted fields stay unchanged, and so do queued messages."""
     changed = await templates.update(ctx.tx, ctx.project_id, template, body)
@@ -59,7 +62,7 @@ async def update_template(
 
 
 @router.delete("/v1/templates/{template}", status=204, errors=(NotFound,), audited=True)
-async def delete_template(ctx: Context, template: str, templates: Templates) -> None:
+async def delete_template(ctx: Context, template: NamedTemplate, templates: Templates) -> None:
     """Deletes a template. Queued messages are still sent."""
     await templates.delete(ctx.tx, ctx.project_id, template)
 
@@ -71,7 +74,7 @@ async def delete_template(ctx: Context, template: str, templates: Templates) -> 
     shows_secrets=False,
 )
 async def preview_template(
-    ctx: Context, template: str, body: PreviewBody, templates: Templates
+    ctx: Context, template: NamedTemplate, body: PreviewBody, templates: Templates
 ) -> PreviewAnswer:
     """Renders the template in each language or one, and lists what channels would reject."""
     return await templates.preview(ctx.project_id, template, body)

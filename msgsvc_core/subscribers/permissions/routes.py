@@ -9,6 +9,7 @@ from msgsvc_core.kernel.errors import (
     NotFound,
     PermissionHasSubscribers,
 )
+from msgsvc_core.subscribers.models import NamedPermission
 from msgsvc_core.subscribers.permissions.models import (
     CreatePermissionBody,
     Permission,
@@ -49,7 +50,7 @@ async def create_permission(
 
 @router.get("/v1/permissions/{permission_key}", errors=(NotFound,))
 async def get_permission(
-    ctx: Context, permission_key: str, permissions: Permissions
+    ctx: Context, permission_key: NamedPermission, permissions: Permissions
 ) -> PermissionAnswer:
     """Shows one permission."""
     found = await permissions.get(ctx.tx, ctx.project_id, permission_key)
@@ -58,7 +59,10 @@ async def get_permission(
 
 @router.put("/v1/permissions/{permission_key}", errors=(NotFound,), audited=True)
 async def update_permission(
-    ctx: Context, permission_key: str, body: UpdatePermissionBody, permissions: Permissions
+    ctx: Context,
+    permission_key: NamedPermission,
+    body: UpdatePermissionBody,
+    permissions: Permissions,
 ) -> PermissionAnswer:
     """Changes a permission's texts and its default; its key, and who granted it, stay."""
     updated = await permissions.update(ctx.tx, ctx.project_id, permission_key, body)
@@ -71,7 +75,9 @@ async def update_permission(
     errors=(NotFound, PermissionHasSubscribers),
     audited=True,
 )
-async def delete_permission(ctx: Context, permission_key: str, permissions: Permissions) -> None:
+async def delete_permission(
+    ctx: Context, permission_key: NamedPermission, permissions: Permissions
+) -> None:
     """Deletes a permission that no active subscriber granted."""
     await permissions.delete(ctx.tx, ctx.project_id, permission_key)
 

@@ -4,6 +4,7 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery, position_of
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
+from msgsvc_core.subscribers.models import NamedTag
 from msgsvc_core.subscribers.tags.models import TagAnswer, TagBody, TagList
 from msgsvc_core.subscribers.tags.service import Tags
 
@@ -25,19 +26,19 @@ async def create_tag(ctx: Context, body: TagBody, tags: Tags) -> TagAnswer:
 
 
 @router.get("/v1/tags/{tag}", errors=(NotFound,))
-async def get_tag(ctx: Context, tag: str, tags: Tags) -> TagAnswer:
+async def get_tag(ctx: Context, tag: NamedTag, tags: Tags) -> TagAnswer:
     """Shows one tag."""
     return TagAnswer.of(await tags.get(ctx.tx, ctx.project_id, tag))
 
 
 @router.put("/v1/tags/{tag}", errors=(Conflict, NotFound), audited=True)
-async def rename_tag(ctx: Context, tag: str, body: TagBody, tags: Tags) -> TagAnswer:
+async def rename_tag(ctx: Context, tag: NamedTag, body: TagBody, tags: Tags) -> TagAnswer:
     """Renames a tag. Its subscribers and links keep it."""
     renamed = await tags.rename(ctx.tx, ctx.project_id, tag, body.name)
     return TagAnswer.of(renamed)
 
 
 @router.delete("/v1/tags/{tag}", status=204, errors=(NotFound,), audited=True)
-async def delete_tag(ctx: Context, tag: str, tags: Tags) -> None:
+async def delete_tag(ctx: Context, tag: NamedTag, tags: Tags) -> None:
     """Deletes a tag from its subscribers too; links with it keep working without it."""
     await tags.delete(ctx.tx, ctx.project_id, tag)

@@ -60,10 +60,14 @@ NAME_OF_LINK = "Helps you tell links apart: 1-100 characters."
 CALLBACK = "Where people return with `code` and `state`; https, or http on localhost."
 MATCH = "Whether the hosted page shows a number that the person has to choose in the bot."
 
+#: A static link in a path.
+NamedLink = Annotated[
+    str, Field(description="The static sign-in link, by its slug.", examples=["shop"])
+]
 SessionId = Annotated[
     str,
     Field(
-        description="The sign-in, for its status; hard to guess.",
+        description="Id of the sign-in, from `POST /v1/auth/session`; hard to guess.",
         examples=["ses_032aJamqrKLYEWygh3Ss7K0VTgM6HyNgBFAUOJfgHwk4"],
     ),
 ]
@@ -212,7 +216,9 @@ class SessionAnswer(ResponseModel):
 
     leave_out_none = frozenset({"match_number", "start_messages"})
 
-    session_id: SessionId
+    session_id: SessionId = Field(
+        description="Names the sign-in when you ask for its status; hard to guess."
+    )
     status: Literal["pending"] = Field(
         "pending", description="Always `pending`: nobody has answered yet.", examples=["pending"]
     )

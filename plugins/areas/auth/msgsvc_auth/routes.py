@@ -3,8 +3,10 @@
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import (
+    NamedLink,
     SessionAnswer,
     SessionBody,
+    SessionId,
     StaticLink,
     StaticLinkAnswer,
     StaticLinkBody,
@@ -51,7 +53,7 @@ async def create_session(
 
 @router.get("/v1/auth/session/{session_id}/status", errors=(NotFound,), holds_connection=False)
 async def get_session_status(
-    ctx: Context, session_id: str, query: StatusQuery, clock: Clock, sign_in: SignIn
+    ctx: Context, session_id: SessionId, query: StatusQuery, clock: Clock, sign_in: SignIn
 ) -> StatusAnswer:
     """Shows the status of a sign-in, and its code once the person confirmed.
 
@@ -105,7 +107,7 @@ async def create_auth_link(
 
 @router.get("/v1/auth/links/{slug}", errors=(NotFound,))
 async def get_auth_link(
-    ctx: Context, slug: str, static_links: StaticLinks, channels: Channels
+    ctx: Context, slug: NamedLink, static_links: StaticLinks, channels: Channels
 ) -> StaticLinkAnswer:
     """Shows one static sign-in link."""
     return _link_answer(
@@ -115,7 +117,11 @@ async def get_auth_link(
 
 @router.put("/v1/auth/links/{slug}", errors=(NotFound, InvalidUrl), audited=True)
 async def update_auth_link(
-    ctx: Context, slug: str, body: StaticLinkChange, static_links: StaticLinks, channels: Channels
+    ctx: Context,
+    slug: NamedLink,
+    body: StaticLinkChange,
+    static_links: StaticLinks,
+    channels: Channels,
 ) -> StaticLinkAnswer:
     """Changes name, callback or `match` of a static sign-in link; omitted fields stay unchanged."""
     changed = await static_links.change(ctx.tx, ctx.project_id, slug, body)
@@ -123,7 +129,7 @@ async def update_auth_link(
 
 
 @router.delete("/v1/auth/links/{slug}", status=204, errors=(NotFound,), audited=True)
-async def delete_auth_link(ctx: Context, slug: str, static_links: StaticLinks) -> None:
+async def delete_auth_link(ctx: Context, slug: NamedLink, static_links: StaticLinks) -> None:
     """Deletes a static sign-in link, which is no longer valid."""
     await static_links.delete(ctx.tx, ctx.project_id, slug)
 

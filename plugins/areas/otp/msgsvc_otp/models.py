@@ -50,7 +50,11 @@ EXPIRES_AT = "2026-03-01T09:35:00.000Z"
 PAYLOAD = "otp_4pQ9sWv2KxT7mBzR1cYfLd"
 
 OtpId = Annotated[
-    str, Field(description="The code, for `GET /v1/otp` and for verifying it.", examples=[OTP_ID])
+    str,
+    Field(
+        description="Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.",
+        examples=[OTP_ID],
+    ),
 ]
 PurposeOfCode = Annotated[str, Field(description="That of the request.", examples=["login"])]
 
@@ -159,7 +163,7 @@ class SendOtpBody(Terms):
 class SendOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
-    otp_id: OtpId
+    otp_id: OtpId = Field(description="Names the code when it is verified, and its status.")
     expires_at: Time = Field(description="When the code stops working.", examples=[EXPIRES_AT])
 
 
@@ -178,7 +182,7 @@ class RequestOtpAnswer(ResponseModel):
 
     leave_out_none = frozenset({"start_messages"})
 
-    otp_id: OtpId
+    otp_id: OtpId = Field(description="Names the code when it is verified, and its status.")
     links: BotLinks = Field(examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={PAYLOAD}"}])
     qr: QrCodes = Field(
         examples=[{examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/{PAYLOAD}.svg"}]

@@ -17,6 +17,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts, OtpRateLimited
 from msgsvc_otp.models import (
     OtpAnswer,
+    OtpId,
     RequestOtpAnswer,
     RequestOtpBody,
     SendOtpAnswer,
@@ -91,7 +92,7 @@ async def verify_otp(
 
 @router.get("/v1/otp/{otp_id}", errors=(NotFound,))
 async def get_otp(
-    ctx: Context, otp_id: str, clock: Clock, one_time_codes: OneTimeCodes
+    ctx: Context, otp_id: OtpId, clock: Clock, one_time_codes: OneTimeCodes
 ) -> OtpAnswer:
     """Shows the status of a code; never the code."""
     code = await one_time_codes.get(ctx.tx, ctx.project_id, otp_id)

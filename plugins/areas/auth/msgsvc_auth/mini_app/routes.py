@@ -7,7 +7,7 @@ from msgsvc_auth.mini_app.origin import check_same_origin
 from msgsvc_auth.mini_app.page import page_for
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.mini_app.texts import page_texts
-from msgsvc_auth.models import StaticLink
+from msgsvc_auth.models import NamedLink, StaticLink
 from msgsvc_auth.payloads import link_payload
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_auth.sites import readable_site
@@ -28,7 +28,7 @@ router = Router(area="auth")
 @router.get(PATH, public=True, media_type="text/html")
 async def mini_app_page(
     ctx: Context,
-    slug: str,
+    slug: NamedLink,
     query: MiniAppQuery,
     texts: Texts,
     settings: AuthSettings,
@@ -58,7 +58,11 @@ async def mini_app_page(
     holds_connection=False,
 )
 async def sign_in_by_mini_app(
-    ctx: Context, slug: str, body: MiniAppSignInBody, config: Settings, mini_apps: MiniAppSignIn
+    ctx: Context,
+    slug: NamedLink,
+    body: MiniAppSignInBody,
+    config: Settings,
+    mini_apps: MiniAppSignIn,
 ) -> MiniAppSignInAnswer:
     """Signs in the person who opened the mini app, by its signed data; for the page above only.
 
