@@ -17,6 +17,7 @@ INIT_DATA = "query_id=AAHd&user=%7B%22id%22%3A42%7D&auth_date=1772357400&hash=52
 #: A channel by its name in the configuration.
 CHANNEL = "telegram"
 
+PROJECT_ID = "prj_032KwAtFuR6PR37b3x2Pp3"
 SUBSCRIBER_ID = "sub_032aJamqrBeOkgXDU14hTS"
 EXTERNAL_ID = "user-42"
 MESSAGE_ID = "msg_032aJamqr6fEXIaCqDv5me"

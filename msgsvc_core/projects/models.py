@@ -128,7 +128,7 @@ class ProjectAnswer(ResponseModel):
 
     project_id: str = Field(
         description="The project, as in the logs and commands of the service.",
-        examples=["prj_032KwAtFuR6PR37b3x2Pp3"],
+        examples=[examples.PROJECT_ID],
     )
     name: str = Field(description="Name shown to people.", examples=["Example Shop"])
     status: Literal["active", "disabled"] = Field(

@@ -1,67 +1,113 @@
 """Responses about an account's credits, for the projects it pays for."""
 
 from datetime import UTC, datetime
+from typing import Annotated
 
 from pydantic import Field
 
 from msgsvc_billing.models import Entry, Standing, State, Usage
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import MomentMs
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, MomentMs, Time
 from msgsvc_core.kernel.clock import DAY_MS, to_rfc3339
+
+Operation = Annotated[
+    str,
+    Field(
+        description="What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`,"
+        " `ticket.reply`, `form.submission`, or an operation of another plugin.",
+        examples=["message.sent"],
+    ),
+]
+Quantity = Annotated[int, Field(description="How often it was done.", examples=[1200])]
+Credits = Annotated[
+    int, Field(description="What it cost, in credits; 0 for what has no price.", examples=[1200])
+]
 
 
 class PeriodAnswer(ResponseModel):
     """A billing month, which starts on the day of the month on which the account was created."""
 
-    started_at: str
-    ends_at: str
+    started_at: Time = Field(description="When it began.", examples=["2026-02-10T00:00:00.000Z"])
+    ends_at: Time = Field(
+        description="When the next one begins.", examples=["2026-03-10T00:00:00.000Z"]
+    )
 
 
 class UsageAnswer(ResponseModel):
-    """What was done of an operation and what it cost. Of what has no price there is none."""
+    """What was done of an operation and what it cost."""
 
-    operation: str
-    quantity: int
-    credits: int
+    operation: Operation
+    quantity: Quantity
+    credits: Credits
 
 
 class BillingAnswer(ResponseModel):
     """How the account that pays for the project stands.
 
-    All but `status` is null where nobody pays: such a project is never charged or blocked. `allowance` is
-    what the plan gives each month, null for a plan without a limit; `balance` is what is left of it and
-    of packs. `usage` is this project's, since the day on which the account's month began.
+    All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
     """
 
-    plan: str | None
-    period: PeriodAnswer | None
-    allowance: int | None
-    used: int | None
-    allowance_left: int | None
-    packs: int | None
-    balance: int | None
-    status: Standing = Field(
-        description="`grace` after the last credit: paid operations go on until `grace_ends_at`;"
-        " `blocked` after that, when they are answered 402."
+    plan: str | None = Field(description="Name of the account's plan.", examples=["start"])
+    period: PeriodAnswer | None = Field(description="The account's current month.")
+    allowance: int | None = Field(
+        description="Credits that the plan gives each month; null for a plan without a limit.",
+        examples=[5000],
     )
-    grace_ends_at: str | None
-    usage: list[UsageAnswer]
+    used: int | None = Field(
+        description="Credits of this month's allowance that are spent, by all projects of the account.",
+        examples=[1200],
+    )
+    allowance_left: int | None = Field(
+        description="Credits of this month's allowance that are left; null for a plan without a limit.",
+        examples=[3800],
+    )
+    packs: int | None = Field(
+        description="Credits of packs that are left. They do not expire, and are spent after the allowance.",
+        examples=[1000],
+    )
+    balance: int | None = Field(
+        description="Credits that are left in all; null for a plan without a limit.",
+        examples=[4800],
+    )
+    status: Standing = Field(
+        description="`ok` while there are credits; `grace` after the last: paid operations go on until"
+        " `grace_ends_at`; `blocked` after that, when they are answered 402."
+    )
+    grace_ends_at: Time | None = Field(
+        description="Until when paid operations go on without credits; null while there are some.",
+        examples=[None],
+    )
+    usage: list[UsageAnswer] = Field(
+        description="What this project used since the day on which the account's month began, by"
+        " operation; empty where nobody pays."
+    )
 
 
 class EntryAnswer(ResponseModel):
-    """A line of the ledger. `amount` is what it did to the balance, of which `allowance` and `packs` are
-    parts; `unpaid` is what there was no credit for."""
+    """An entry of the ledger: a charge for one operation."""
 
-    entry_id: str
-    operation: str
-    resource_id: str
-    quantity: int
-    amount: int
-    allowance: int
-    packs: int
-    unpaid: int
-    created_at: str
+    entry_id: str = Field(
+        description="The entry's id, in the order of time.", examples=["led_032aJfP0EUccKdTd0oGtWm"]
+    )
+    operation: Operation
+    resource_id: str = Field(
+        description="What it was done with, as the id of the message; each is charged once.",
+        examples=[examples.MESSAGE_ID],
+    )
+    quantity: int = Field(description="How many of it were charged at once.", examples=[1])
+    amount: int = Field(
+        description="Credits by which the balance changed: `allowance` and `packs` together. Negative for"
+        " a charge, positive for a refund.",
+        examples=[-1],
+    )
+    allowance: int = Field(description="Of these, credits of the month's allowance.", examples=[-1])
+    packs: int = Field(description="Of these, credits of packs.", examples=[0])
+    unpaid: int = Field(
+        description="Credits of the price that there were not, in the grace period.", examples=[0]
+    )
+    created_at: CreatedAt = Field(description="When it was charged.")
 
     @classmethod
     def of(cls, entry: Entry) -> "EntryAnswer":
@@ -81,30 +127,41 @@ class EntryAnswer(ResponseModel):
 class LedgerAnswer(ResponseModel):
     """A page of the ledger, newest first."""
 
-    data: list[EntryAnswer]
-    next_cursor: str | None
+    data: list[EntryAnswer] = Field(description="The entries of this page.")
+    next_cursor: NextCursor
 
 
 class LedgerQuery(PageQuery):
     """Which lines of the ledger."""
 
-    operation: str | None = Field(None, max_length=64, description="E.g. `auth.confirmed`.")
+    operation: str | None = Field(
+        None,
+        max_length=64,
+        description="Only entries of this operation.",
+        examples=["auth.confirmed"],
+    )
     since: MomentMs | None = Field(None, description="Only entries at or after this time.")
 
 
 class UsageQuery(Query):
     """How far back."""
 
-    days: int = Field(30, ge=1, le=366, description="Days, of which the last is today, in UTC.")
+    days: int = Field(
+        30, ge=1, le=366, description="Days, of which the last is today, in UTC.", examples=[30]
+    )
 
 
 class DayAnswer(ResponseModel):
     """What was done on a day of an operation."""
 
-    day: str = Field(description="`2026-01-15`, in UTC.")
-    operation: str
-    quantity: int
-    credits: int
+    day: str = Field(
+        description="The day in UTC.",
+        examples=["2026-03-01"],
+        json_schema_extra={"format": "date"},
+    )
+    operation: Operation
+    quantity: Quantity
+    credits: Credits
 
     @classmethod
     def of(cls, usage: Usage) -> "DayAnswer":
@@ -119,7 +176,7 @@ class DayAnswer(ResponseModel):
 class DaysAnswer(ResponseModel):
     """The oldest day first; days on which nothing was paid for are left out."""
 
-    data: list[DayAnswer]
+    data: list[DayAnswer] = Field(description="Usage by day and operation.")
 
 
 def day_text(day: int) -> str:

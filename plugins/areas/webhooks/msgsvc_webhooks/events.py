@@ -3,8 +3,9 @@
 from pydantic import Field
 
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import Time
 from msgsvc_core.events import EventSpec
-from msgsvc_webhooks.models import DisabledReason
+from msgsvc_webhooks.models import DisabledReason, WebhookId
 
 TEST = "webhook.test"
 
@@ -12,24 +13,29 @@ TEST = "webhook.test"
 class WebhookDisabled(ResponseModel):
     """Fields of `webhook.disabled`."""
 
-    webhook_id: str
-    description: str | None = Field(description="The webhook's description.")
+    webhook_id: WebhookId
+    description: str | None = Field(
+        description="Your own note on the webhook; null for none.", examples=["The shop"]
+    )
     reason: DisabledReason = Field(
         description="`failing`: no attempt succeeded for days; `gone`: the receiver responded 410."
     )
-    failing_since: str | None = Field(
-        description="Time of the first failure, RFC 3339 in UTC; null if it did not fail before."
+    failing_since: Time | None = Field(
+        description="The first failed attempt; null if it did not fail before."
     )
     status_code: int | None = Field(
-        description="Status of the last response; null if there was none."
+        description="HTTP status of the last response; null if there was none.", examples=[500]
     )
-    error: str | None = Field(description="The error of the last attempt.")
+    error: str | None = Field(
+        description="Why the last attempt failed, for people; null if nothing more is known.",
+        examples=["the receiver answered 500"],
+    )
 
 
 class WebhookTest(ResponseModel):
     """Fields of `webhook.test`."""
 
-    webhook_id: str
+    webhook_id: WebhookId
 
 
 WEBHOOK_EVENTS = (

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept, MomentMs, UrlText
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, Time, UpdatedAt, Url, UrlText
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.values import value_object
 
@@ -20,6 +21,25 @@ MAX_DESCRIPTION_LENGTH = 500
 
 #: Event names of one webhook; more than there are events.
 MAX_EVENTS = 100
+
+#: What these fields mean, in bodies and responses alike.
+_URL = "Where events are POSTed to."
+_EVENTS = "Names of the events that it receives; empty for all."
+_DESCRIPTION = "Your own note on it; null for none."
+_STATUS = "A `disabled` webhook receives nothing."
+
+#: The webhook of the examples, and where it leads.
+_ID, _HOOK = "whs_032aJfa0arMIzQyDYEpEI5", f"{examples.SITE_URL}/hooks/msgsvc"
+
+WebhookId = Annotated[str, Field(description="The webhook's id.", examples=[_ID])]
+SigningSecret = Annotated[
+    str,
+    Field(
+        description="Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It"
+        " can't be read again.",
+        examples=["whsec_YW4tZXhhbXBsZS1zZWNyZXQtd2l0aC0zMi1ieXRlcyE="],
+    ),
+]
 
 
 @value_object
@@ -93,54 +113,82 @@ class Delivery:
 class CreateWebhookBody(RequestModel):
     """A new webhook."""
 
-    url: UrlText = Field(description="Where events are POSTed to.")
-    events: list[str] = Field(
-        default=[], max_length=MAX_EVENTS, description="Names of events; empty means all."
+    url: UrlText = Field(
+        description=f"{_URL} Private and internal addresses are refused.", examples=[_HOOK]
     )
-    description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
+    events: list[str] = Field(
+        default=[],
+        max_length=MAX_EVENTS,
+        description=_EVENTS,
+        examples=[["auth.completed", "delivery.failed"]],
+    )
+    description: str | None = Field(
+        None, max_length=MAX_DESCRIPTION_LENGTH, description=_DESCRIPTION, examples=["The shop"]
+    )
 
 
 class UpdateWebhookBody(RequestModel):
     """What is to change; a field that is left out stays. `description: null` removes the note."""
 
-    url: Kept[UrlText] = Field(None, description="Where events are POSTed to.")
-    events: Kept[Annotated[list[str], Field(max_length=MAX_EVENTS)]] = Field(
-        None, description="Names of events; empty means all."
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"events": ["auth.completed"], "description": None}, {"status": "active"}]
+        }
     )
-    description: str | None = Field(None, max_length=MAX_DESCRIPTION_LENGTH)
-    status: Kept[WebhookStatus] = None
+
+    url: Kept[UrlText] = Field(None, description=_URL, examples=[_HOOK])
+    events: Kept[Annotated[list[str], Field(max_length=MAX_EVENTS)]] = Field(
+        None, description=_EVENTS, examples=[["auth.completed"]]
+    )
+    description: str | None = Field(
+        None, max_length=MAX_DESCRIPTION_LENGTH, description=_DESCRIPTION, examples=["The shop"]
+    )
+    status: Kept[WebhookStatus] = Field(
+        None,
+        description="`disabled` to receive nothing, which cancels pending deliveries; `active` to receive"
+        " again.",
+    )
 
 
 class ReplayBody(RequestModel):
     """What is to be delivered again."""
 
     since: MomentMs = Field(description="Events that happened then or later.")
-    include_delivered: bool = Field(False, description="Also redeliver those that were delivered.")
+    include_delivered: bool = Field(
+        False, description="Whether those that were delivered are delivered once more."
+    )
 
 
 class DeliveryQuery(PageQuery):
     """Filters and paging."""
 
-    status: DeliveryStatus | None = None
-    event: str | None = Field(None, description="An event's name.")
+    status: DeliveryStatus | None = Field(
+        None, description="Only deliveries with this status.", examples=["failed"]
+    )
+    event: str | None = Field(
+        None, description="Only deliveries of this event.", examples=["auth.completed"]
+    )
 
 
 class WebhookAnswer(ResponseModel):
     """A webhook as the API shows it."""
 
-    webhook_id: str
-    url: str
-    events: list[str]
-    description: str | None
-    status: WebhookStatus
-    failing_since: str | None = Field(
-        description="The first failed attempt after the last that succeeded; null if that is the last."
+    webhook_id: WebhookId
+    url: Url = Field(description=_URL, examples=[_HOOK])
+    events: list[str] = Field(description=_EVENTS, examples=[["auth.completed", "delivery.failed"]])
+    description: str | None = Field(description=_DESCRIPTION, examples=["The shop"])
+    status: WebhookStatus = Field(description=_STATUS)
+    failing_since: Time | None = Field(
+        description="The first failed attempt after the last that succeeded; null if that is the last.",
+        examples=[None],
     )
     disabled_reason: DisabledReason | None = Field(
-        description="Why the service disabled it: `failing` for days, or `gone` (410)."
+        description="Why the service disabled it: `failing` for days, or `gone` (410). Null if it is active,"
+        " or you disabled it.",
+        examples=[None],
     )
-    created_at: str
-    updated_at: str
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
     @classmethod
     def of(cls, webhook: Webhook) -> "WebhookAnswer":
@@ -150,7 +198,7 @@ class WebhookAnswer(ResponseModel):
 class NewWebhookAnswer(WebhookAnswer):
     """A webhook with its signing secret, which is shown this once."""
 
-    secret: str
+    secret: SigningSecret
 
     @classmethod
     def with_secret(cls, webhook: Webhook, secret: str) -> "NewWebhookAnswer":
@@ -160,26 +208,36 @@ class NewWebhookAnswer(WebhookAnswer):
 class WebhookList(ResponseModel):
     """A page of webhooks, newest first."""
 
-    data: list[WebhookAnswer]
-    next_cursor: str | None
+    data: list[WebhookAnswer] = Field(description="The webhooks of this page.")
+    next_cursor: NextCursor
 
 
 class RotatedSecretAnswer(ResponseModel):
     """The new signing secret, which is shown this once, and until when the old one signs too."""
 
-    webhook_id: str
-    secret: str
-    old_secret_valid_until: str
+    webhook_id: WebhookId
+    secret: SigningSecret
+    old_secret_valid_until: Time = Field(
+        description="Until when deliveries are signed with the old secret too.",
+        examples=[examples.LATER],
+    )
 
 
 class AttemptAnswer(ResponseModel):
-    """One HTTP call. `answer` is the first 2 KiB of what came back."""
+    """One HTTP call."""
 
-    attempted_at: str
-    duration_ms: int
-    status_code: int | None
-    error: str | None
-    answer: str
+    attempted_at: Time = Field(description="When it was made.")
+    duration_ms: int = Field(description="Milliseconds until it ended.", examples=[84])
+    status_code: int | None = Field(
+        description="HTTP status of the response; null if there was none.", examples=[200]
+    )
+    error: str | None = Field(
+        description="Why it did not succeed, for people; null if it did.", examples=[None]
+    )
+    answer: str = Field(
+        description="The first 2 KiB of the response's body, as text; empty if there was none.",
+        examples=["ok"],
+    )
 
     @classmethod
     def of(cls, attempt: Attempt) -> "AttemptAnswer":
@@ -193,17 +251,28 @@ class AttemptAnswer(ResponseModel):
 
 
 class DeliveryAnswer(ResponseModel):
-    """A delivery and its attempts, the first one first."""
+    """A delivery of an event to a webhook, with its attempts."""
 
-    delivery_id: str
-    webhook_id: str
-    event_id: str
-    event: str
-    status: DeliveryStatus
-    created_at: str
-    next_attempt_at: str | None
-    finished_at: str | None
-    attempts: list[AttemptAnswer]
+    delivery_id: str = Field(
+        description="The delivery's id, which its attempts carry as a header: the same in each, for"
+        " recognising repetitions.",
+        examples=["whd_032aJfl0xE602d2lYRiMqM"],
+    )
+    webhook_id: WebhookId
+    event_id: str = Field(description="The event's id.", examples=[examples.EVENT_ID])
+    event: str = Field(description="The event's name.", examples=["auth.completed"])
+    status: DeliveryStatus = Field(
+        description="`pending` until an attempt succeeds; `failed` after the last one; `cancelled` with"
+        " its webhook."
+    )
+    created_at: CreatedAt
+    next_attempt_at: Time | None = Field(
+        description="When it is attempted next; null unless it is pending.", examples=[None]
+    )
+    finished_at: Time | None = Field(
+        description="When it was delivered, failed or cancelled; null while it is pending."
+    )
+    attempts: list[AttemptAnswer] = Field(description="Its attempts, the first one first.")
 
     @classmethod
     def of(cls, delivery: Delivery, attempts: list[Attempt]) -> "DeliveryAnswer":
@@ -223,18 +292,25 @@ class DeliveryAnswer(ResponseModel):
 class DeliveryList(ResponseModel):
     """A page of the journal, newest first."""
 
-    data: list[DeliveryAnswer]
-    next_cursor: str | None
+    data: list[DeliveryAnswer] = Field(description="The deliveries of this page.")
+    next_cursor: NextCursor
 
 
 class ReplayAnswer(ResponseModel):
-    """A replay that has begun: `events` of that time are looked at, and delivered as they need be."""
+    """A replay that has begun, in the background."""
 
-    webhook_id: str
-    since: str
-    until: str
-    include_delivered: bool
-    events: int
+    webhook_id: WebhookId
+    since: Time = Field(description="Events that happened then or later are looked at.")
+    until: Time = Field(
+        description="Up to the time of the request; later events are delivered as usual.",
+        examples=[examples.LATER],
+    )
+    include_delivered: bool = Field(
+        description="Whether those that were delivered are delivered once more."
+    )
+    events: int = Field(
+        description="How many events are looked at, and delivered if they need be.", examples=[42]
+    )
 
 
 def _shown(webhook: Webhook) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
-from msgsvc_core.api.types import Kept, UrlText
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, Kept, Time, Url, UrlText
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.visible_text import check_visible, one_line
@@ -39,9 +40,62 @@ def _check_one_line(name: str) -> str:
     return check_visible(name)
 
 
-ClientName = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_check_one_line)]
+ClientName = Annotated[
+    str,
+    Field(min_length=1, max_length=64, examples=["The shop"]),
+    AfterValidator(_check_one_line),
+]
 
 Uris = Annotated[list[UrlText], Field(max_length=MAX_REDIRECT_URIS)]
+
+#: What these fields mean, in bodies and responses alike.
+_NAME = "Shown to people when they sign in."
+_REDIRECT_URIS = (
+    "Where people may return after sign-in, compared character by character; 20 at most."
+)
+_LOGOUT_URIS = "Where a browser may return after sign-out; 20 at most."
+_BACKCHANNEL_URI = "Receives signed logout tokens when a session ends; null for none."
+_SCOPES = "Scopes that the client may request."
+_GRANT_TYPES = "Ways in which the client gets tokens."
+_JWKS = "The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`."
+_JWKS_URI = (
+    "Where such a set is fetched from instead, when the client is registered and when it signs with a key"
+    " that is not known, at most once a minute."
+)
+_FIRST_PARTY = "Whether people are signed in without being asked for consent."
+_NUMBER_MATCHING = "Whether people always have to choose the number that the page shows."
+_REQUIRE_PUSHED = "Whether authorization requests are accepted only if they were pushed (RFC 9126)."
+_HOME_URL = "The client's site, shown to people; null for none."
+_SUBJECT_TYPE = (
+    "Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs"
+    " (`pairwise`)."
+)
+
+#: Values of the examples: the project's issuer, the client's site and its keys.
+ISSUER = f"{examples.BASE_URL}/oidc/{examples.PROJECT_ID}"
+_CALLBACK, _SIGNED_OUT = f"{examples.SITE_URL}/callback", f"{examples.SITE_URL}/signed-out"
+_BACKCHANNEL, _KEYS = f"{examples.SITE_URL}/oidc/logout", f"{examples.SITE_URL}/jwks.json"
+_JWK_SET = {
+    "keys": [
+        {
+            "kty": "OKP",
+            "crv": "Ed25519",
+            "kid": "2026-03",
+            "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+        }
+    ]
+}
+
+SecretId = Annotated[
+    str, Field(description="The secret's id.", examples=["sec_032aJdRwGSW7gotNIxlaKk"])
+]
+ClientSecretText = Annotated[
+    str,
+    Field(
+        description="The secret itself, which can't be read again.",
+        examples=["mos_1gzgge2YiXhwbqjOs8TUDFeVtsmz3pN5vIimttZ9Vjr"],
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,96 +118,137 @@ class ClientFields(RequestModel):
     """What can be set when a client is created and later."""
 
     redirect_uris: Uris = Field(
-        default_factory=list, description="Compared character by character."
+        default_factory=list, description=_REDIRECT_URIS, examples=[[_CALLBACK]]
     )
     post_logout_redirect_uris: Uris = Field(
-        default_factory=list, description="Where a browser may return after sign-out."
+        default_factory=list, description=_LOGOUT_URIS, examples=[[_SIGNED_OUT]]
     )
     backchannel_logout_uri: UrlText | None = Field(
-        None, description="Receives signed logout tokens."
+        None, description=_BACKCHANNEL_URI, examples=[_BACKCHANNEL]
     )
     scopes: list[Scope] = Field(
         default_factory=_default_scopes,
         max_length=6,
-        description="Scopes that the client may request.",
+        description=_SCOPES,
+        examples=[["openid", "profile"]],
     )
     grant_types: list[GrantType] = Field(
-        default_factory=_default_grant_types, min_length=1, max_length=4
+        default_factory=_default_grant_types,
+        min_length=1,
+        max_length=4,
+        description=_GRANT_TYPES,
+        examples=[["authorization_code", "refresh_token"]],
     )
-    jwks: dict[str, Any] | None = Field(
-        None, description="Public keys as a JWK Set, for `private_key_jwt`."
-    )
-    jwks_uri: UrlText | None = Field(
-        None,
-        description="Where such a set is fetched from instead, when the client is registered and "
-        "when it signs with a key that is not known, at most once a minute.",
-    )
-    first_party: bool = Field(False, description="Signs people in without asking for consent.")
-    number_matching: bool = Field(
-        False, description="Always has the person choose the number that the page shows."
-    )
-    require_pushed: bool = Field(
-        False, description="Accepts authorization requests only if they were pushed."
-    )
-    home_url: UrlText | None = Field(None, description="The client's site, shown to people.")
+    jwks: dict[str, Any] | None = Field(None, description=_JWKS, examples=[_JWK_SET])
+    jwks_uri: UrlText | None = Field(None, description=_JWKS_URI, examples=[_KEYS])
+    first_party: bool = Field(False, description=_FIRST_PARTY)
+    number_matching: bool = Field(False, description=_NUMBER_MATCHING)
+    require_pushed: bool = Field(False, description=_REQUIRE_PUSHED)
+    home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
 class ClientBody(ClientFields):
     """A new client."""
 
-    name: ClientName = Field(description="Shown to people when they sign in.")
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"name": "The shop", "redirect_uris": [_CALLBACK], "home_url": examples.SITE_URL},
+                {
+                    "name": "The shop's app",
+                    "redirect_uris": ["com.example.shop:/callback"],
+                    "token_endpoint_auth_method": "none",
+                    "scopes": ["openid", "profile", "offline_access"],
+                },
+            ]
+        }
+    )
+
+    name: ClientName = Field(description=_NAME)
     token_endpoint_auth_method: AuthMethod = Field(
-        "client_secret_basic", description="`none` for apps, which can't keep a secret."
+        "client_secret_basic",
+        description="How it authenticates; `none` for apps, which can't keep a secret.",
     )
-    subject_type: SubjectType = Field(
-        "public", description="Whether `sub` is the subscriber's id, or another one for each host."
-    )
+    subject_type: SubjectType = Field("public", description=_SUBJECT_TYPE)
     id_token_signed_response_alg: SigningAlg | None = Field(
-        None, description="Without it, the setting `oidc.signing_alg`."
+        None,
+        description="Algorithm that its ID tokens are signed with; by default the setting"
+        " `oidc.signing_alg`.",
+        examples=["ES256"],
     )
 
 
 class ClientChange(RequestModel):
     """Changes of a client; what is left out stays. A URL of null is removed."""
 
-    name: Kept[ClientName] = None
-    redirect_uris: Kept[Uris] = None
-    post_logout_redirect_uris: Kept[Uris] = None
-    backchannel_logout_uri: UrlText | None = None
-    scopes: Kept[list[Scope]] = None
-    grant_types: Kept[Annotated[list[GrantType], Field(min_length=1)]] = None
-    jwks: Kept[dict[str, Any]] = None
-    jwks_uri: Kept[UrlText] = None
-    first_party: Kept[bool] = None
-    number_matching: Kept[bool] = None
-    require_pushed: Kept[bool] = None
-    home_url: UrlText | None = None
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"redirect_uris": [_CALLBACK], "home_url": None}]}
+    )
+
+    name: Kept[ClientName] = Field(None, description=_NAME)
+    redirect_uris: Kept[Uris] = Field(None, description=_REDIRECT_URIS, examples=[[_CALLBACK]])
+    post_logout_redirect_uris: Kept[Uris] = Field(
+        None, description=_LOGOUT_URIS, examples=[[_SIGNED_OUT]]
+    )
+    backchannel_logout_uri: UrlText | None = Field(
+        None, description=_BACKCHANNEL_URI, examples=[_BACKCHANNEL]
+    )
+    scopes: Kept[list[Scope]] = Field(None, description=_SCOPES, examples=[["openid", "profile"]])
+    grant_types: Kept[Annotated[list[GrantType], Field(min_length=1)]] = Field(
+        None, description=_GRANT_TYPES, examples=[["authorization_code", "refresh_token"]]
+    )
+    jwks: Kept[dict[str, Any]] = Field(
+        None, description=f"{_JWKS} Replaces a `jwks_uri`.", examples=[_JWK_SET]
+    )
+    jwks_uri: Kept[UrlText] = Field(None, description=_JWKS_URI, examples=[_KEYS])
+    first_party: Kept[bool] = Field(None, description=_FIRST_PARTY)
+    number_matching: Kept[bool] = Field(None, description=_NUMBER_MATCHING)
+    require_pushed: Kept[bool] = Field(None, description=_REQUIRE_PUSHED)
+    home_url: UrlText | None = Field(None, description=_HOME_URL, examples=[examples.SITE_URL])
 
 
 class ClientAnswer(ResponseModel):
     """A client as the API shows it."""
 
-    client_id: str
-    name: str
-    issuer: str = Field(
-        description="What the client's software asks for as issuer or discovery URL."
+    client_id: str = Field(
+        description="The client's id, in this API and in OAuth.",
+        examples=["app_032aJdnwzBzV1wYWGbom2Z"],
     )
-    redirect_uris: list[str]
-    post_logout_redirect_uris: list[str]
-    backchannel_logout_uri: str | None
-    token_endpoint_auth_method: AuthMethod
-    jwks: dict[str, Any] | None = Field(description="Null for keys that are fetched.")
-    jwks_uri: str | None
-    grant_types: list[GrantType]
-    scopes: list[Scope]
-    first_party: bool
-    number_matching: bool
-    require_pushed: bool
-    subject_type: SubjectType
-    id_token_signed_response_alg: SigningAlg
-    home_url: str | None
-    dynamic: bool = Field(description="Whether it was registered by itself.")
-    created_at: str
+    name: str = Field(description=_NAME, examples=["The shop"])
+    issuer: Url = Field(
+        description="What the client's software asks for as issuer or discovery URL.",
+        examples=[ISSUER],
+    )
+    redirect_uris: list[str] = Field(description=_REDIRECT_URIS, examples=[[_CALLBACK]])
+    post_logout_redirect_uris: list[str] = Field(description=_LOGOUT_URIS, examples=[[_SIGNED_OUT]])
+    backchannel_logout_uri: Url | None = Field(
+        description=_BACKCHANNEL_URI, examples=[_BACKCHANNEL]
+    )
+    token_endpoint_auth_method: AuthMethod = Field(
+        description="How it authenticates; `none` without a secret."
+    )
+    jwks: dict[str, Any] | None = Field(
+        description=f"{_JWKS} Null without keys, and for keys that are fetched.", examples=[None]
+    )
+    jwks_uri: Url | None = Field(
+        description="Where its public keys are fetched from; null if they are not.", examples=[None]
+    )
+    grant_types: list[GrantType] = Field(
+        description=_GRANT_TYPES, examples=[["authorization_code", "refresh_token"]]
+    )
+    scopes: list[Scope] = Field(description=_SCOPES, examples=[["openid", "profile"]])
+    first_party: bool = Field(description=_FIRST_PARTY)
+    number_matching: bool = Field(description=_NUMBER_MATCHING)
+    require_pushed: bool = Field(description=_REQUIRE_PUSHED)
+    subject_type: SubjectType = Field(description=_SUBJECT_TYPE)
+    id_token_signed_response_alg: SigningAlg = Field(
+        description="Algorithm that its ID tokens are signed with."
+    )
+    home_url: Url | None = Field(description=_HOME_URL, examples=[examples.SITE_URL])
+    dynamic: bool = Field(
+        description="Whether software registered it, with a registration token.", examples=[False]
+    )
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, client: Client, issuer: str) -> "ClientAnswer":
@@ -165,14 +260,17 @@ class NewClientAnswer(ClientAnswer):
 
     leave_out_none = frozenset({"client_secret"})
 
-    client_secret: str | None = Field(description="Shown only now; absent for clients without one.")
+    client_secret: str | None = Field(
+        description="The client's secret, which can't be read again; absent for clients without one.",
+        examples=["mos_1gzgge2YiXhwbqjOs8TUDFeVtsmz3pN5vIimttZ9Vjr"],
+    )
 
 
 class ClientList(ResponseModel):
     """A page of clients, newest first."""
 
-    data: list[ClientAnswer]
-    next_cursor: str | None
+    data: list[ClientAnswer] = Field(description="The clients of this page.")
+    next_cursor: NextCursor
 
 
 class ClientQuery(PageQuery):
@@ -182,17 +280,22 @@ class ClientQuery(PageQuery):
 class SecretAnswer(ResponseModel):
     """A new secret; the previous one stays valid until `previous_expires_at`."""
 
-    secret_id: str
-    client_secret: str = Field(description="Shown only now.")
-    previous_expires_at: str | None
+    secret_id: SecretId
+    client_secret: ClientSecretText
+    previous_expires_at: Time | None = Field(
+        description="Until when the previous secret is valid; null if there was none.",
+        examples=[examples.LATER],
+    )
 
 
 class SecretEntry(ResponseModel):
     """A secret, which can't be shown again."""
 
-    secret_id: str
-    created_at: str
-    expires_at: str | None
+    secret_id: SecretId
+    created_at: CreatedAt
+    expires_at: Time | None = Field(
+        description="Until when it is valid; null if it does not expire.", examples=[None]
+    )
 
     @classmethod
     def of(cls, secret: ClientSecret) -> "SecretEntry":
@@ -206,7 +309,7 @@ class SecretEntry(ResponseModel):
 class SecretList(ResponseModel):
     """The valid secrets of a client, newest first."""
 
-    data: list[SecretEntry]
+    data: list[SecretEntry] = Field(description="The secrets.")
 
 
 def client_fields(client: Client, issuer: str) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 from pydantic import Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.pagination import NextCursor, PageQuery
+from msgsvc_core.api.types import CreatedAt, Time, Url
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_oidc.clients.models import ClientName
+from msgsvc_oidc.clients.models import ISSUER, ClientName
 
 #: Seconds for which a token is valid at most: a year.
 MAX_LIFETIME_S = 365 * 86_400
@@ -34,28 +36,39 @@ class RegistrationToken:
 class RegistrationTokenBody(RequestModel):
     """A new initial access token."""
 
-    name: ClientName = Field(description="What it is for; clients do not see it.")
+    name: ClientName = Field(
+        description="What it is for; clients do not see it.", examples=["Build server"]
+    )
     max_uses: int | None = Field(
-        1, ge=1, le=MAX_USES, description="Clients that it can register; null for any number."
+        1,
+        ge=1,
+        le=MAX_USES,
+        description="Clients that it can register; null for any number.",
+        examples=[1],
     )
     lifetime_s: int | None = Field(
         86_400,
         ge=60,
         le=MAX_LIFETIME_S,
         description="Seconds for which it is valid; null if it does not expire.",
+        examples=[86_400],
     )
 
 
 class RegistrationTokenAnswer(ResponseModel):
     """An initial access token, which can't be shown again."""
 
-    token_id: str
-    name: str
-    uses_left: int | None = Field(
-        description="Clients that it can still register; null for any number."
+    token_id: str = Field(description="The token's id.", examples=["ort_032aJfw1JapdeYtl4LVSQG"])
+    name: str = Field(
+        description="What it is for; clients do not see it.", examples=["Build server"]
     )
-    expires_at: str | None
-    created_at: str
+    uses_left: int | None = Field(
+        description="Clients that it can still register; null for any number.", examples=[1]
+    )
+    expires_at: Time | None = Field(
+        description="Until when it is valid; null if it does not expire.", examples=[examples.LATER]
+    )
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, token: RegistrationToken) -> "RegistrationTokenAnswer":
@@ -71,15 +84,21 @@ class RegistrationTokenAnswer(ResponseModel):
 class NewRegistrationTokenAnswer(RegistrationTokenAnswer):
     """A new initial access token."""
 
-    token: str = Field(description="Shown only now; goes into the header `Authorization`.")
-    registration_endpoint: str = Field(description="Where software registers itself.")
+    token: str = Field(
+        description="The token itself, for the header `Authorization: Bearer ...` of a registration. It"
+        " can't be read again.",
+        examples=["moi_r3cr6UZrlnbPcSZo582CKX5yVAq0Z2bFRAldLQ1PJz8"],
+    )
+    registration_endpoint: Url = Field(
+        description="Where software registers itself (RFC 7591).", examples=[f"{ISSUER}/register"]
+    )
 
 
 class RegistrationTokenList(ResponseModel):
     """A page of initial access tokens, newest first."""
 
-    data: list[RegistrationTokenAnswer]
-    next_cursor: str | None
+    data: list[RegistrationTokenAnswer] = Field(description="The tokens of this page.")
+    next_cursor: NextCursor
 
 
 class RegistrationTokenQuery(PageQuery):
