@@ -31,8 +31,9 @@ MEMBER_ID = "mem_032PUt3EK2cmwfF2t44HeH"
 TAG = "vip"
 PERMISSION = "news"
 
-#: When something happens, was set up, and ends.
+#: When something happens, is done, was set up, and ends.
 TIME = "2026-03-01T09:30:00.000Z"
+DONE = "2026-03-01T09:30:01.250Z"
 EARLIER = "2026-02-10T10:00:00.000Z"
 LATER = "2026-03-02T09:30:00.000Z"
 

@@ -480,13 +480,13 @@ class MessageAnswer(ResponseModel):
         examples=[None],
     )
     metadata: Metadata
-    created_at: CreatedAt
+    created_at: CreatedAt = Field(examples=[examples.TIME])
     expires_at: Time | None = Field(
         description="When it is skipped if not sent yet; null without a limit.",
         examples=[examples.LATER],
     )
     finished_at: Time | None = Field(
-        description="When `status` became final; null until then.", examples=[examples.TIME]
+        description="When `status` became final; null until then.", examples=[examples.DONE]
     )
     edited_at: Time | None = Field(
         description="When the last edit became visible; null without one.", examples=[None]

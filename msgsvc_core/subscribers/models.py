@@ -7,7 +7,7 @@ from pydantic import Field
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
-from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, OnChannel, SubscriberId, Time
+from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, OnChannel, SubscriberId, Time, Url
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
@@ -58,14 +58,14 @@ OwnId = Annotated[
 
 #: Links to bots, in responses.
 BotLinks = Annotated[
-    dict[str, str],
+    dict[str, Url],
     Field(
         description="The link that opens the bot, per channel.",
         examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={examples.START}"}],
     ),
 ]
 QrCodes = Annotated[
-    dict[str, str],
+    dict[str, Url],
     Field(
         description="The address of the same link as a QR code (SVG), per channel; no key needed.",
         examples=[

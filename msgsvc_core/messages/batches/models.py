@@ -102,10 +102,10 @@ class BatchStatusAnswer(ResponseModel):
     unknown: Unknown
     skipped: Skipped
     total: int = Field(description="Messages of the batch that were accepted.", examples=[3])
-    created_at: CreatedAt
+    created_at: CreatedAt = Field(examples=[examples.TIME])
     finished_at: Time | None = Field(
         description="When the last message became final; null until then.",
-        examples=[examples.TIME],
+        examples=[examples.DONE],
     )
 
     @classmethod

@@ -62,7 +62,8 @@ class TemplateButton(RequestModel):
     )
     url: AddressSource | None = Field(
         None,
-        description="Page that the button opens. Exactly one of this and `data`.",
+        description="Page that the button opens; its scheme and host can't hold variables. Exactly one of"
+        " this and `data`.",
         examples=[ORDER_URL],
     )
     data: Source | None = Field(
@@ -84,7 +85,7 @@ class TemplateMedia(RequestModel):
 
     type: MediaType = Field(description="How the messenger shows the file.", examples=["document"])
     url: AddressSource = Field(
-        description="Where the file is fetched from; a variable may not be its host.",
+        description="Where the file is fetched from; its scheme and host can't hold variables.",
         examples=[INVOICE_URL],
     )
     filename: Source | None = Field(
@@ -237,7 +238,7 @@ class PreviewBody(RequestModel):
 
     variables: Variables = Field(
         default_factory=dict,
-        description="Values as in `POST /v1/send`; a missing one is shown as its name.",
+        description="Values as in `POST /v1/send`; those without a default in the template are required.",
         examples=[{"name": "Ann", "order": 1207}],
     )
     lang: Language | None = Field(

@@ -269,7 +269,8 @@ class OtpAnswer(ResponseModel):
         description="Attempts left; none when the code can't be given any more.", examples=[3]
     )
     reason: str | None = Field(
-        description="Why the messenger refused the message, as in `delivery.failed`; null if it did not.",
+        description="Why the message did not arrive: as in `delivery.failed`, or `expired` if the code ran"
+        " out before it could be sent. Null if nothing of that happened.",
         examples=[None],
     )
     created_at: CreatedAt = Field(description="When it was requested.", examples=[examples.TIME])
