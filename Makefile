@@ -59,8 +59,9 @@ format: .venv/installed-dev ## Formats the code and mends what ruff can mend by 
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: .venv/installed-dev ## Writes docs/reference anew
+docs: .venv/installed-dev ## Writes docs/reference and contrib/openapi.json anew
 	$(BIN)/msgsvc reference docs/reference
+	$(BIN)/msgsvc openapi contrib/openapi.json
 
 clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate

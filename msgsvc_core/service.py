@@ -719,7 +719,12 @@ class Service:
                 *operation_routes(readiness, operators_of(settings.metrics)),
                 *metrics_routes(self.metrics, settings.metrics),
                 *documentation_routes(
-                    self.endpoints, self.errors, base_url, settings.languages, home
+                    self.endpoints,
+                    self.errors,
+                    base_url,
+                    settings.languages,
+                    settings.errors_url,
+                    home,
                 ),
                 *channel_routes(
                     channels=self.channels,

@@ -7,13 +7,26 @@
         '''Queues a message to one subscriber.'''
 
 A handler's `body` and `query` are pydantic models, and `upload` is the file of a multipart/form-data
-request. Arguments with the name of a path parameter are that parameter, as text. Any other argument is
-an object of the service, by its type: `async def send(ctx: Context, body: SendBody, messages: Messages)`;
-a type that nothing provides is an error at start. The return type is a model, or `Response` for a
-response other than JSON. GET handlers read; others write, in one transaction that commits if the handler
-returns. A handler that only adds rows is declared `group_commit`: it fills `ctx.write_batch`, which is
-committed together with those of other requests. One whose change is a single statement is declared
-`batched_transaction`, and passes it to a `TransactionBatcher`.
+request. Arguments with the name of a path parameter are that parameter, as text; the document takes
+description and example from an annotation, the one of the models' fields of that name:
+
+    MessageId = Annotated[str, Field(description="The message.", examples=["msg_032aJamqr6fEXIaCqDv5me"])]
+
+    @router.get("/v1/messages/{message_id}")
+    async def get_message(ctx: Context, message_id: MessageId) -> MessageAnswer:
+
+Any other argument is an object of the service, by its type: `messages: Messages`; a type that nothing
+provides is an error at start. The return type is a model, or `Response` for a response other than JSON.
+
+GET handlers read; others write, in one transaction that commits if the handler returns. A handler that only
+adds rows is declared `group_commit`: it fills `ctx.write_batch`, which is committed together with those of
+other requests. One whose change is a single statement is declared `batched_transaction`, and passes it to a
+`TransactionBatcher`.
+
+The OpenAPI document shows an example of each body, query parameter and response: that of the model
+(`json_schema_extra={"examples": [...]}` of its `model_config`), else one composed of the examples of its
+fields, `Field(description=..., examples=[...])`. A composed one leaves out optional fields of a body that
+have none.
 """
 
 import inspect

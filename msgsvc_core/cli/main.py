@@ -26,6 +26,7 @@ COMMANDS = {
     "migrate": "msgsvc_core.cli.database:migrate",
     "doctor": "msgsvc_core.cli.doctor:doctor",
     "plugins": "msgsvc_core.cli.plugins:plugins",
+    "openapi": "msgsvc_core.cli.openapi:openapi_command",
     "reference": "msgsvc_core.cli.reference:reference",
     "project": "msgsvc_core.cli.projects:app",
     "key": "msgsvc_core.cli.keys:app",

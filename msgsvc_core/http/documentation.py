@@ -32,14 +32,16 @@ def documentation_routes(
     errors: ErrorCatalogue,
     base_url: str,
     languages: Sequence[str],
+    errors_url: str | None = None,
     home: str | None = None,
 ) -> list[BaseRoute]:
-    """The routes that describe the API. `home` is the page that `/` leads to, else the description."""
+    """The routes that describe the API. `errors_url` is the page of error codes; `home` is the page that `/`
+    leads to, else the description."""
     environment = cache(_templates)
 
     @cache
     def document() -> dict[str, Any]:
-        return openapi(endpoints, base_url, languages)
+        return openapi(endpoints, base_url, languages, errors_url)
 
     async def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())

@@ -1,5 +1,9 @@
 """POST /v1/send and /v1/messages."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.billing import MESSAGE, BillingGate
@@ -23,6 +27,15 @@ from msgsvc_core.messages.models import (
 from msgsvc_core.messages.service import Messages
 
 router = Router(area="messages")
+
+#: The message in a path.
+MessageId = Annotated[
+    str,
+    Field(
+        description="The message, by the `message_id` of `POST /v1/send`.",
+        examples=["msg_032aJamqr6fEXIaCqDv5me"],
+    ),
+]
 
 
 @router.post(
@@ -63,14 +76,14 @@ async def list_messages(ctx: Context, query: MessageQuery, messages: Messages) -
 
 
 @router.get("/v1/messages/{message_id}", errors=(NotFound,))
-async def get_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
+async def get_message(ctx: Context, message_id: MessageId, messages: Messages) -> MessageAnswer:
     """Shows a message and its delivery status."""
     return MessageAnswer.of(await messages.find(ctx.tx, ctx.project_id, message_id))
 
 
 @router.post("/v1/messages/{message_id}/edit", status=202, errors=(NotFound, Conflict))
 async def edit_message(
-    ctx: Context, message_id: str, body: EditBody, messages: Messages
+    ctx: Context, message_id: MessageId, body: EditBody, messages: Messages
 ) -> MessageAnswer:
     """Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
 
@@ -82,7 +95,7 @@ async def edit_message(
 
 
 @router.delete("/v1/messages/{message_id}", status=202, errors=(NotFound, Conflict))
-async def delete_message(ctx: Context, message_id: str, messages: Messages) -> MessageAnswer:
+async def delete_message(ctx: Context, message_id: MessageId, messages: Messages) -> MessageAnswer:
     """Cancels or deletes a message.
 
     A queued message is skipped; a sent one is deleted from the chat if the channel supports it.

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from msgsvc_core.cli.openapi import document_text
 from msgsvc_core.cli.reference import of_everything, reference_pages
 from msgsvc_core.service import Service
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-PAGES = reference_pages(Service(of_everything()))
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+SERVICE = Service(of_everything())
+PAGES = reference_pages(SERVICE)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -16,6 +19,13 @@ def test_the_page_is_up_to_date(name: str) -> None:
     written = (REFERENCE / name).read_text(encoding="utf-8")
 
     assert written == PAGES[name], "run `make docs`"
+
+
+def test_the_openapi_document_is_up_to_date() -> None:
+    written = (ROOT / "contrib" / "openapi.json").read_text(encoding="utf-8")
+
+    # Compared as a whole, the difference of two megabytes would take a minute to print.
+    assert (written == document_text(SERVICE)) is True, "run `make docs`"
 
 
 def test_no_page_is_left_over() -> None:

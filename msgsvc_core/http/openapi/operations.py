@@ -1,0 +1,152 @@
+"""Operations: parameters, request bodies and responses of endpoints."""
+
+import inspect
+from collections import defaultdict
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, TypeAdapter
+
+from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.api.uploads import UPLOAD_FIELD
+from msgsvc_core.http.openapi.errors import ErrorEnvelope, errors_of
+from msgsvc_core.http.openapi.examples import Examples
+from msgsvc_core.http.openapi.schemas import Schema
+from msgsvc_core.kernel.errors import ApiError
+
+_JSON = "application/json"
+
+#: The body of an endpoint that takes a file.
+_UPLOAD = {
+    "type": "object",
+    "properties": {
+        UPLOAD_FIELD: {
+            "type": "string",
+            "contentMediaType": "application/octet-stream",
+            "description": "The file. Its type is detected from its content.",
+        }
+    },
+    "required": [UPLOAD_FIELD],
+    "additionalProperties": False,
+}
+
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Repeated with the same path and body within 24 hours, the request returns the first"
+    " response again and has no further effect.",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{8,128}$"},
+    "example": "order-1042-paid",
+}
+
+
+class Operations:
+    """Describes endpoints. `references` lead from models to their `schemas`."""
+
+    def __init__(
+        self, references: dict[type[BaseModel], Schema], schemas: dict[str, Schema]
+    ) -> None:
+        self._references = references
+        self._schemas = schemas
+        self._examples = Examples(schemas)
+
+    def of(self, endpoint: Endpoint) -> dict[str, Any]:
+        """The operation object of an endpoint."""
+        operation: dict[str, Any] = {
+            "operationId": endpoint.name,
+            "tags": [endpoint.area],
+            "summary": endpoint.summary,
+            "description": endpoint.description,
+            "parameters": self._parameters(endpoint),
+            "responses": self._responses(endpoint),
+        }
+        if endpoint.body:
+            operation["requestBody"] = {
+                "required": True,
+                "content": {_JSON: self._content(endpoint.body)},
+            }
+        if endpoint.takes_upload:
+            operation["requestBody"] = {
+                "required": True,
+                "content": {"multipart/form-data": {"schema": _UPLOAD}},
+            }
+        if endpoint.public:
+            operation["security"] = []
+        return operation
+
+    def _content(self, model: type[BaseModel]) -> dict[str, Any]:
+        schema = self._references[model]
+        return {"schema": schema, "example": self._examples.of(schema)}
+
+    def _parameters(self, endpoint: Endpoint) -> list[dict[str, Any]]:
+        parameters = [
+            self._parameter(name, "path", schema, required=True)
+            for name, schema in _path_parameters(endpoint).items()
+        ]
+        if endpoint.query:
+            query = self._schemas[self._references[endpoint.query]["$ref"].rpartition("/")[2]]
+            parameters += [
+                self._parameter(name, "query", schema, required=name in query.get("required", ()))
+                for name, schema in query.get("properties", {}).items()
+            ]
+        if endpoint.method == "POST" and not endpoint.public:
+            parameters.append(_IDEMPOTENCY_KEY)
+        return parameters
+
+    def _parameter(
+        self, name: str, where: str, schema: Schema, *, required: bool
+    ) -> dict[str, Any]:
+        """Its description and example stand beside the schema."""
+        inner = {key: schema[key] for key in schema if key not in {"description", "examples"}}
+        described = {"description": schema["description"]} if "description" in schema else {}
+        example = self._examples.of(schema)
+        return {
+            "name": name,
+            "in": where,
+            "required": required,
+            **described,
+            "schema": inner,
+            **({} if example is None else {"example": example}),
+        }
+
+    def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
+        responses: dict[str, Any] = {}
+        if endpoint.answer:
+            responses[str(endpoint.status)] = {
+                "description": inspect.getdoc(endpoint.answer) or endpoint.summary,
+                "content": {_JSON: self._content(endpoint.answer)},
+            }
+        elif endpoint.media_type:
+            responses[str(endpoint.status)] = {
+                "description": endpoint.summary,
+                "content": {endpoint.media_type: {"schema": {"type": "string"}}},
+            }
+        else:
+            responses["204"] = {"description": "Done; there is no body."}
+        by_status: defaultdict[int, list[type[ApiError]]] = defaultdict(list)
+        for error in errors_of(endpoint):
+            by_status[error.status].append(error)
+        for status, errors in by_status.items():
+            responses[str(status)] = self._refusal(errors)
+        return responses
+
+    def _refusal(self, errors: list[type[ApiError]]) -> dict[str, Any]:
+        codes = [error.code for error in errors]
+        return {
+            "description": " ".join(f"`{code}`" for code in codes),
+            "x-error-codes": codes,
+            "content": {
+                _JSON: {
+                    "schema": self._references[ErrorEnvelope],
+                    "examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes},
+                }
+            },
+        }
+
+
+def _path_parameters(endpoint: Endpoint) -> dict[str, Schema]:
+    """The schemas of the path's parameters. Those that the handler does not take are texts too."""
+    hints = get_type_hints(endpoint.handler, include_extras=True)
+    return {
+        name: TypeAdapter(hints.get(name, str)).json_schema() for name in endpoint.path_parameters
+    }

@@ -1,0 +1,104 @@
+"""JSON schemas of the models of requests and responses."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic_core.core_schema import ModelSchema
+
+from msgsvc_core.api.endpoint import Endpoint, ResponseModel
+from msgsvc_core.kernel.i18n import LISTED_MARK
+
+Schema = dict[str, Any]
+
+_REF = "#/components/schemas/{model}"
+
+
+class _Schemas(GenerateJsonSchema):
+    """As pydantic, less what misleads code generators: titles made of the names of fields, defaults that
+    are null, and what a response may leave out."""
+
+    def field_title_should_be_set(self, _schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        found = super().default_schema(schema)
+        # It says only that the field may be left out; generators would read it as a value.
+        if found.get("default", ...) is None:
+            del found["default"]
+        return found
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        found = super().model_schema(schema)
+        model = schema["cls"]
+        if self.mode == "serialization" and issubclass(model, ResponseModel):
+            self._as_response(model, self.resolve_ref_schema(found))
+        return found
+
+    @staticmethod
+    def _as_response(model: type[ResponseModel], schema: Schema) -> None:
+        properties = schema.get("properties", {})
+        for name, field in properties.items():
+            field.pop("default", None)
+            if name in model.leave_out_none:
+                properties[name] = _not_null(field)
+        if required := [name for name in properties if name not in model.leave_out_none]:
+            schema["required"] = required
+        # A later version may add fields.
+        schema.pop("additionalProperties", None)
+
+
+def _not_null(field: Schema) -> Schema:
+    """The schema of a field whose null is never sent."""
+    others = [each for each in field.get("anyOf", ()) if each.get("type") != "null"]
+    if not others:
+        return field
+    rest = {name: value for name, value in field.items() if name != "anyOf"}
+    return {**others[0], **rest} if len(others) == 1 else {"anyOf": others, **rest}
+
+
+def schemas_of(
+    endpoints: Iterable[Endpoint], others: Iterable[type[BaseModel]], languages: Sequence[str]
+) -> tuple[dict[type[BaseModel], Schema], dict[str, Schema]]:
+    """References by model, and the schemas that they lead to by name; `others` are further models of
+    responses. `languages` are those that the setting lists."""
+    modes: dict[type[BaseModel], str] = dict.fromkeys(others, "serialization")
+    for endpoint in endpoints:
+        if endpoint.body:
+            modes[endpoint.body] = "validation"
+        if endpoint.query:
+            modes[endpoint.query] = "validation"
+        if endpoint.answer:
+            modes[endpoint.answer] = "serialization"
+    by_model, document = models_json_schema(
+        list(modes.items()),  # type: ignore[arg-type] # its modes are literals, ours text
+        ref_template=_REF,
+        schema_generator=_Schemas,
+    )
+    references = {model: schema for (model, _), schema in by_model.items()}
+    # pydantic also takes dataclasses, of which we hand it none.
+    return references, _as_described(document.get("$defs", {}), languages)  # type: ignore[return-value]
+
+
+def _as_described(schema: Any, languages: Sequence[str]) -> Any:
+    """The schema with the languages that are listed, and with the description and the examples of a field
+    that may be null at the field."""
+    if isinstance(schema, list):
+        return [_as_described(each, languages) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if LISTED_MARK in schema:
+        schema = {**schema, "enum": [*languages]}
+    found = {
+        name: _as_described(value, languages)
+        for name, value in schema.items()
+        if name != LISTED_MARK
+    }
+    match found.get("anyOf"):
+        case [dict() as only, {"type": "null"}]:
+            for name in ("description", "examples"):
+                if name in only:
+                    found.setdefault(name, only.pop(name))
+                    only.pop(name, None)
+    return found
