@@ -7,7 +7,7 @@ async with service:                    # or started by hand, inside another appl
     await service.messages.send(project_id, subscriber_id="sub_...", text="Hello")
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -668,6 +668,21 @@ class Service:
         self._started = AsyncExitStack()
         self._is_started = False
 
+    def openapi(self, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+        """The OpenAPI document of some of the service's endpoints, and of its events."""
+        from msgsvc_core.http.openapi import openapi  # noqa: PLC0415 - workers serve no API
+
+        settings = self.settings
+        return openapi(
+            endpoints,
+            settings.base_url,
+            settings.languages,
+            events=self.events.catalogue.values(),
+            errors=self.errors,
+            errors_url=settings.errors_url,
+            header_prefix=settings.header_prefix,
+        )
+
     @cached_property
     def app(self) -> ASGIApp:
         """The ASGI application; served directly, its lifespan starts and stops the service.
@@ -712,19 +727,14 @@ class Service:
             keys_are_lost=lambda: self.keys_are_lost,
         )
         pages = flatten(self.plugins.hook.register_pages())
-        base_url, home = settings.base_url, home_of(pages)
+        home = home_of(pages)
         return build_app(
             endpoints=self.endpoints,
             routes=[
                 *operation_routes(readiness, operators_of(settings.metrics)),
                 *metrics_routes(self.metrics, settings.metrics),
                 *documentation_routes(
-                    self.endpoints,
-                    self.errors,
-                    base_url,
-                    settings.languages,
-                    settings.errors_url,
-                    home,
+                    self.endpoints, self.errors, lambda: self.openapi(self.endpoints), home
                 ),
                 *channel_routes(
                     channels=self.channels,

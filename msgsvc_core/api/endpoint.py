@@ -110,7 +110,10 @@ class Query(BaseModel):
 
 
 class ResponseModel(BaseModel):
-    """Base of responses. Fields named in `leave_out_none` are absent instead of null."""
+    """Base of responses. Fields named in `leave_out_none` are absent instead of null.
+
+    That is so in a response itself. In a model that is part of another, the field has `exclude_if` instead.
+    """
 
     model_config = ConfigDict(extra="forbid")
     leave_out_none: ClassVar[frozenset[str]] = frozenset()
@@ -143,6 +146,8 @@ class Endpoint:
     path: str
     handler: HandlerFunction
     area: str
+    #: What the area is about, in a sentence, for the documentation.
+    area_description: str = ""
     status: int = 200
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
@@ -227,17 +232,27 @@ def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
 
 class Router:
     """Collects the endpoints of one area. `area` is also the required API key scope; with `owners_only`,
-    keys created by a non-owner are rejected."""
+    keys created by a non-owner are rejected. `description` says in a sentence what the area is about; of
+    several routers of an area, one needs it."""
 
-    def __init__(self, area: str, *, owners_only: bool = False) -> None:
+    def __init__(self, area: str, *, description: str = "", owners_only: bool = False) -> None:
         self.area = area
+        self.description = description
         self.owners_only = owners_only
         self.endpoints: list[Endpoint] = []
 
     def add(self, method: Method, path: str, **options: Any) -> Callable[[F], F]:
         def declare(handler: F) -> F:
             self.endpoints.append(
-                Endpoint(method, path, handler, self.area, owners_only=self.owners_only, **options)
+                Endpoint(
+                    method,
+                    path,
+                    handler,
+                    self.area,
+                    self.description,
+                    owners_only=self.owners_only,
+                    **options,
+                )
             )
             return handler
 

@@ -8,7 +8,6 @@ import typer
 
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import load_settings
-from msgsvc_core.http.openapi import openapi
 from msgsvc_core.service import Service
 
 #: What clients call. Elsewhere plugins have pages, and what their own pages and tests ask for.
@@ -37,7 +36,5 @@ def openapi_command(
 
 def document_text(service: Service) -> str:
     """The document as JSON."""
-    settings = service.settings
-    endpoints = [each for each in service.endpoints if each.path.startswith(_API)]
-    document = openapi(endpoints, settings.base_url, settings.languages, settings.errors_url)
+    document = service.openapi([each for each in service.endpoints if each.path.startswith(_API)])
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -33,6 +33,9 @@ class EventSpec:
     meaning: str
     fields: type[ResponseModel]
     of_subscriber: bool = True
+    #: Whether it also happens without a subscriber, e.g. on a web site. Its payload then lacks the fields of
+    #: subscribers.
+    subscriber_is_optional: bool = False
     #: Whether it is part of the subscriber's history. False for events whose subject is in it anyway, such as
     #: messages; so indexing histories costs nothing when thousands are sent.
     in_history: bool = True

@@ -17,7 +17,9 @@ from msgsvc_core.kernel.errors import (
     SubscriberNotFound,
 )
 
-router = Router(area="events")
+router = Router(
+    area="events", description="The feed of everything that happened, and events that you report."
+)
 
 
 class EventQuery(PageQuery):

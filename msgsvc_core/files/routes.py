@@ -9,7 +9,7 @@ from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
 from msgsvc_core.kernel.errors import Conflict, NotFound
 
-router = Router(area="files")
+router = Router(area="files", description="Files for messages, and files that people sent.")
 
 
 @router.post("/v1/files", status=201)

@@ -1,6 +1,6 @@
 """GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
-from msgsvc_core.http.openapi import errors_of, openapi
+from msgsvc_core.http.openapi import errors_of
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages.languages import read_language
@@ -30,18 +30,13 @@ _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img
 def documentation_routes(
     endpoints: Sequence[Endpoint],
     errors: ErrorCatalogue,
-    base_url: str,
-    languages: Sequence[str],
-    errors_url: str | None = None,
+    make_document: Callable[[], dict[str, Any]],
     home: str | None = None,
 ) -> list[BaseRoute]:
-    """The routes that describe the API. `errors_url` is the page of error codes; `home` is the page that `/`
-    leads to, else the description."""
+    """The routes that describe the API. `make_document` is called once, when it is first asked for; `home` is
+    the page that `/` leads to, else the description."""
     environment = cache(_templates)
-
-    @cache
-    def document() -> dict[str, Any]:
-        return openapi(endpoints, base_url, languages, errors_url)
+    document = cache(make_document)
 
     async def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())

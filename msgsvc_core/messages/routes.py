@@ -1,9 +1,5 @@
 """POST /v1/send and /v1/messages."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.billing import MESSAGE, BillingGate
@@ -19,6 +15,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.messages.models import (
     EditBody,
     MessageAnswer,
+    MessageId,
     MessageList,
     MessageQuery,
     SendAnswer,
@@ -26,16 +23,10 @@ from msgsvc_core.messages.models import (
 )
 from msgsvc_core.messages.service import Messages
 
-router = Router(area="messages")
-
-#: The message in a path.
-MessageId = Annotated[
-    str,
-    Field(
-        description="The message, by the `message_id` of `POST /v1/send`.",
-        examples=["msg_032aJamqr6fEXIaCqDv5me"],
-    ),
-]
+router = Router(
+    area="messages",
+    description="Messages to one subscriber, or to up to 500 with one request, and their delivery.",
+)
 
 
 @router.post(

@@ -6,7 +6,10 @@ from msgsvc_core.projects.models import ProjectAnswer, ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.service import Projects
 
-router = Router(area="project")
+router = Router(
+    area="project",
+    description="The project of the API key: its limits, its channels, and what its bots say.",
+)
 
 
 @router.get("/v1/project")

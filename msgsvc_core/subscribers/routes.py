@@ -25,7 +25,10 @@ from msgsvc_core.subscribers.models import (
 )
 from msgsvc_core.subscribers.service import Subscribers
 
-router = Router(area="subscribers")
+router = Router(
+    area="subscribers",
+    description="People who started a bot: their tags, permissions and subscription links.",
+)
 # Of one subscriber; the API reference lists each after the tags and permissions of the project.
 tags_router = Router(area="subscribers")
 permissions_router = Router(area="subscribers")

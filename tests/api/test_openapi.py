@@ -11,10 +11,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.openapi import openapi
+from msgsvc_core.http.openapi.webhooks import SubscriberEventFields
 from msgsvc_core.service import Service
+from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
+from tests.api.test_described_bodies import models_in
 
 PLUGINS = ("sandbox", "auth", "otp", "webhooks")
 
@@ -27,6 +31,7 @@ ALL_PLUGINS = (
     "forms",
     "helpdesk",
     "billing",
+    "oidc",
     "telegram",
     "max",
 )
@@ -301,3 +306,130 @@ async def test_the_docs_address_can_be_another(reader: httpx2.AsyncClient) -> No
         answer = await client.get("/v1/nothing")
 
     assert answer.json()["docs_url"] == "https://docs.example/api/errors#not_found"
+
+
+@pytest.fixture(scope="module")
+def everything() -> Service:
+    return Service(of_everything())
+
+
+@pytest.fixture(scope="module")
+def whole(everything: Service) -> dict[str, Any]:
+    """The document of everything that is installed."""
+    return everything.openapi(everything.endpoints)
+
+
+def test_every_area_is_described(whole: dict[str, Any]) -> None:
+    used = {tag for _, _, operation in operations(whole) for tag in operation["tags"]}
+
+    assert {tag["name"] for tag in whole["tags"]} == used
+    assert [tag["name"] for tag in whole["tags"] if not tag.get("description")] == []
+
+
+def test_every_error_response_lists_its_codes_with_an_example_of_each(
+    whole: dict[str, Any],
+) -> None:
+    for _, path, operation in operations(whole):
+        for status, response in operation["responses"].items():
+            if status < "400":
+                continue
+            codes = response["x-error-codes"]
+            content = response["content"]["application/json"]
+            assert content["schema"] == {"$ref": "#/components/schemas/ErrorEnvelope"}
+            assert list(content["examples"]) == codes, path
+            assert {whole["components"]["x-errors"][code]["status"] for code in codes} == {
+                int(status)
+            }
+
+
+def test_examples_of_errors_have_their_code_and_where_it_is_documented(
+    everything: Service, whole: dict[str, Any]
+) -> None:
+    examples = whole["components"]["examples"]
+
+    assert examples.keys() == {error.code for error in everything.errors}
+    for code, example in examples.items():
+        assert example["value"]["code"] == code
+        assert example["value"]["docs_url"] == f"{everything.settings.errors_url}#{code}"
+
+
+def test_what_asks_to_wait_says_for_how_long(whole: dict[str, Any]) -> None:
+    for _, path, operation in operations(whole):
+        for status, response in operation["responses"].items():
+            waits = status in {"425", "429", "503"}
+            assert ("Retry-After" in response["headers"]) is waits, path
+
+
+def test_lists_say_how_they_are_paged(whole: dict[str, Any]) -> None:
+    paged = {
+        operation["operationId"]: operation["x-pagination"]
+        for _, _, operation in operations(whole)
+        if "x-pagination" in operation
+    }
+    with_cursor = {
+        operation["operationId"]
+        for _, _, operation in operations(whole)
+        if "cursor" in {parameter["name"] for parameter in operation["parameters"]}
+    }
+
+    assert paged.keys() == with_cursor
+    assert paged["list_messages"]["data"] == "data"
+    assert paged["get_ticket"]["next_cursor"] == "messages.next_cursor"
+
+
+def test_files_are_described_as_files(whole: dict[str, Any]) -> None:
+    def body_of(path: str) -> dict[str, Any]:
+        response = whole["paths"][path]["get"]["responses"]["200"]
+        assert "Content-Disposition" in response["headers"]
+        content: dict[str, Any] = response["content"]
+        return content
+
+    file = body_of("/v1/files/{file_id}/content")["application/octet-stream"]["schema"]
+    table = body_of("/v1/subscribers/export")["text/csv"]["schema"]
+
+    assert file["contentMediaType"] == "application/octet-stream"
+    assert table == {"type": "string", "contentMediaType": "text/csv"}
+
+
+def test_every_event_is_a_webhook_with_a_schema(everything: Service, whole: dict[str, Any]) -> None:
+    assert whole["webhooks"].keys() == everything.events.catalogue.keys()
+    for name, methods in whole["webhooks"].items():
+        content = methods["post"]["requestBody"]["content"]["application/json"]
+        model = content["schema"]["$ref"].rpartition("/")[2]
+        schema = whole["components"]["schemas"][model]
+        data = whole["components"]["schemas"][f"{model}Data"]
+        assert schema["properties"]["event"]["const"] == name
+        assert {"event_id", "occurred_at"} <= set(data["required"])
+        assert ("subscriber_id" in data["properties"]) or not (
+            everything.events.catalogue[name].of_subscriber
+        )
+
+
+def test_events_of_subscribers_have_the_fields_that_are_described() -> None:
+    person = Subscriber(**dict.fromkeys(Subscriber.__dataclass_fields__, ""))
+
+    assert list(SubscriberEventFields.model_fields) == list(person.event_fields())
+
+
+def test_responses_have_all_their_fields_or_say_that_one_may_be_missing(
+    whole: dict[str, Any],
+) -> None:
+    verify = whole["components"]["schemas"]["StatusAnswer"]
+    sent = whole["components"]["schemas"]["SendAnswer"]
+
+    assert "code" not in verify["required"]
+    assert verify["properties"]["code"]["type"] == "string"
+    assert set(sent["required"]) == {"message_id", "status"}
+
+
+def test_what_may_be_missing_is_in_no_other_response(everything: Service) -> None:
+    """A response itself leaves out what is None; those inside it need `exclude_if` at the field."""
+    answers = [endpoint.answer for endpoint in everything.endpoints if endpoint.answer]
+    inner = [
+        model
+        for answer in answers
+        for field in answer.model_fields.values()
+        for model in models_in(field.annotation)
+    ]
+
+    assert [model for model in inner if getattr(model, "leave_out_none", None)] == []

@@ -633,6 +633,10 @@ def document() -> Document:
     return found
 
 
+#: Models that are one of several types of a field: what they lose is found as another type of that field.
+ALTERNATIVES = {"AnsweredFile"}
+
+
 def models_by_use(document: Document) -> tuple[set[str], set[str]]:
     """The models of requests, and those of answers and events."""
     schemas = document["components"]["schemas"]
@@ -658,9 +662,9 @@ def models_by_use(document: Document) -> tuple[set[str], set[str]]:
             successes = [
                 each for status, each in operation["responses"].items() if status[0] == "2"
             ]
-            answers |= set(reached(successes))
+            answers |= set(reached(successes)) - ALTERNATIVES
     for methods in document.get("webhooks", {}).values():
-        answers |= set(reached(methods["post"]["requestBody"]))
+        answers |= set(reached(methods["post"]["requestBody"])) - ALTERNATIVES
     return requests, answers
 
 

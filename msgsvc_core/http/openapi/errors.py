@@ -47,8 +47,8 @@ class ErrorEnvelope(ResponseModel):
         examples=["text: must be at most 4000 characters"],
     )
     code: str = Field(
-        description="What is wrong, for programs. Each response lists its codes under `x-error-codes`;"
-        " later versions may add some.",
+        description="What is wrong, for programs. Each response lists its codes under `x-error-codes`,"
+        " and `x-errors` says what they mean; later versions may add some.",
         examples=["validation_failed"],
     )
     retryable: bool = Field(
@@ -102,6 +102,18 @@ def error_examples(errors: Iterable[type[ApiError]], errors_url: str) -> dict[st
                 "retryable": error.status in RETRYABLE_STATUSES,
                 "docs_url": f"{errors_url}#{error.code}",
             },
+        }
+        for error in errors
+    }
+
+
+def describe_codes(errors: Iterable[type[ApiError]]) -> dict[str, Any]:
+    """Status and meaning by code. The field `code` itself is an open text: later versions add codes."""
+    return {
+        error.code: {
+            "status": error.status,
+            "retryable": error.status in RETRYABLE_STATUSES,
+            "description": " ".join((error.__doc__ or error.code).split()),
         }
         for error in errors
     }

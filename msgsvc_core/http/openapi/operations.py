@@ -10,7 +10,8 @@ from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.uploads import UPLOAD_FIELD
 from msgsvc_core.http.openapi.errors import ErrorEnvelope, errors_of
 from msgsvc_core.http.openapi.examples import Examples
-from msgsvc_core.http.openapi.schemas import Schema
+from msgsvc_core.http.openapi.headers import error_headers, success_headers
+from msgsvc_core.http.openapi.schemas import Schema, without_null
 from msgsvc_core.kernel.errors import ApiError
 
 _JSON = "application/json"
@@ -21,6 +22,8 @@ _UPLOAD = {
     "properties": {
         UPLOAD_FIELD: {
             "type": "string",
+            # For generators that know of OpenAPI 3.0 alone.
+            "format": "binary",
             "contentMediaType": "application/octet-stream",
             "description": "The file. Its type is detected from its content.",
         }
@@ -56,10 +59,12 @@ class Operations:
             "operationId": endpoint.name,
             "tags": [endpoint.area],
             "summary": endpoint.summary,
-            "description": endpoint.description,
+            **({"description": more} if (more := _after_summary(endpoint)) else {}),
             "parameters": self._parameters(endpoint),
             "responses": self._responses(endpoint),
         }
+        if (pages := _pagination(endpoint)) is not None:
+            operation["x-pagination"] = pages
         if endpoint.body:
             operation["requestBody"] = {
                 "required": True,
@@ -97,6 +102,8 @@ class Operations:
         self, name: str, where: str, schema: Schema, *, required: bool
     ) -> dict[str, Any]:
         """Its description and example stand beside the schema."""
+        # A query has no way to say null: it leaves the parameter out.
+        schema = without_null(schema)
         inner = {key: schema[key] for key in schema if key not in {"description", "examples"}}
         described = {"description": schema["description"]} if "description" in schema else {}
         example = self._examples.of(schema)
@@ -110,25 +117,30 @@ class Operations:
         }
 
     def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
-        responses: dict[str, Any] = {}
-        if endpoint.answer:
-            responses[str(endpoint.status)] = {
-                "description": inspect.getdoc(endpoint.answer) or endpoint.summary,
-                "content": {_JSON: self._content(endpoint.answer)},
-            }
-        elif endpoint.media_type:
-            responses[str(endpoint.status)] = {
-                "description": endpoint.summary,
-                "content": {endpoint.media_type: {"schema": {"type": "string"}}},
-            }
-        else:
-            responses["204"] = {"description": "Done; there is no body."}
+        status, success = self._success(endpoint)
+        responses = {str(status): {**success, "headers": success_headers(endpoint)}}
         by_status: defaultdict[int, list[type[ApiError]]] = defaultdict(list)
         for error in errors_of(endpoint):
             by_status[error.status].append(error)
         for status, errors in by_status.items():
-            responses[str(status)] = self._refusal(errors)
+            responses[str(status)] = {
+                **self._refusal(errors),
+                "headers": error_headers(endpoint, status),
+            }
         return responses
+
+    def _success(self, endpoint: Endpoint) -> tuple[int, dict[str, Any]]:
+        if endpoint.answer:
+            return endpoint.status, {
+                "description": inspect.getdoc(endpoint.answer) or endpoint.summary,
+                "content": {_JSON: self._content(endpoint.answer)},
+            }
+        if endpoint.media_type:
+            return endpoint.status, {
+                "description": endpoint.summary,
+                "content": {endpoint.media_type: {"schema": _file(endpoint.media_type)}},
+            }
+        return 204, {"description": "Done; there is no body."}
 
     def _refusal(self, errors: list[type[ApiError]]) -> dict[str, Any]:
         codes = [error.code for error in errors]
@@ -142,6 +154,42 @@ class Operations:
                 }
             },
         }
+
+
+def _after_summary(endpoint: Endpoint) -> str:
+    """The description without its first line, which is the summary."""
+    return endpoint.description.partition("\n")[2].strip()
+
+
+def _file(media_type: str) -> Schema:
+    """The schema of a file. `format: binary` is for generators that know of OpenAPI 3.0 alone."""
+    if media_type.startswith("text/"):
+        return {"type": "string", "contentMediaType": media_type}
+    return {"type": "string", "format": "binary", "contentMediaType": media_type}
+
+
+def _pagination(endpoint: Endpoint) -> dict[str, str] | None:
+    """Where a list has its entries and the cursor of the next page, and the parameters that page; None for
+    what is no list. In an answer that contains a list, by dotted names."""
+    query, answer = endpoint.query, endpoint.answer
+    if query is None or answer is None or "cursor" not in query.model_fields:
+        return None
+    prefix = ""
+    if "next_cursor" not in answer.model_fields:
+        inside = [
+            name
+            for name, field in answer.model_fields.items()
+            if "next_cursor" in getattr(field.annotation, "model_fields", {})
+        ]
+        if len(inside) != 1:
+            return None
+        prefix = f"{inside[0]}."
+    return {
+        "cursor": "cursor",
+        "limit": "limit",
+        "data": f"{prefix}data",
+        "next_cursor": f"{prefix}next_cursor",
+    }
 
 
 def _path_parameters(endpoint: Endpoint) -> dict[str, Schema]:

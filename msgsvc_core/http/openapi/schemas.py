@@ -39,18 +39,21 @@ class _Schemas(GenerateJsonSchema):
     @staticmethod
     def _as_response(model: type[ResponseModel], schema: Schema) -> None:
         properties = schema.get("properties", {})
+        absent = model.leave_out_none | {
+            name for name, field in model.model_fields.items() if field.exclude_if
+        }
         for name, field in properties.items():
             field.pop("default", None)
-            if name in model.leave_out_none:
-                properties[name] = _not_null(field)
-        if required := [name for name in properties if name not in model.leave_out_none]:
+            if name in absent:
+                properties[name] = without_null(field)
+        if required := [name for name in properties if name not in absent]:
             schema["required"] = required
         # A later version may add fields.
         schema.pop("additionalProperties", None)
 
 
-def _not_null(field: Schema) -> Schema:
-    """The schema of a field whose null is never sent."""
+def without_null(field: Schema) -> Schema:
+    """The schema without the alternative that is null, with what stands beside the alternatives."""
     others = [each for each in field.get("anyOf", ()) if each.get("type") != "null"]
     if not others:
         return field

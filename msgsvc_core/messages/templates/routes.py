@@ -15,7 +15,7 @@ from msgsvc_core.messages.templates.models import (
 )
 from msgsvc_core.messages.templates.service import Templates
 
-router = Router(area="templates")
+router = Router(area="templates", description="Texts with variables, in several languages.")
 
 
 @router.get("/v1/templates", errors=(BadRequest,))

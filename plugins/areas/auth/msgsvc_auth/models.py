@@ -337,8 +337,6 @@ class StaticLinkQuery(PageQuery):
 class StaticLinkAnswer(ResponseModel):
     """A static link with its addresses."""
 
-    leave_out_none = frozenset({"start_messages"})
-
     slug: str = Field(
         description="Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`.",
         examples=["shop"],
@@ -350,7 +348,8 @@ class StaticLinkAnswer(ResponseModel):
     qr: QrCodes = Field(
         examples=[{examples.CHANNEL: f"{examples.BASE_URL}/qr/{examples.CHANNEL}/auth_shop.svg"}]
     )
-    start_messages: StartMessages = None
+    # Absent also in lists, where `leave_out_none` has no effect.
+    start_messages: StartMessages = Field(None, exclude_if=lambda messages: messages is None)
     created_at: CreatedAt
 
 

@@ -18,7 +18,9 @@ from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.errors import BadRequest
 
-router = Router(area="billing", owners_only=True)
+router = Router(
+    area="billing", description="The plan, its limits, and what was charged.", owners_only=True
+)
 
 
 @router.get("/v1/billing")

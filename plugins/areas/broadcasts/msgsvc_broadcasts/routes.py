@@ -18,7 +18,7 @@ from msgsvc_core.kernel.errors import BadRequest, BillingBlocked, Conflict, NotF
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.service import Mailings
 
-router = Router(area="broadcasts")
+router = Router(area="broadcasts", description="One message to many subscribers.")
 
 
 @router.post("/v1/broadcast", status=202, shows_secrets=False, errors=(BillingBlocked, NotFound))

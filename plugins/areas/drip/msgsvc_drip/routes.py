@@ -23,7 +23,9 @@ from msgsvc_drip.models import (
 )
 from msgsvc_drip.service import Drips
 
-router = Router(area="drips")
+router = Router(
+    area="drips", description="Drip campaigns: messages in steps, after what a subscriber did."
+)
 
 
 @router.post(

@@ -32,5 +32,6 @@ FORM_EVENTS = (
         SUBMITTED,
         "A form was submitted, on a web site or in the messenger. Not emitted for spam.",
         Submitted,
+        subscriber_is_optional=True,
     ),
 )

@@ -28,7 +28,10 @@ from msgsvc_forms.service import Forms
 from msgsvc_forms.sharing import Sharing
 from msgsvc_forms.submissions import Submissions
 
-router = Router(area="forms")
+router = Router(
+    area="forms",
+    description="Forms that are filled in on a web site or in the chat, and their submissions.",
+)
 
 #: A route that leads to nobody.
 _TO_NOBODY = (InvalidExternalId, SubscriberNotFound)

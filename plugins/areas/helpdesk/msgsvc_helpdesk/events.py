@@ -70,21 +70,42 @@ class CsatReceived(TicketFields):
 
 
 HELPDESK_EVENTS = (
-    EventSpec(CREATED, "A ticket was opened, in any way.", TicketFields),
+    EventSpec(
+        CREATED, "A ticket was opened, in any way.", TicketFields, subscriber_is_optional=True
+    ),
     EventSpec(
         REPLIED,
         "The customer wrote again, or an agent replied. The message that opened a "
         "ticket is reported only by `ticket.created`; notes emit no event.",
         Replied,
+        subscriber_is_optional=True,
     ),
-    EventSpec(STATUS_CHANGED, "A ticket's status changed.", StatusChanged),
-    EventSpec(ASSIGNED, "A ticket was assigned to a member, or unassigned.", TicketFields),
-    EventSpec(CLOSED, "A ticket was closed; its `ticket.status_changed` came before.", Closed),
-    EventSpec(CSAT_RECEIVED, "The customer rated how a closed ticket was answered.", CsatReceived),
+    EventSpec(
+        STATUS_CHANGED, "A ticket's status changed.", StatusChanged, subscriber_is_optional=True
+    ),
+    EventSpec(
+        ASSIGNED,
+        "A ticket was assigned to a member, or unassigned.",
+        TicketFields,
+        subscriber_is_optional=True,
+    ),
+    EventSpec(
+        CLOSED,
+        "A ticket was closed; its `ticket.status_changed` came before.",
+        Closed,
+        subscriber_is_optional=True,
+    ),
+    EventSpec(
+        CSAT_RECEIVED,
+        "The customer rated how a closed ticket was answered.",
+        CsatReceived,
+        subscriber_is_optional=True,
+    ),
     EventSpec(
         UNANSWERED,
         "The customer has waited for a reply for `unanswered_hours` (24 by default). "
         "Emitted once per wait.",
         TicketFields,
+        subscriber_is_optional=True,
     ),
 )

@@ -52,7 +52,9 @@ from msgsvc_helpdesk.views import (
     WholeTicketAnswer,
 )
 
-router = Router(area="helpdesk")
+router = Router(
+    area="helpdesk", description="Tickets: what customers write, and what agents reply."
+)
 
 #: Days of which figures are shown unless the request says since when.
 STATS_DAYS = 30

@@ -28,7 +28,7 @@ from msgsvc_otp.models import (
 from msgsvc_otp.payloads import request_payload
 from msgsvc_otp.service import OneTimeCodes
 
-router = Router(area="otp")
+router = Router(area="otp", description="One-time codes.")
 
 #: What names no subscriber.
 _WHO: tuple[type[ApiError], ...] = (

@@ -77,22 +77,26 @@ SCHEDULING_EVENTS = (
         "A scheduled message was queued for delivery at its time; delivery events "
         "report the outcome.",
         ScheduledSent,
+        subscriber_is_optional=True,
     ),
     EventSpec(
         RECURRING_SENT,
         "A run of a recurring message was queued for delivery; delivery events report the outcome.",
         RecurringSent,
+        subscriber_is_optional=True,
     ),
     EventSpec(
         FAILED,
         "A scheduled message, or a run of a recurring one, can't be sent as requested, "
         "e.g. because its template was deleted.",
         ScheduledNotSent,
+        subscriber_is_optional=True,
     ),
     EventSpec(
         SKIPPED,
         "A scheduled message, or a run of a recurring one, was not sent: its recipient "
         "has unsubscribed, or its time was missed.",
         ScheduledNotSent,
+        subscriber_is_optional=True,
     ),
 )

@@ -21,7 +21,9 @@ from msgsvc_webhooks.models import (
 from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import Webhooks
 
-router = Router(area="webhooks")
+router = Router(
+    area="webhooks", description="Where events are sent, and the journal of deliveries."
+)
 
 
 @router.post("/v1/webhooks", status=201, errors=(Conflict, InvalidUrl), audited=True)

@@ -26,6 +26,23 @@ async def test_event_reaches_the_receiver_signed(
     assert verify(request.body, request.headers["X-Service-Signature"], [webhook["secret"]])
 
 
+async def test_a_request_has_the_headers_that_are_described(
+    service: Service, add_webhook: Any, receiver: Any, emit: Any
+):
+    await add_webhook()
+    await emit()
+    await settled(service)
+    (request,) = receiver.received
+    described = service.openapi(service.endpoints)["webhooks"]["subscription.created"]["post"]
+
+    assert {parameter["name"].lower() for parameter in described["parameters"]} <= {
+        name.lower() for name in request.headers
+    }
+    assert {name.lower() for name in request.headers if name.startswith("X-")} <= {
+        parameter["name"].lower() for parameter in described["parameters"]
+    }
+
+
 async def test_an_event_has_the_id_of_the_feed_at_every_webhook(
     service: Service, client: Any, add_webhook: Any, receiver: Any, emit: Any
 ):

@@ -45,7 +45,9 @@ FAULT = "/sandbox/api/bots/{channel}/fault"
 # platform, and the core uses its own transaction.
 OPEN: dict[str, Any] = {"public": True, "holds_connection": False}
 
-router = Router(area="sandbox")
+router = Router(
+    area="sandbox", description="The messenger in the browser, for tests and demonstrations."
+)
 
 
 def endpoints(admission: Admission) -> Sequence[Endpoint]:

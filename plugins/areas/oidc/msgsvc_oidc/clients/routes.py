@@ -19,7 +19,10 @@ from msgsvc_oidc.clients.models import (
 from msgsvc_oidc.clients.service import Clients
 from msgsvc_oidc.issuers import Issuers
 
-router = Router(area="oidc")
+router = Router(
+    area="oidc",
+    description="OpenID Connect: sites and apps whose users sign in through a messenger.",
+)
 
 
 @router.get("/v1/oidc/clients", errors=(BadRequest,))
