@@ -4,6 +4,7 @@ from msgsvc_broadcasts.models import (
     BroadcastAccepted,
     BroadcastAnswer,
     BroadcastBody,
+    BroadcastId,
     BroadcastList,
     BroadcastQuery,
     RecipientAnswer,
@@ -48,7 +49,7 @@ async def list_broadcasts(
 
 @router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
 async def get_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+    ctx: Context, job_id: BroadcastId, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Shows the progress of a broadcast and the estimated time left.
 
@@ -59,7 +60,7 @@ async def get_broadcast(
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))
 async def cancel_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+    ctx: Context, job_id: BroadcastId, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Cancels a broadcast. Deliveries in progress are completed.
 
@@ -72,7 +73,7 @@ async def cancel_broadcast(
 
 @router.post("/v1/broadcast/{job_id}/pause", shows_secrets=False, errors=(Conflict, NotFound))
 async def pause_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+    ctx: Context, job_id: BroadcastId, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Pauses a running broadcast. Deliveries in progress are completed."""
     await broadcasts.get(ctx.tx, ctx.project_id, job_id)
@@ -81,7 +82,7 @@ async def pause_broadcast(
 
 @router.post("/v1/broadcast/{job_id}/resume", shows_secrets=False, errors=(Conflict, NotFound))
 async def resume_broadcast(
-    ctx: Context, job_id: str, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+    ctx: Context, job_id: BroadcastId, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
 ) -> BroadcastAnswer:
     """Resumes a paused broadcast."""
     await broadcasts.get(ctx.tx, ctx.project_id, job_id)
@@ -95,7 +96,7 @@ async def resume_broadcast(
     errors=(BillingBlocked, Conflict, NotFound),
 )
 async def resend_broadcast_to_unknown(
-    ctx: Context, job_id: str, broadcasts: Broadcasts
+    ctx: Context, job_id: BroadcastId, broadcasts: Broadcasts
 ) -> BroadcastAccepted:
     """Resends a finished broadcast to the recipients whose outcome is unknown.
 
@@ -107,7 +108,11 @@ async def resend_broadcast_to_unknown(
 
 @router.get("/v1/broadcast/{job_id}/recipients", errors=(BadRequest, NotFound))
 async def list_broadcast_recipients(
-    ctx: Context, job_id: str, query: RecipientQuery, mailings: Mailings, broadcasts: Broadcasts
+    ctx: Context,
+    job_id: BroadcastId,
+    query: RecipientQuery,
+    mailings: Mailings,
+    broadcasts: Broadcasts,
 ) -> RecipientList:
     """Lists the recipients of a broadcast and the outcome for each.
 

@@ -14,9 +14,11 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_drip.models import (
     CreateDripBody,
     DripAnswer,
+    DripId,
     DripList,
     EnrollBody,
     EnrollmentAnswer,
+    EnrollmentId,
     EnrollmentList,
     EnrollmentQuery,
     UpdateDripBody,
@@ -45,13 +47,15 @@ async def list_drips(ctx: Context, query: PageQuery, drips: Drips) -> DripList:
 
 
 @router.get("/v1/drips/{drip_id}", errors=(NotFound,))
-async def get_drip(ctx: Context, drip_id: str, drips: Drips) -> DripAnswer:
+async def get_drip(ctx: Context, drip_id: DripId, drips: Drips) -> DripAnswer:
     """Shows the newest version of a drip campaign."""
     return DripAnswer.of(await drips.get(ctx.tx, ctx.project_id, drip_id))
 
 
 @router.put("/v1/drips/{drip_id}", errors=(NotFound,), audited=True)
-async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: Drips) -> DripAnswer:
+async def update_drip(
+    ctx: Context, drip_id: DripId, body: UpdateDripBody, drips: Drips
+) -> DripAnswer:
     """Changes a drip campaign; omitted fields stay unchanged.
 
     New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
@@ -61,20 +65,20 @@ async def update_drip(ctx: Context, drip_id: str, body: UpdateDripBody, drips: D
 
 
 @router.delete("/v1/drips/{drip_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_drip(ctx: Context, drip_id: str, drips: Drips) -> None:
+async def delete_drip(ctx: Context, drip_id: DripId, drips: Drips) -> None:
     """Deletes a drip campaign and its enrollments; queued messages are still sent."""
     await drips.delete(ctx.tx, ctx.project_id, drip_id)
 
 
 @router.post("/v1/drips/{drip_id}/pause", errors=(NotFound,), shows_secrets=False, audited=True)
-async def pause_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
+async def pause_drip(ctx: Context, drip_id: DripId, all_drips: Drips) -> DripAnswer:
     """Pauses a drip campaign: no step is sent, and nobody is enrolled."""
     drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "paused"))
 
 
 @router.post("/v1/drips/{drip_id}/resume", errors=(NotFound,), shows_secrets=False, audited=True)
-async def resume_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswer:
+async def resume_drip(ctx: Context, drip_id: DripId, all_drips: Drips) -> DripAnswer:
     """Resumes a drip campaign. Remaining delays count from now."""
     drips = all_drips
     return DripAnswer.of(await drips.set_status(ctx.tx, ctx.project_id, drip_id, "active"))
@@ -93,7 +97,7 @@ async def resume_drip(ctx: Context, drip_id: str, all_drips: Drips) -> DripAnswe
     shows_secrets=False,
 )
 async def enroll_in_drip(
-    ctx: Context, drip_id: str, body: EnrollBody, all_drips: Drips
+    ctx: Context, drip_id: DripId, body: EnrollBody, all_drips: Drips
 ) -> EnrollmentAnswer:
     """Enrolls a subscriber in a drip campaign, whatever its trigger."""
     drips = all_drips
@@ -102,7 +106,7 @@ async def enroll_in_drip(
 
 @router.get("/v1/drips/{drip_id}/enrollments", errors=(BadRequest, NotFound))
 async def list_drip_enrollments(
-    ctx: Context, drip_id: str, query: EnrollmentQuery, drips: Drips
+    ctx: Context, drip_id: DripId, query: EnrollmentQuery, drips: Drips
 ) -> EnrollmentList:
     """Lists the enrollments of a drip campaign, newest first."""
     found = await drips.enrollments(ctx.tx, ctx.project_id, drip_id, query)
@@ -113,7 +117,9 @@ async def list_drip_enrollments(
 
 
 @router.get("/v1/drips/enrollments/{enrollment_id}", errors=(NotFound,))
-async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
+async def get_enrollment(
+    ctx: Context, enrollment_id: EnrollmentId, all_drips: Drips
+) -> EnrollmentAnswer:
     """Shows an enrollment: the progress of one person. Events have its `enrollment_id`."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.get_enrollment(ctx.tx, ctx.project_id, enrollment_id))
@@ -124,7 +130,9 @@ async def get_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> 
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def pause_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
+async def pause_enrollment(
+    ctx: Context, enrollment_id: EnrollmentId, all_drips: Drips
+) -> EnrollmentAnswer:
     """Pauses one enrollment."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.pause(ctx.tx, ctx.project_id, enrollment_id))
@@ -135,7 +143,9 @@ async def pause_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def resume_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
+async def resume_enrollment(
+    ctx: Context, enrollment_id: EnrollmentId, all_drips: Drips
+) -> EnrollmentAnswer:
     """Resumes one enrollment; the remaining delay counts from now."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.resume(ctx.tx, ctx.project_id, enrollment_id))
@@ -146,7 +156,9 @@ async def resume_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) 
     errors=(Conflict, NotFound),
     shows_secrets=False,
 )
-async def cancel_enrollment(ctx: Context, enrollment_id: str, all_drips: Drips) -> EnrollmentAnswer:
+async def cancel_enrollment(
+    ctx: Context, enrollment_id: EnrollmentId, all_drips: Drips
+) -> EnrollmentAnswer:
     """Cancels one enrollment."""
     drips = all_drips
     return EnrollmentAnswer.of(await drips.cancel(ctx.tx, ctx.project_id, enrollment_id))

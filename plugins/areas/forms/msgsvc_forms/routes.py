@@ -17,9 +17,11 @@ from msgsvc_forms.export import to_csv
 from msgsvc_forms.models import (
     CreateFormBody,
     FormAnswer,
+    FormId,
     FormList,
     SubmissionAnswer,
     SubmissionFilters,
+    SubmissionId,
     SubmissionList,
     SubmissionQuery,
     UpdateFormBody,
@@ -56,14 +58,14 @@ async def list_forms(ctx: Context, query: PageQuery, forms: Forms, sharing: Shar
 
 
 @router.get("/v1/forms/{form_id}", errors=(NotFound,))
-async def get_form(ctx: Context, form_id: str, forms: Forms, sharing: Sharing) -> FormAnswer:
+async def get_form(ctx: Context, form_id: FormId, forms: Forms, sharing: Sharing) -> FormAnswer:
     """Shows the newest version of a form."""
     return sharing.shown(await forms.get(ctx.tx, ctx.project_id, form_id))
 
 
 @router.put("/v1/forms/{form_id}", errors=(NotFound, *_TO_NOBODY), audited=True)
 async def update_form(
-    ctx: Context, form_id: str, body: UpdateFormBody, forms: Forms, sharing: Sharing
+    ctx: Context, form_id: FormId, body: UpdateFormBody, forms: Forms, sharing: Sharing
 ) -> FormAnswer:
     """Changes a form; omitted fields stay unchanged. Each change creates a version.
 
@@ -73,14 +75,14 @@ async def update_form(
 
 
 @router.delete("/v1/forms/{form_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_form(ctx: Context, form_id: str, forms: Forms) -> None:
+async def delete_form(ctx: Context, form_id: FormId, forms: Forms) -> None:
     """Deletes a form with all its submissions, and ends dialogues in progress."""
     await forms.delete(ctx.tx, ctx.project_id, form_id)
 
 
 @router.get("/v1/forms/{form_id}/submissions", errors=(BadRequest, NotFound))
 async def list_form_submissions(
-    ctx: Context, form_id: str, query: SubmissionQuery, submissions: Submissions
+    ctx: Context, form_id: FormId, query: SubmissionQuery, submissions: Submissions
 ) -> SubmissionList:
     """Lists submissions, newest first. Spam is listed with `spam=true` only."""
     found = await submissions.page(
@@ -103,7 +105,7 @@ async def list_form_submissions(
 )
 async def export_form_submissions(
     ctx: Context,
-    form_id: str,
+    form_id: FormId,
     query: SubmissionFilters,
     db: Database,
     billing: BillingGate,
@@ -123,7 +125,7 @@ async def export_form_submissions(
 
 @router.get("/v1/forms/{form_id}/submissions/{submission_id}", errors=(NotFound,))
 async def get_form_submission(
-    ctx: Context, form_id: str, submission_id: str, submissions: Submissions
+    ctx: Context, form_id: FormId, submission_id: SubmissionId, submissions: Submissions
 ) -> SubmissionAnswer:
     """Shows a submission and the results of its routes."""
     row = await submissions.get(ctx.tx, ctx.project_id, form_id, submission_id)
@@ -132,7 +134,7 @@ async def get_form_submission(
 
 @router.delete("/v1/forms/{form_id}/submissions/{submission_id}", status=204, errors=(NotFound,))
 async def delete_form_submission(
-    ctx: Context, form_id: str, submission_id: str, submissions: Submissions
+    ctx: Context, form_id: FormId, submission_id: SubmissionId, submissions: Submissions
 ) -> None:
     """Deletes a submission with its files, e.g. for people without a messenger who ask for it."""
     await submissions.delete(ctx.tx, ctx.project_id, form_id, submission_id)

@@ -23,6 +23,7 @@ Source = Annotated[
 
 #: What these fields mean, in bodies and responses alike.
 _KEY = "What replies name it by; unique in the project."
+CannedAnswerKey = Annotated[str, Field(description=_KEY, examples=["delivery"])]
 _TITLE = "What agents see in the list; empty for the key."
 _TEXT = "One text for all, or texts by language, with variables as in templates."
 _FORMAT = "How `text` is marked up."
@@ -63,7 +64,7 @@ class UpdateCannedBody(RequestModel):
 class CannedAnswerAnswer(ResponseModel):
     """A canned answer."""
 
-    key: str = Field(description=_KEY, examples=["delivery"])
+    key: CannedAnswerKey
     canned_answer_id: str = Field(
         description="Its id, which does not change.", examples=["can_032aJf2zVl9Dxn30jQKjfj"]
     )

@@ -3,11 +3,13 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, SubscriberNotFound
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.canned_models import (
     CannedAnswerAnswer,
+    CannedAnswerKey,
     CannedAnswerList,
     CreateCannedBody,
     UpdateCannedBody,
@@ -40,7 +42,7 @@ async def create_canned_answer(
 
 @router.get("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,))
 async def get_canned_answer(
-    ctx: Context, canned_answer: str, canned_answers: CannedAnswers
+    ctx: Context, canned_answer: CannedAnswerKey, canned_answers: CannedAnswers
 ) -> CannedAnswerAnswer:
     """Shows one canned answer, by its key."""
     canned = canned_answers
@@ -49,7 +51,10 @@ async def get_canned_answer(
 
 @router.put("/v1/tickets/canned-answers/{canned_answer}", errors=(NotFound,), audited=True)
 async def update_canned_answer(
-    ctx: Context, canned_answer: str, body: UpdateCannedBody, canned_answers: CannedAnswers
+    ctx: Context,
+    canned_answer: CannedAnswerKey,
+    body: UpdateCannedBody,
+    canned_answers: CannedAnswers,
 ) -> CannedAnswerAnswer:
     """Changes a canned answer; omitted fields and messages already sent stay unchanged."""
     canned = canned_answers
@@ -60,7 +65,7 @@ async def update_canned_answer(
     "/v1/tickets/canned-answers/{canned_answer}", status=204, errors=(NotFound,), audited=True
 )
 async def delete_canned_answer(
-    ctx: Context, canned_answer: str, canned_answers: CannedAnswers
+    ctx: Context, canned_answer: CannedAnswerKey, canned_answers: CannedAnswers
 ) -> None:
     """Removes a canned answer."""
     await canned_answers.delete(ctx.tx, ctx.project_id, canned_answer)
@@ -78,7 +83,7 @@ async def list_blocked_customers(
 
 @router.put("/v1/tickets/blocklist/{subscriber_id}", errors=(SubscriberNotFound,), audited=True)
 async def block_customer(
-    ctx: Context, subscriber_id: str, body: BlockBody, all_blocklist: Blocklist
+    ctx: Context, subscriber_id: SubscriberId, body: BlockBody, all_blocklist: Blocklist
 ) -> BlockedAnswer:
     """Blocks a subscriber: their messages open or continue no ticket. They are not notified."""
     blocklist = all_blocklist
@@ -88,6 +93,6 @@ async def block_customer(
 @router.delete(
     "/v1/tickets/blocklist/{subscriber_id}", status=204, errors=(NotFound,), audited=True
 )
-async def unblock_customer(ctx: Context, subscriber_id: str, blocklist: Blocklist) -> None:
+async def unblock_customer(ctx: Context, subscriber_id: SubscriberId, blocklist: Blocklist) -> None:
     """Lets a subscriber's messages open tickets again."""
     await blocklist.remove(ctx.tx, ctx.project_id, subscriber_id)

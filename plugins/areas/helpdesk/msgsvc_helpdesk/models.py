@@ -62,6 +62,13 @@ STATUS = (
 )
 
 TicketId = Annotated[str, Field(description="The ticket's id.", examples=[TICKET_ID])]
+TicketRef = Annotated[
+    str,
+    Field(
+        description="The ticket's id, or its number. That of a merged ticket leads to the one that goes on.",
+        examples=[TICKET_ID],
+    ),
+]
 TicketNumber = Annotated[
     int,
     Field(description="The ticket's number in its project, from 1, for people.", examples=[1042]),

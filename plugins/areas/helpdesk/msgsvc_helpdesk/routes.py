@@ -39,6 +39,7 @@ from msgsvc_helpdesk.models import (
     StatsQuery,
     StatusBody,
     TicketQuery,
+    TicketRef,
     TicketTagsBody,
 )
 from msgsvc_helpdesk.service import Tickets
@@ -117,7 +118,7 @@ async def get_ticket_stats(ctx: Context, query: StatsQuery, clock: Clock) -> Sta
 
 @router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
 async def get_ticket(
-    ctx: Context, ticket_id: str, query: PageQuery, all_tickets: Tickets, messages: Messages
+    ctx: Context, ticket_id: TicketRef, query: PageQuery, all_tickets: Tickets, messages: Messages
 ) -> WholeTicketAnswer:
     """Shows a ticket, by its id or its number, with a page of its messages, newest first.
 
@@ -134,7 +135,7 @@ async def get_ticket(
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
-async def delete_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> None:
+async def delete_ticket(ctx: Context, ticket_id: TicketRef, tickets: Tickets) -> None:
     """Permanently deletes a ticket with its messages, files, and tickets merged into it."""
     await tickets.delete(ctx.tx, ctx.project_id, ticket_id)
 
@@ -146,7 +147,7 @@ async def delete_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> None:
 )
 async def reply_to_ticket(
     ctx: Context,
-    ticket_id: str,
+    ticket_id: TicketRef,
     body: ReplyBody,
     all_tickets: Tickets,
     canned_answers: CannedAnswers,
@@ -183,7 +184,7 @@ async def reply_to_ticket(
 
 @router.post("/v1/tickets/{ticket_id}/customer-reply", status=201, errors=(Conflict, NotFound))
 async def add_customer_reply(
-    ctx: Context, ticket_id: str, body: CustomerReplyBody, all_tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: CustomerReplyBody, all_tickets: Tickets
 ) -> TicketAnswer:
     """Adds a message of a virtual customer; returns the ticket it was added to.
 
@@ -199,7 +200,7 @@ async def add_customer_reply(
 
 @router.post("/v1/tickets/{ticket_id}/assign", errors=(Conflict, NotFound))
 async def assign_ticket(
-    ctx: Context, ticket_id: str, body: AssignBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: AssignBody, tickets: Tickets
 ) -> TicketAnswer:
     """Assigns a ticket to a member who answers customers, or unassigns it."""
     return TicketAnswer.of(
@@ -216,7 +217,7 @@ async def assign_ticket(
 
 @router.post("/v1/tickets/{ticket_id}/status", errors=(NotFound,))
 async def set_ticket_status(
-    ctx: Context, ticket_id: str, body: StatusBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: StatusBody, tickets: Tickets
 ) -> TicketAnswer:
     """Makes a ticket `open` (an agent is to act), `pending` (the customer is) or `closed`."""
     return TicketAnswer.of(
@@ -226,7 +227,7 @@ async def set_ticket_status(
 
 @router.post("/v1/tickets/{ticket_id}/priority", errors=(NotFound,))
 async def set_ticket_priority(
-    ctx: Context, ticket_id: str, body: PriorityBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: PriorityBody, tickets: Tickets
 ) -> TicketAnswer:
     """Sets the priority of a ticket."""
     return TicketAnswer.of(
@@ -236,7 +237,7 @@ async def set_ticket_priority(
 
 @router.post("/v1/tickets/{ticket_id}/tags", errors=(NotFound,))
 async def set_ticket_tags(
-    ctx: Context, ticket_id: str, body: TicketTagsBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: TicketTagsBody, tickets: Tickets
 ) -> TicketAnswer:
     """Replaces the tags of a ticket."""
     return TicketAnswer.of(
@@ -246,21 +247,21 @@ async def set_ticket_tags(
 
 @router.post("/v1/tickets/{ticket_id}/snooze", errors=(Conflict, NotFound))
 async def snooze_ticket(
-    ctx: Context, ticket_id: str, body: SnoozeBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: SnoozeBody, tickets: Tickets
 ) -> TicketAnswer:
     """Snoozes a ticket until a time, or until the customer writes; it is `open` again then."""
     return TicketAnswer.of(await tickets.snooze(ctx.tx, ctx.project_id, ticket_id, body.until, API))
 
 
 @router.post("/v1/tickets/{ticket_id}/close", errors=(NotFound,))
-async def close_ticket(ctx: Context, ticket_id: str, tickets: Tickets) -> TicketAnswer:
+async def close_ticket(ctx: Context, ticket_id: TicketRef, tickets: Tickets) -> TicketAnswer:
     """Closes a ticket. The customer's next message within `reopen_days` reopens it."""
     return TicketAnswer.of(await tickets.close(ctx.tx, ctx.project_id, ticket_id, API))
 
 
 @router.post("/v1/tickets/{ticket_id}/merge", errors=(Conflict, NotFound))
 async def merge_ticket(
-    ctx: Context, ticket_id: str, body: MergeBody, tickets: Tickets
+    ctx: Context, ticket_id: TicketRef, body: MergeBody, tickets: Tickets
 ) -> TicketAnswer:
     """Moves all messages of a ticket into another one of the same customer, and closes it.
 

@@ -17,6 +17,7 @@ from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurring import (
     RecurringAnswer,
     RecurringBody,
+    RecurringId,
     RecurringList,
     RecurringQuery,
     UpdateRecurringBody,
@@ -63,7 +64,7 @@ async def list_recurring(
 
 @router.get("/v1/recurring/{recurring_id}", errors=(NotFound,))
 async def get_recurring(
-    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, recurring_id: RecurringId, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
     """Shows a recurring message: its next run, and the result of the last one."""
     record = await scheduling.get(ctx.tx, ctx.project_id, recurring_id, "recurring")
@@ -73,7 +74,7 @@ async def get_recurring(
 @router.patch("/v1/recurring/{recurring_id}", errors=(Conflict, NotFound, SubscriberNotFound))
 async def update_recurring(
     ctx: Context,
-    recurring_id: str,
+    recurring_id: RecurringId,
     body: UpdateRecurringBody,
     scheduling: Scheduling,
     mailings: Mailings,
@@ -85,7 +86,7 @@ async def update_recurring(
 
 @router.post("/v1/recurring/{recurring_id}/pause", errors=(Conflict, NotFound))
 async def pause_recurring(
-    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, recurring_id: RecurringId, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
     """Pauses it. Runs due meanwhile are skipped."""
     return await _answer(
@@ -95,7 +96,7 @@ async def pause_recurring(
 
 @router.post("/v1/recurring/{recurring_id}/resume", errors=(Conflict, NotFound))
 async def resume_recurring(
-    ctx: Context, recurring_id: str, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, recurring_id: RecurringId, scheduling: Scheduling, mailings: Mailings
 ) -> RecurringAnswer:
     """Resumes it with the next run from now."""
     return await _answer(
@@ -104,7 +105,7 @@ async def resume_recurring(
 
 
 @router.delete("/v1/recurring/{recurring_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_recurring(ctx: Context, recurring_id: str, scheduling: Scheduling) -> None:
+async def cancel_recurring(ctx: Context, recurring_id: RecurringId, scheduling: Scheduling) -> None:
     """Cancels it. Messages already queued are still sent."""
     await scheduling.cancel(ctx.tx, ctx.project_id, recurring_id, "recurring")
 

@@ -17,6 +17,7 @@ from msgsvc_scheduling.models import (
     Record,
     ScheduledAnswer,
     ScheduledBody,
+    ScheduledId,
     ScheduledList,
     ScheduledQuery,
     UpdateScheduledBody,
@@ -64,7 +65,7 @@ async def list_scheduled(
 
 @router.get("/v1/scheduled/{scheduled_id}", errors=(NotFound,))
 async def get_scheduled(
-    ctx: Context, scheduled_id: str, scheduling: Scheduling, mailings: Mailings
+    ctx: Context, scheduled_id: ScheduledId, scheduling: Scheduling, mailings: Mailings
 ) -> ScheduledAnswer:
     """Shows a scheduled message, also for a while after it has finished."""
     record = await scheduling.get(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
@@ -74,7 +75,7 @@ async def get_scheduled(
 @router.patch("/v1/scheduled/{scheduled_id}", errors=(Conflict, NotFound, SubscriberNotFound))
 async def update_scheduled(
     ctx: Context,
-    scheduled_id: str,
+    scheduled_id: ScheduledId,
     body: UpdateScheduledBody,
     scheduling: Scheduling,
     mailings: Mailings,
@@ -85,7 +86,7 @@ async def update_scheduled(
 
 
 @router.delete("/v1/scheduled/{scheduled_id}", status=204, errors=(Conflict, NotFound))
-async def cancel_scheduled(ctx: Context, scheduled_id: str, scheduling: Scheduling) -> None:
+async def cancel_scheduled(ctx: Context, scheduled_id: ScheduledId, scheduling: Scheduling) -> None:
     """Cancels one that is still scheduled."""
     await scheduling.cancel(ctx.tx, ctx.project_id, scheduled_id, "scheduled")
 

@@ -32,6 +32,14 @@ _STATUS = "A `disabled` webhook receives nothing."
 _ID, _HOOK = "whs_032aJfa0arMIzQyDYEpEI5", f"{examples.SITE_URL}/hooks/msgsvc"
 
 WebhookId = Annotated[str, Field(description="The webhook's id.", examples=[_ID])]
+DeliveryId = Annotated[
+    str,
+    Field(
+        description="The delivery's id, which every attempt carries in a header, so that receivers can"
+        " recognise repetitions.",
+        examples=["whd_032aJfl0xE602d2lYRiMqM"],
+    ),
+]
 SigningSecret = Annotated[
     str,
     Field(
@@ -253,11 +261,7 @@ class AttemptAnswer(ResponseModel):
 class DeliveryAnswer(ResponseModel):
     """A delivery of an event to a webhook, with its attempts."""
 
-    delivery_id: str = Field(
-        description="The delivery's id, which its attempts carry as a header: the same in each, for"
-        " recognising repetitions.",
-        examples=["whd_032aJfl0xE602d2lYRiMqM"],
-    )
+    delivery_id: DeliveryId
     webhook_id: WebhookId
     event_id: str = Field(description="The event's id.", examples=[examples.EVENT_ID])
     event: str = Field(description="The event's name.", examples=["auth.completed"])

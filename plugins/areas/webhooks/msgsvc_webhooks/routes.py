@@ -8,6 +8,7 @@ from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryAnswer,
+    DeliveryId,
     DeliveryList,
     DeliveryQuery,
     NewWebhookAnswer,
@@ -16,6 +17,7 @@ from msgsvc_webhooks.models import (
     RotatedSecretAnswer,
     UpdateWebhookBody,
     WebhookAnswer,
+    WebhookId,
     WebhookList,
 )
 from msgsvc_webhooks.replays import Replays
@@ -47,14 +49,14 @@ async def list_webhooks(ctx: Context, query: PageQuery, webhooks: Webhooks) -> W
 
 
 @router.get("/v1/webhooks/{webhook_id}", errors=(NotFound,))
-async def get_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> WebhookAnswer:
+async def get_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -> WebhookAnswer:
     """Shows one webhook, without its secret."""
     return WebhookAnswer.of(await webhooks.get(ctx.tx, ctx.project_id, webhook_id))
 
 
 @router.put("/v1/webhooks/{webhook_id}", errors=(InvalidUrl, NotFound), audited=True)
 async def update_webhook(
-    ctx: Context, webhook_id: str, body: UpdateWebhookBody, webhooks: Webhooks
+    ctx: Context, webhook_id: WebhookId, body: UpdateWebhookBody, webhooks: Webhooks
 ) -> WebhookAnswer:
     """Changes a webhook. Disabling it cancels pending deliveries."""
     webhook = await webhooks.update(ctx.tx, ctx.project_id, webhook_id, body)
@@ -62,14 +64,14 @@ async def update_webhook(
 
 
 @router.delete("/v1/webhooks/{webhook_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> None:
+async def delete_webhook(ctx: Context, webhook_id: WebhookId, webhooks: Webhooks) -> None:
     """Deletes a webhook and its secret, and cancels pending deliveries."""
     await webhooks.delete(ctx.tx, ctx.project_id, webhook_id)
 
 
 @router.post("/v1/webhooks/{webhook_id}/rotate-secret", errors=(Conflict, NotFound), audited=True)
 async def rotate_webhook_secret(
-    ctx: Context, webhook_id: str, webhooks: Webhooks
+    ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
 ) -> RotatedSecretAnswer:
     """Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours."""
     secret, until_ms = await webhooks.rotate_secret(ctx.tx, ctx.project_id, webhook_id)
@@ -84,7 +86,9 @@ async def rotate_webhook_secret(
     shows_secrets=False,
     errors=(Conflict, NotFound),
 )
-async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks) -> DeliveryAnswer:
+async def send_test_to_webhook(
+    ctx: Context, webhook_id: WebhookId, webhooks: Webhooks
+) -> DeliveryAnswer:
     """Sends a signed `webhook.test` to a webhook now, whatever its `events`.
 
     It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
@@ -100,7 +104,7 @@ async def send_test_to_webhook(ctx: Context, webhook_id: str, webhooks: Webhooks
     errors=(Conflict, NotFound),
 )
 async def replay_webhook(
-    ctx: Context, webhook_id: str, body: ReplayBody, replays: Replays
+    ctx: Context, webhook_id: WebhookId, body: ReplayBody, replays: Replays
 ) -> ReplayAnswer:
     """Redelivers events since a time that were not delivered.
 
@@ -113,7 +117,7 @@ async def replay_webhook(
 
 @router.get("/v1/webhooks/{webhook_id}/deliveries", errors=(BadRequest, NotFound))
 async def list_webhook_deliveries(
-    ctx: Context, webhook_id: str, query: DeliveryQuery, webhooks: Webhooks
+    ctx: Context, webhook_id: WebhookId, query: DeliveryQuery, webhooks: Webhooks
 ) -> DeliveryList:
     """Lists the deliveries of a webhook, newest first, with every attempt and its response."""
     found = await webhooks.deliveries(ctx.tx, ctx.project_id, webhook_id, query)
@@ -126,7 +130,7 @@ async def list_webhook_deliveries(
 
 @router.get("/v1/webhooks/deliveries/{delivery_id}", errors=(NotFound,))
 async def get_webhook_delivery(
-    ctx: Context, delivery_id: str, webhooks: Webhooks
+    ctx: Context, delivery_id: DeliveryId, webhooks: Webhooks
 ) -> DeliveryAnswer:
     """Shows one delivery, with every attempt and its response."""
     delivery, attempts = await webhooks.delivery(ctx.tx, ctx.project_id, delivery_id)
@@ -140,7 +144,7 @@ async def get_webhook_delivery(
     errors=(Conflict, NotFound),
 )
 async def redeliver_webhook_delivery(
-    ctx: Context, delivery_id: str, webhooks: Webhooks
+    ctx: Context, delivery_id: DeliveryId, webhooks: Webhooks
 ) -> DeliveryAnswer:
     """Redelivers a delivery; one that waits for a retry is attempted at once.
 

@@ -86,6 +86,13 @@ _JWK_SET = {
     ]
 }
 
+ClientId = Annotated[
+    str,
+    Field(
+        description="The client's id, in this API and in OAuth.",
+        examples=["app_032aJdnwzBzV1wYWGbom2Z"],
+    ),
+]
 SecretId = Annotated[
     str, Field(description="The secret's id.", examples=["sec_032aJdRwGSW7gotNIxlaKk"])
 ]
@@ -210,10 +217,7 @@ class ClientChange(RequestModel):
 class ClientAnswer(ResponseModel):
     """A client as the API shows it."""
 
-    client_id: str = Field(
-        description="The client's id, in this API and in OAuth.",
-        examples=["app_032aJdnwzBzV1wYWGbom2Z"],
-    )
+    client_id: ClientId
     name: str = Field(description=_NAME, examples=["The shop"])
     issuer: Url = Field(
         description="What the client's software asks for as issuer or discovery URL.",

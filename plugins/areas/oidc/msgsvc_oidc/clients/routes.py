@@ -8,11 +8,13 @@ from msgsvc_oidc.clients.models import (
     ClientAnswer,
     ClientBody,
     ClientChange,
+    ClientId,
     ClientList,
     ClientQuery,
     NewClientAnswer,
     SecretAnswer,
     SecretEntry,
+    SecretId,
     SecretList,
     client_fields,
 )
@@ -50,7 +52,7 @@ async def create_oidc_client(
 
 @router.get("/v1/oidc/clients/{client_id}", errors=(NotFound,))
 async def get_oidc_client(
-    ctx: Context, client_id: str, clients: Clients, issuers: Issuers
+    ctx: Context, client_id: ClientId, clients: Clients, issuers: Issuers
 ) -> ClientAnswer:
     """Shows one OpenID client."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
@@ -59,7 +61,7 @@ async def get_oidc_client(
 
 @router.put("/v1/oidc/clients/{client_id}", errors=(NotFound, InvalidUrl), audited=True)
 async def update_oidc_client(
-    ctx: Context, client_id: str, body: ClientChange, clients: Clients, issuers: Issuers
+    ctx: Context, client_id: ClientId, body: ClientChange, clients: Clients, issuers: Issuers
 ) -> ClientAnswer:
     """Changes an OpenID client; omitted fields stay unchanged."""
     changed = await clients.change(ctx.tx, ctx.project_id, client_id, body)
@@ -67,13 +69,15 @@ async def update_oidc_client(
 
 
 @router.delete("/v1/oidc/clients/{client_id}", status=204, errors=(NotFound,), audited=True)
-async def delete_oidc_client(ctx: Context, client_id: str, clients: Clients) -> None:
+async def delete_oidc_client(ctx: Context, client_id: ClientId, clients: Clients) -> None:
     """Deletes an OpenID client; its tokens are no longer valid."""
     await clients.delete(ctx.tx, ctx.project_id, client_id)
 
 
 @router.get("/v1/oidc/clients/{client_id}/secrets", errors=(NotFound,))
-async def list_oidc_client_secrets(ctx: Context, client_id: str, clients: Clients) -> SecretList:
+async def list_oidc_client_secrets(
+    ctx: Context, client_id: ClientId, clients: Clients
+) -> SecretList:
     """Lists the valid secrets of a client, without their texts."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
     return SecretList(data=[SecretEntry.of(each) for each in await clients.secrets(ctx.tx, client)])
@@ -82,7 +86,9 @@ async def list_oidc_client_secrets(ctx: Context, client_id: str, clients: Client
 @router.post(
     "/v1/oidc/clients/{client_id}/secrets", status=201, errors=(NotFound, Conflict), audited=True
 )
-async def rotate_oidc_client_secret(ctx: Context, client_id: str, clients: Clients) -> SecretAnswer:
+async def rotate_oidc_client_secret(
+    ctx: Context, client_id: ClientId, clients: Clients
+) -> SecretAnswer:
     """Makes a new secret. The previous one stays valid for some days, so that it can be replaced."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)
     made, secret, previous_ends_at_ms = await clients.rotate_secret(ctx.tx, client)
@@ -100,7 +106,7 @@ async def rotate_oidc_client_secret(ctx: Context, client_id: str, clients: Clien
     audited=True,
 )
 async def delete_oidc_client_secret(
-    ctx: Context, client_id: str, secret_id: str, clients: Clients
+    ctx: Context, client_id: ClientId, secret_id: SecretId, clients: Clients
 ) -> None:
     """Deletes a secret at once."""
     client = await clients.get(ctx.tx, ctx.project_id, client_id)

@@ -1,6 +1,7 @@
 """Models of initial access tokens: internal, and of the API."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from pydantic import Field
 
@@ -16,6 +17,10 @@ MAX_LIFETIME_S = 365 * 86_400
 
 #: Clients that one token can register at most.
 MAX_USES = 1000
+
+RegistrationTokenId = Annotated[
+    str, Field(description="The token's id.", examples=["ort_032aJfw1JapdeYtl4LVSQG"])
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +63,7 @@ class RegistrationTokenBody(RequestModel):
 class RegistrationTokenAnswer(ResponseModel):
     """An initial access token, which can't be shown again."""
 
-    token_id: str = Field(description="The token's id.", examples=["ort_032aJfw1JapdeYtl4LVSQG"])
+    token_id: RegistrationTokenId
     name: str = Field(
         description="What it is for; clients do not see it.", examples=["Build server"]
     )

@@ -9,6 +9,7 @@ from msgsvc_oidc.registration.models import (
     NewRegistrationTokenAnswer,
     RegistrationTokenAnswer,
     RegistrationTokenBody,
+    RegistrationTokenId,
     RegistrationTokenList,
     RegistrationTokenQuery,
 )
@@ -47,7 +48,7 @@ async def create_oidc_registration_token(
     "/v1/oidc/registration-tokens/{token_id}", status=204, errors=(NotFound,), audited=True
 )
 async def revoke_oidc_registration_token(
-    ctx: Context, token_id: str, tokens: RegistrationTokens
+    ctx: Context, token_id: RegistrationTokenId, tokens: RegistrationTokens
 ) -> None:
     """Revokes a token for registration. The clients that it has registered stay."""
     await tokens.revoke(ctx.tx, ctx.project_id, token_id)
