@@ -65,6 +65,9 @@ docs: .venv/installed-dev ## Writes docs/reference and contrib/openapi.json anew
 
 clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate
+	@test -d contrib/clients/signin/node_modules || \
+	  npm ci --prefix contrib/clients/signin --ignore-scripts --no-audit --no-fund
+	@npm run --silent --prefix contrib/clients/signin build
 
 clients-release: .venv/installed-dev ## Records what the clients of a release rely on; no change may break it
 	$(BIN)/python -m contrib.clients.codegen.compatibility --release

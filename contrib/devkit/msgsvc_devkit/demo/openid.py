@@ -81,13 +81,12 @@ async def _answer(cast: "Cast", browser: httpx2.AsyncClient, url: str) -> str:
     page = await _open(browser, url)
     await cast.ann.open(_find(page.text, rf'data-channel="{CHANNEL}" href="([^"]+)"'))
     await cast.ann.press(await cast.ann.sees(CHANNEL, PROJECT, button="Yes"), "Yes")
-    status_url = urljoin(str(page.url), _find(page.text, r'data-status-url="([^"]+)"'))
-    poll = {name: _find(page.text, rf'data-{name}="([^"]+)"') for name in ("key", "page")}
+    status_url = urljoin(str(page.url), _find(page.text, r' status-url="([^"]+)"'))
 
     async def confirmed() -> str | None:
-        found: Mapping[str, Any] = (await browser.get(status_url, params=poll)).json()
-        location: str | None = found.get("location")
-        return location
+        found: Mapping[str, Any] = (await browser.get(status_url)).json()
+        redirect: str | None = found.get("redirect")
+        return redirect
 
     consent = await _open(browser, await appears("the way back", confirmed))
     answer = await browser.post(str(consent.url), data={"answer": "allow"})

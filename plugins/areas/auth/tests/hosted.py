@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from html import unescape
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import httpx2
 
@@ -37,14 +38,15 @@ class Browser:
         return self.shown
 
     async def status(self, **changed: Any) -> httpx2.Response:
-        """What the page's script asks for."""
-        return await self.http.get(
-            self.find(r'data-status-url="([^"]+)"'), params=self.poll(**changed)
-        )
+        """What the page's element asks for."""
+        return await self.http.get(self._status_url.path, params=self.poll(**changed))
 
     def poll(self, **changed: Any) -> dict[str, Any]:
-        found = {name: self.find(rf'data-{name}="([^"]+)"') for name in ("key", "page")}
-        return {**found, **changed}
+        return {**dict(parse_qsl(self._status_url.query)), **changed}
+
+    @property
+    def _status_url(self) -> SplitResult:
+        return urlsplit(self.find(r' status-url="([^"]+)"'))
 
     def link(self, channel: str = "messenger_a") -> str:
         return self.find(rf'class="button main" data-channel="{channel}" href="([^"]+)"')

@@ -78,7 +78,7 @@ async def test_yes_is_told_to_the_waiting_script(browser, client, ann):
     waiting = asyncio.create_task(browser.status(wait=25))
     await ann.press(question, "Yes")
     answer = (await waiting).json()
-    query = parse_qs(urlsplit(answer["location"]).query)
+    query = parse_qs(urlsplit(answer["redirect"]).query)
 
     assert before.json() == {"status": "pending", "expires_in": 600}
     assert answer["status"] == "confirmed"
@@ -123,7 +123,7 @@ async def test_another_state_is_another_sign_in_and_both_go_on(browser, ann, ser
     ]
 
     assert [answer["status"] for answer in told] == ["confirmed", "pending"]
-    assert "state=first" in told[0]["location"]
+    assert "state=first" in told[0]["redirect"]
     assert await sessions(service) == 2
 
 

@@ -111,7 +111,7 @@ async def test_yes_is_told_to_the_waiting_script(browser, request_page, ann):
     await ann.press(question, "Yes")
     answer = (await waiting).json()
 
-    assert answer["location"].startswith(f"{RETURN_URL}&code=")
+    assert answer["redirect"].startswith(f"{RETURN_URL}&code=")
 
 
 async def test_bot_names_the_requester_and_its_host_and_leads_nowhere(browser, request_page, ann):

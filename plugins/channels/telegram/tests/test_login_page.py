@@ -51,29 +51,27 @@ class Browser:
         return back
 
     async def status(self) -> dict[str, Any]:
-        """What the page's script asks for."""
-        names = ("key", "page", *(["checking"] if "data-checking" in self.text else []))
-        params = {name: self.find(rf'data-{name}="([^"]+)"') for name in names}
-        response = await self.http.get(self.find(r'data-status-url="([^"]+)"'), params=params)
+        """What the page's element asks for."""
+        response = await self.http.get(self.find(r' status-url="([^"]+)"'))
         found: dict[str, Any] = response.json()
         return found
 
     async def confirmed(self) -> str:
-        """The address of the site, with the code, as soon as the script is told."""
+        """The address of the site, with the code, as soon as the element is told."""
 
-        async def location() -> str | None:
-            return (await self.status()).get("location")
+        async def redirect() -> str | None:
+            return (await self.status()).get("redirect")
 
-        return await until(location, interval_s=0.02)
+        return await until(redirect, interval_s=0.02)
 
     async def failed(self) -> str:
-        """What became of the visit, as soon as the script is told; the page is loaded anew."""
+        """What became of the visit, as soon as the element is told; the page is loaded anew."""
 
         async def is_over() -> bool:
-            return (await self.status()).get("checking") is False
+            return (await self.status())["status"] == "changed"
 
         await until(is_over, interval_s=0.02)
-        await self.open(self.find(r'data-here="([^"]+)"'))
+        await self.open(self.find(r'ended-url="([^"]+)"'))
         return self.find(r'data-visit="([a-z]+)"')
 
     def find(self, pattern: str) -> str:

@@ -86,11 +86,11 @@ class HostedPages:
             return self._templates.problem(request, lang, refusal)
 
     async def status(self, request: Request) -> Response:
-        """Status of this browser's sign-in, for the script of the sign-in page.
+        """Status of this browser's sign-in, for the element `<msgsvc-signin>` of the sign-in page.
 
-        `{"status": ..., "expires_in": s}`, and `location` once it is confirmed. `changed` says that the
+        `{"status": ..., "expires_in": s}`, and `redirect` once it is confirmed. `changed` says that the
         page is out of date, `done` that another tab has continued to the site. 404 without the cookie.
-        With `checking=1`, `checking` says whether a platform is still being asked.
+        With `checking=1`, a page is out of date as soon as no platform is being asked any more.
         """
         site = await self._sites.get(request.path_params["slug"])
         key = request.query_params.get("key", "")
@@ -104,17 +104,13 @@ class HostedPages:
         held = await self._hosted.wait(held, min(wait_s, CHECKING_WAIT_S) if checks else wait_s)
         status = self._hosted.status(held)
         if status != "confirmed":
-            body: dict[str, object] = {
-                "status": status,
-                "expires_in": self._hosted.expires_in_s(held),
-            }
-            if checks and status == "pending":
-                body["checking"] = await self._visits.notice(held.session) == "checking"
-            return _json(body)
+            if checks and status == "pending" and not await self._is_checking(held):
+                return _json({"status": "changed"})
+            return _json({"status": status, "expires_in": self._hosted.expires_in_s(held)})
         if held.ticket.handed_over:
             return _json({"status": "done"})
         location = self._hosted.location(site, held)
-        response = _json({"status": status, "location": location})
+        response = _json({"status": status, "redirect": location})
         self._hand_over(response, request, site, key, held)
         return response
 
@@ -163,6 +159,9 @@ class HostedPages:
             new = await self._hosted.open(site, visit, client_of(request))
             self._set_ticket(response, request, site, key, new)
         return response
+
+    async def _is_checking(self, sign_in: BrowserSignIn) -> bool:
+        return await self._visits.notice(sign_in.session) == "checking"
 
     async def _page_state(self, site: Site, sign_in: BrowserSignIn, location: str | None) -> Shown:
         status = self._hosted.status(sign_in)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -75,8 +76,7 @@ class PageTemplates:
             requested=site.request is not None,
             host=site.host,
             site_root=site.root,
-            status_url=f"{root_of(request)}/{site.path}/status",
-            key=visit.key(site),
+            status_url=_status_url(request, site, visit, shown),
             here=here,
             again=address(request, site, visit),
             leave=f"{root_of(request)}/{site.path}/platform/",
@@ -120,3 +120,10 @@ class PageTemplates:
             **values,
         )
         return HTMLResponse(html, status, HEADERS)
+
+
+def _status_url(request: Request, site: Site, visit: Visit, shown: Shown) -> str:
+    query = {"key": visit.key(site), "page": shown.page}
+    if shown.visit == "checking":
+        query["checking"] = "1"
+    return f"{root_of(request)}/{site.path}/status?{urlencode(query)}"
