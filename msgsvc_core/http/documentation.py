@@ -1,7 +1,8 @@
 """GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
 
+import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,9 +107,11 @@ class NotFoundPage:
 def _templates() -> "Environment":
     from jinja2 import Environment, FileSystemLoader  # noqa: PLC0415 - 2 MiB, only for pages
 
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True
     )
+    environment.filters["pretty_json"] = partial(json.dumps, indent=2, ensure_ascii=False)
+    return environment
 
 
 def _page(environment: "Environment", template: str, **values: Any) -> Response:

@@ -290,6 +290,23 @@ async def test_the_api_page_names_every_endpoint(
         assert f'id="{endpoint.name}"' in page
 
 
+async def test_the_api_page_says_what_fields_and_parameters_mean(
+    reader: httpx2.AsyncClient, document: dict[str, Any]
+) -> None:
+    page = unescape(re.sub("<[^>]+>", "", (await reader.get("/docs")).text))
+
+    told = {
+        part.get("description") or part["schema"].get("description")
+        for _, _, operation in operations(document)
+        for part in operation["parameters"]
+        if part["in"] == "query"
+    }
+    for schema in document["components"]["schemas"].values():
+        told |= {field.get("description") for field in schema.get("properties", {}).values()}
+    assert len(told) > 100
+    assert [each for each in told if each and each.replace("`", "") not in page] == []
+
+
 async def test_the_docs_address_of_an_error_leads_to_its_anchor(reader: httpx2.AsyncClient) -> None:
     error = (await reader.get("/v1/nothing")).json()
     address, _, anchor = error["docs_url"].partition("#")
