@@ -463,13 +463,15 @@ class MessageAnswer(ResponseModel):
     )
     format: Format = Field(description=FORMAT, examples=["plain"])
     buttons: list[list[ButtonAnswer]] = Field(description=BUTTON_ROWS)
-    media: MediaAnswer | None = Field(description="File shown with the text; null without one.")
+    media: MediaAnswer | None = Field(
+        description="File shown with the text; null without one.", examples=[None]
+    )
     silent: bool = Field(
         description="Whether it is delivered without a notification sound.", examples=[False]
     )
     permission: str | None = Field(
         description="Permission that the recipient must have granted on delivery; null if none is needed.",
-        examples=[examples.PERMISSION],
+        examples=[None],
     )
     batch_id: str | None = Field(
         description="Batch of `POST /v1/send/batch` that it came with; null for others.",
@@ -483,7 +485,7 @@ class MessageAnswer(ResponseModel):
     created_at: CreatedAt = Field(examples=[examples.TIME])
     expires_at: Time | None = Field(
         description="When it is skipped if not sent yet; null without a limit.",
-        examples=[examples.LATER],
+        examples=[None],
     )
     finished_at: Time | None = Field(
         description="When `status` became final; null until then.", examples=[examples.DONE]
@@ -550,7 +552,9 @@ class MessageQuery(PageQuery):
     channel: str | None = Field(
         None, description="Only messages on this channel.", examples=[examples.CHANNEL]
     )
-    created_after: MomentMs | None = Field(None, description="Only messages made after this time.")
+    created_after: MomentMs | None = Field(
+        None, description="Only messages made after this time.", examples=[examples.EARLIER]
+    )
     batch_id: str | None = Field(
         None, description="Only messages of this batch.", examples=[examples.BATCH_ID]
     )

@@ -212,7 +212,9 @@ class SubscriberFilters(Query):
         examples=[examples.PERMISSION],
     )
     created_after: MomentMs | None = Field(
-        None, description="Only people who first subscribed after this time."
+        None,
+        description="Only people who first subscribed after this time.",
+        examples=["2026-01-01T00:00:00Z"],
     )
 
 

@@ -327,5 +327,5 @@ class PreviewAnswer(ResponseModel):
     unused: list[str] = Field(
         description="Names of given variables that the template does not use, often typos; `POST /v1/send`"
         " ignores them.",
-        examples=[["oder"]],
+        examples=[[]],
     )

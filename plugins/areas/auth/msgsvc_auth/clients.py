@@ -12,6 +12,9 @@ from msgsvc_core.security.networks import customer_network
 #: Characters of a user agent (longer ones say nothing more).
 MAX_AGENT_LENGTH = 512
 
+#: One of the examples in the API description.
+USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"
+
 
 def normal_address(text: str) -> str:
     """An address in its one usual form. Raises ValueError for what is no address.
@@ -40,7 +43,7 @@ class Client(RequestModel):
     ) = Field(
         None,
         description="Its header `User-Agent`.",
-        examples=["Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0"],
+        examples=[USER_AGENT],
     )
 
     @classmethod

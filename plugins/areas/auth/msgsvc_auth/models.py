@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from msgsvc_auth.clients import Client
+from msgsvc_auth.clients import USER_AGENT, Client
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery, position_of
@@ -207,7 +207,9 @@ class SessionBody(RequestModel):
         examples=[True],
     )
     client: Client | None = Field(
-        None, description="The browser that signs in; shown in the bot's question."
+        None,
+        description="The browser that signs in; shown in the bot's question.",
+        examples=[{"ip": "203.0.113.7", "user_agent": USER_AGENT}],
     )
 
 
