@@ -36,6 +36,10 @@ class _Schemas(GenerateJsonSchema):
             self._as_response(model, self.resolve_ref_schema(found))
         return found
 
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        ordered: JsonSchemaValue = _in_order(value, parent_key)
+        return ordered
+
     @staticmethod
     def _as_response(model: type[ResponseModel], schema: Schema) -> None:
         properties = schema.get("properties", {})
@@ -50,6 +54,16 @@ class _Schemas(GenerateJsonSchema):
             schema["required"] = required
         # A later version may add fields.
         schema.pop("additionalProperties", None)
+
+
+def _in_order(value: Any, key: str | None) -> Any:
+    """Keywords by name; fields, and what examples hold, as they were written."""
+    if isinstance(value, list):
+        return [_in_order(each, key) for each in value]
+    if not isinstance(value, dict) or key == "examples":
+        return value
+    names = value if key in {"properties", "default"} else sorted(value)
+    return {name: _in_order(value[name], name) for name in names}
 
 
 def without_null(field: Schema) -> Schema:
