@@ -81,9 +81,10 @@ def small_document() -> Document:
         "webhooks": {
             "auth.completed": {
                 "post": {
+                    "parameters": [{"in": "header", "name": "webhook-id"}],
                     "requestBody": {
                         "content": {"application/json": {"schema": _ref("AuthCompleted")}}
-                    }
+                    },
                 }
             }
         },
@@ -435,6 +436,11 @@ BREAKING: dict[str, tuple[Change, Kind, str]] = {
         drop("webhooks|auth.completed"),
         Kind.REMOVED_EVENT,
         "event `auth.completed`",
+    ),
+    "a header of webhooks is gone": (
+        drop("webhooks|auth.completed|post|parameters|0"),
+        Kind.HEADER,
+        "webhook header `webhook-id`",
     ),
     "a field of an event is gone": (
         drop(f"{EVENT}|properties|data|properties|state"),

@@ -129,7 +129,7 @@ def report(found: Iterable[Break], version: str) -> str:
 
 
 def without_texts(document: Schema) -> dict[str, Any]:
-    """The document without descriptions, examples and titles: what clients rely on."""
+    """What clients rely on: the document without its texts, and of errors only the codes."""
 
     def cleaned(node: Any, *, named: bool = False) -> Any:
         if isinstance(node, list):
@@ -143,6 +143,11 @@ def without_texts(document: Schema) -> dict[str, Any]:
         }
 
     result: dict[str, Any] = cleaned(dict(document))
+    for methods in result["paths"].values():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if status[0] in "45":
+                    operation["responses"][status] = {"x-error-codes": response["x-error-codes"]}
     result["info"] = {"title": document["info"]["title"], "version": document["info"]["version"]}
     return result
 
@@ -390,6 +395,14 @@ def _of_event(
             "it is gone, and programs wait for it by {clients}",
         )
         return
+    headers = {each["name"] for each in now["post"].get("parameters", ())}
+    for header in operations["post"].get("parameters", ()):
+        if header["name"] not in headers:
+            yield _Escape(
+                Kind.HEADER,
+                f"webhook header `{header['name']}`",
+                "it is gone, and {clients} verify webhooks by it",
+            )
     (old,) = operations["post"]["requestBody"]["content"].values()
     (new,) = now["post"]["requestBody"]["content"].values()
     yield from answers.compare(new["schema"], old["schema"], "event")
