@@ -59,9 +59,10 @@ format: .venv/installed-dev ## Formats the code and mends what ruff can mend by 
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: .venv/installed-dev ## Writes docs/reference and contrib/openapi.json anew
+docs: .venv/installed-dev ## Writes docs/reference, contrib/openapi.json and the clients anew
 	$(BIN)/msgsvc reference docs/reference
 	$(BIN)/msgsvc openapi contrib/openapi.json
+	$(BIN)/python -m contrib.clients.codegen.generate
 
 clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate

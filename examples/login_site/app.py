@@ -24,8 +24,8 @@ from starlette.staticfiles import StaticFiles
 
 import login_routes
 from context import Site, body_of, browser_of, form_of, site_of
-from msgsvc_client import MsgsvcClient, ServiceError
 from pages import HERE, Pages, texts_for
+from service_api import MsgsvcClient, ServiceError
 from sessions import Notice, SessionStore
 from settings import SettingsError, SiteSettings
 from sign_in import SignIn

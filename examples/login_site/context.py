@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from msgsvc_client import MsgsvcClient
 from pages import Pages
+from service_api import MsgsvcClient
 from sessions import COOKIE_NAME, SESSION_TTL_S, BrowserSession, SessionStore
 from settings import SiteSettings
 from sign_in import SignIn

@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from context import browser_of, form_of, keep_cookie, site_of
-from msgsvc_client import ServiceError
 from pages import texts_for
+from service_api import ServiceError
 from sessions import LoginKind, Notice, PendingLogin
 from sign_in import StateMismatchError
 

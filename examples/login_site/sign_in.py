@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from msgsvc_client import LoginSession, MsgsvcClient, ServiceError, VerifiedLogin
+from service_api import LoginSession, MsgsvcClient, ServiceError, VerifiedLogin
 from sessions import BrowserSession, LoginKind, PendingLogin, Person
 
 #: Seconds the static links are kept. They hardly ever change, and the home page would

@@ -1,0 +1,1 @@
+"""The async side; the sync side is generated from it."""

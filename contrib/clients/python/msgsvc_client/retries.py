@@ -1,0 +1,43 @@
+"""When a failed request is sent again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+#: Draws a number between two others; tests give their own.
+Uniform = Callable[[float, float], float]
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how long a call is tried.
+
+    A wait doubles from `base_s` to `max_wait_s`, and is drawn anew between nothing and that ("full jitter"),
+    so that clients that failed together don't return together. If the service sends `Retry-After`, the wait
+    is never shorter.
+    """
+
+    #: Including the first; 1 never repeats.
+    max_attempts: int = 4
+    #: Seconds for the whole call, waits included. A wait that would end later is not begun: the call fails.
+    deadline_s: float = 60.0
+    base_s: float = 0.5
+    max_wait_s: float = 8.0
+    uniform: Uniform = random.uniform
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1 or self.deadline_s <= 0 or self.base_s < 0 or self.max_wait_s < 0:
+            raise ValueError("max_attempts must be at least 1, deadline_s more than 0")
+
+    def wait_s(self, attempt: int, retry_after_s: float | None) -> float:
+        """Seconds to wait after this attempt, which counts from 1."""
+        longest = min(self.max_wait_s, self.base_s * 2.0 ** min(attempt - 1, 30))
+        jitter = self.uniform(0.0, longest)
+        # Those who were told the same second still come one after another.
+        return jitter if retry_after_s is None else retry_after_s + min(jitter, 1.0)
+
+
+#: No repeats: for a caller that has a queue of its own.
+NO_RETRIES = RetryPolicy(max_attempts=1)
