@@ -1,0 +1,63 @@
+import { type Clock, systemClock } from "./clock.js";
+import { Resources } from "./generated/resources.js";
+import { type ResponseInfo, type RetryInfo, Transport } from "./transport.js";
+
+export interface ClientOptions {
+  /** Where the service is: `https://msgsvc.example.com`, or with the path under which it is mounted. */
+  baseUrl: string;
+  /** The key of a project, from `msgsvc key create`. It belongs on your server, never into a page. */
+  apiKey: string;
+  /** Milliseconds for one attempt; 30,000 by default. */
+  timeoutMs?: number | undefined;
+  /** Milliseconds for all attempts of a call and the waits between them; 120,000 by default. */
+  deadlineMs?: number | undefined;
+  /** Attempts of a call, the first one included; 4 by default. */
+  maxAttempts?: number | undefined;
+  /** In place of the global one: a proxy, a pool of connections, a test. */
+  fetch?: typeof fetch | undefined;
+  /** In place of the system's time and chance: a test. */
+  clock?: Clock | undefined;
+  /** Called with every answer, for logs and metrics. */
+  onResponse?: ((response: ResponseInfo) => void) | undefined;
+  /** Called with every attempt that will be repeated. */
+  onRetry?: ((retry: RetryInfo) => void) | undefined;
+}
+
+/**
+ * The API of a project.
+ *
+ *     const client = new Client({ baseUrl: "https://msgsvc.example.com", apiKey });
+ *     await client.messages.send({ external_id: "ann-1", text: "Your order is on its way." });
+ *
+ * It holds no connection of its own, so it needs no closing; make one and share it.
+ */
+export class Client extends Resources {
+  constructor(options: ClientOptions) {
+    const { baseUrl, apiKey, fetch: given, clock = systemClock, onResponse, onRetry } = options;
+    // Not in the error: it could be most of a key.
+    if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError("apiKey is empty or has characters that no key has");
+    super(
+      new Transport({
+        baseUrl: rootOf(baseUrl),
+        apiKey,
+        // Looked up for each call: tests and tracing replace the global one later.
+        fetch: given ?? ((input, init) => globalThis.fetch(input, init)),
+        clock,
+        timeoutMs: options.timeoutMs ?? 30_000,
+        deadlineMs: options.deadlineMs ?? 120_000,
+        maxAttempts: options.maxAttempts ?? 4,
+        onResponse,
+        onRetry,
+      }),
+    );
+  }
+}
+
+function rootOf(baseUrl: string): string {
+  const url = new URL(baseUrl);
+  if (url.protocol !== "https:" && url.protocol !== "http:") throw new TypeError("baseUrl is an http or https URL");
+  if (url.username || url.password || url.search || url.hash) {
+    throw new TypeError("baseUrl has no user, query or fragment");
+  }
+  return url.origin + url.pathname.replace(/\/+$/, "");
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { clientOf, json, refusal } from "./support.mjs";
+
+const pending = { session_id: "ses_1", status: "pending", state: "xyz", expires_in: 500 };
+const confirmed = { ...pending, status: "confirmed", code: "a-code", expires_in: 300 };
+
+test("a session is waited for by long polls, over errors that pass", async () => {
+  const { client, service, clock } = clientOf([
+    () => {
+      clock.time += 25_000;
+      return json(pending);
+    },
+    refusal(503, "unavailable"),
+    json(confirmed),
+  ]);
+
+  const answer = await client.auth.sessions.wait("ses_1");
+
+  assert.deepEqual(answer, confirmed);
+  assert.ok(!inspect(answer).includes("a-code"));
+  assert.deepEqual(
+    service.requests.map(({ url }) => url.pathname + url.search),
+    Array.from({ length: 3 }, () => "/v1/auth/session/ses_1/status?wait=25"),
+  );
+});
+
+test("a service that holds no request is asked every two seconds", async () => {
+  const { client, clock } = clientOf([json(pending), json(pending), json({ ...pending, status: "denied" })]);
+
+  const answer = await client.auth.sessions.wait("ses_1");
+
+  assert.equal(answer.status, "denied");
+  assert.deepEqual(clock.waits, [2_000, 2_000]);
+});
