@@ -4,7 +4,7 @@ import type { Page, Paginator } from "./pagination.js";
 import { Resource } from "./resource.js";
 import type { RequestOptions } from "./transport.js";
 
-export type EventName = keyof EventData;
+export type EventName = Extract<keyof EventData, string>;
 
 /**
  * An event of the feed. `event` tells its `data` apart; events that are newer than this client come too, so have
