@@ -17,6 +17,7 @@ from msgsvc_client import (
     RetryPolicy,
     errors,
 )
+from msgsvc_client.events import UnknownEvent
 from tests.clients.python.conftest import Running
 from tests.ports import free_ports
 
@@ -158,6 +159,7 @@ def test_the_sync_side_does_the_same(sync: Client, tmp_path: Path) -> None:
     assert b"".join(chunks) == b"x,y\n"
     assert all("subscriber_id" in row for row in rows)
     assert len({event.event_id for event in events}) == len(events)
+    assert not any(isinstance(event, UnknownEvent) for event in events)
     assert waited.status == "pending"
     with pytest.raises(errors.NotFound, match=r"not_found: .*GET /v1/messages/msg_none.*req_"):
         sync.messages.get("msg_none")

@@ -2,147 +2,263 @@
 
 import { ApiError } from "../errors.js";
 
-/** Status 400. */
+/**
+ * The code was not exchanged in time; the person has to sign in again.
+ *
+ * Status 400.
+ */
 export class AuthCodeExpiredError extends ApiError {
   declare readonly code: "auth_code_expired";
 }
 
-/** Status 400. */
+/**
+ * The code was not issued to this project.
+ *
+ * Status 400.
+ */
 export class AuthCodeInvalidError extends ApiError {
   declare readonly code: "auth_code_invalid";
 }
 
-/** Status 400. */
+/**
+ * The request is malformed.
+ *
+ * Status 400.
+ */
 export class BadRequestError extends ApiError {
   declare readonly code: "bad_request";
 }
 
-/** Status 400. */
+/**
+ * `external_id` is not 1-128 printable characters without spaces at its ends.
+ *
+ * Status 400.
+ */
 export class InvalidExternalIdError extends ApiError {
   declare readonly code: "invalid_external_id";
 }
 
-/** Status 400. */
+/**
+ * A URL is malformed, of a forbidden kind, or not one of those registered.
+ *
+ * Status 400.
+ */
 export class InvalidUrlError extends ApiError {
   declare readonly code: "invalid_url";
 }
 
-/** Status 400. */
+/**
+ * Both `subscriber_id` and `external_id` are given; a request names exactly one.
+ *
+ * Status 400.
+ */
 export class MutuallyExclusiveIdentifiersError extends ApiError {
   declare readonly code: "mutually_exclusive_identifiers";
 }
 
-/** Status 400. */
+/**
+ * The code has expired; send another.
+ *
+ * Status 400.
+ */
 export class OtpExpiredError extends ApiError {
   declare readonly code: "otp_expired";
 }
 
-/** Status 400. */
+/**
+ * The code is wrong, has been used, or was replaced by a newer one.
+ *
+ * Status 400.
+ */
 export class OtpInvalidError extends ApiError {
   declare readonly code: "otp_invalid";
 }
 
-/** Status 400. */
+/**
+ * The maximum number of wrong attempts is reached; send another code.
+ *
+ * Status 400.
+ */
 export class OtpMaxAttemptsError extends ApiError {
   declare readonly code: "otp_max_attempts";
 }
 
-/** Status 400. */
+/**
+ * The body, the query or a header breaks a rule; the message names the field.
+ *
+ * Status 400.
+ */
 export class ValidationFailedError extends ApiError {
   declare readonly code: "validation_failed";
 }
 
-/** Status 401. */
+/**
+ * The API key is unknown or revoked.
+ *
+ * Status 401.
+ */
 export class InvalidApiKeyError extends ApiError {
   declare readonly code: "invalid_api_key";
 }
 
-/** Status 401. */
+/**
+ * No API key was sent.
+ *
+ * Status 401.
+ */
 export class UnauthorizedError extends ApiError {
   declare readonly code: "unauthorized";
 }
 
-/** Status 402. */
+/**
+ * Credits are exhausted and the grace period is over.
+ *
+ * Status 402.
+ */
 export class BillingBlockedError extends ApiError {
   declare readonly code: "billing_blocked";
 }
 
-/** Status 403. */
+/**
+ * The API key has no access to this area.
+ *
+ * Status 403.
+ */
 export class ForbiddenError extends ApiError {
   declare readonly code: "forbidden";
 }
 
-/** Status 403. */
+/**
+ * The project is disabled.
+ *
+ * Status 403.
+ */
 export class ProjectInactiveError extends ApiError {
   declare readonly code: "project_inactive";
 }
 
-/** Status 404. */
+/**
+ * There is no such resource in this project.
+ *
+ * Status 404.
+ */
 export class NotFoundError extends ApiError {
   declare readonly code: "not_found";
 }
 
-/** Status 404. */
+/**
+ * There is no such subscriber in this project.
+ *
+ * Status 404.
+ */
 export class SubscriberNotFoundError extends ApiError {
   declare readonly code: "subscriber_not_found";
 }
 
-/** Status 409. */
+/**
+ * The person is subscribed already.
+ *
+ * Status 409.
+ */
 export class AlreadySubscribedError extends ApiError {
   declare readonly code: "already_subscribed";
 }
 
-/** Status 409. */
+/**
+ * The code has been exchanged before; a code works once.
+ *
+ * Status 409.
+ */
 export class AuthCodeUsedError extends ApiError {
   declare readonly code: "auth_code_used";
 }
 
-/** Status 409. */
+/**
+ * The resource exists already, or is in a state that forbids this.
+ *
+ * Status 409.
+ */
 export class ConflictError extends ApiError {
   declare readonly code: "conflict";
 }
 
-/** Status 409. */
+/**
+ * The idempotency key was used before with another method, path or body.
+ *
+ * Status 409.
+ */
 export class IdempotencyConflictError extends ApiError {
   declare readonly code: "idempotency_conflict";
 }
 
-/** Status 409. */
+/**
+ * Active subscribers have granted the permission; only the dashboard may delete it.
+ *
+ * Status 409.
+ */
 export class PermissionHasSubscribersError extends ApiError {
   declare readonly code: "permission_has_subscribers";
 }
 
-/** Status 413. */
+/**
+ * The body exceeds the maximum size.
+ *
+ * Status 413.
+ */
 export class PayloadTooLargeError extends ApiError {
   declare readonly code: "payload_too_large";
 }
 
-/** Status 425, retryable. */
+/**
+ * The same request is still being processed.
+ *
+ * Status 425, retryable.
+ */
 export class TooEarlyError extends ApiError {
   declare readonly code: "too_early";
 }
 
-/** Status 429, retryable. */
+/**
+ * The subscriber got too many codes, or too many were guessed; wait for `Retry-After` seconds.
+ *
+ * Status 429, retryable.
+ */
 export class OtpRateLimitedError extends ApiError {
   declare readonly code: "otp_rate_limited";
 }
 
-/** Status 429, retryable. */
+/**
+ * The project's rate limit is exceeded; wait for `Retry-After` seconds.
+ *
+ * Status 429, retryable.
+ */
 export class RateLimitProjectError extends ApiError {
   declare readonly code: "rate_limit_project";
 }
 
-/** Status 500, retryable. */
+/**
+ * Something went wrong on our side; the log has it under the request id.
+ *
+ * Status 500, retryable.
+ */
 export class InternalError extends ApiError {
   declare readonly code: "internal_error";
 }
 
-/** Status 500, retryable. */
+/**
+ * The messenger's platform, which this request depends on, does not respond.
+ *
+ * Status 500, retryable.
+ */
 export class PlatformBusyError extends ApiError {
   declare readonly code: "platform_busy";
 }
 
-/** Status 503, retryable. */
+/**
+ * The service is temporarily unavailable, e.g. because its database is down.
+ *
+ * Status 503, retryable.
+ */
 export class UnavailableError extends ApiError {
   declare readonly code: "unavailable";
 }

@@ -132,13 +132,17 @@ export interface ListSubscribersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only subscribers on this channel. */
   channel?: string | null | undefined;
+  /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
+  /** Only subscribers of this language. */
   lang?: "en" | "ru" | null | undefined;
+  /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
   tag?: string | null | undefined;
-  /** Only subscribers who granted this permission (key). */
+  /** Only subscribers who have granted the permission with this key. */
   permission?: string | null | undefined;
   /** Only people who first subscribed after this time. */
   created_after?: string | null | undefined;
@@ -173,13 +177,17 @@ export interface ListPermissionsQuery {
 
 /** The query of `subscribers.export`. */
 export interface ExportSubscribersQuery {
+  /** Only subscribers on this channel. */
   channel?: string | null | undefined;
+  /** Only subscribers of this status. */
   status?: "active" | "unsubscribed" | "blocked" | null | undefined;
+  /** Only subscribers of this language. */
   lang?: "en" | "ru" | null | undefined;
+  /** Only the subscribers of the person with this id of yours, one per channel. */
   external_id?: string | null | undefined;
   /** Only subscribers with this tag. */
   tag?: string | null | undefined;
-  /** Only subscribers who granted this permission (key). */
+  /** Only subscribers who have granted the permission with this key. */
   permission?: string | null | undefined;
   /** Only people who first subscribed after this time. */
   created_after?: string | null | undefined;
@@ -191,13 +199,17 @@ export interface ListMessagesQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only messages of this status. */
   status?: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
-  /** Filter by the reason of failure. */
+  /** Only messages that failed for this reason. */
   reason?: Reason | null | undefined;
+  /** Only messages to this recipient. */
   subscriber_id?: string | null | undefined;
+  /** Only messages on this channel. */
   channel?: string | null | undefined;
-  /** Only messages sent after this time. */
+  /** Only messages made after this time. */
   created_after?: string | null | undefined;
+  /** Only messages of this batch. */
   batch_id?: string | null | undefined;
 }
 
@@ -215,7 +227,10 @@ export interface ListEventsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only events of this name. */
   event?: string | null | undefined;
+  /** Only later events than this one, oldest first; empty: all, oldest first. */
+  after_event_id?: string | null | undefined;
 }
 
 /** The query of `members.list`. */
@@ -224,8 +239,9 @@ export interface ListMembersQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
-  /** Filter by status; removed members are listed separately. */
+  /** Only members of this status; removed ones are listed separately. */
   status?: "active" | "removed" | null | undefined;
+  /** Only members with this role. */
   role?: "owner" | "admin" | "agent" | "viewer" | null | undefined;
 }
 
@@ -237,7 +253,7 @@ export interface DeleteMemberQuery {
 
 /** The query of `auth.sessions.getStatus`. */
 export interface GetSessionStatusQuery {
-  /** Long polling: seconds to hold the response until something changes. */
+  /** Long polling: seconds to hold the response until something changes; 0 answers at once. */
   wait?: number | null | undefined;
 }
 
@@ -249,23 +265,22 @@ export interface ListAuthLinksQuery {
   cursor?: string | null | undefined;
 }
 
-/** The query of `webhooks.list`. */
-export interface ListWebhooksQuery {
+/** The query of `billing.ledger.list`. */
+export interface ListLedgerQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only entries of this operation. */
+  operation?: string | null | undefined;
+  /** Only entries at or after this time. */
+  since?: string | null | undefined;
 }
 
-/** The query of `webhooks.deliveries.list`. */
-export interface ListWebhookDeliveriesQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-  status?: "pending" | "delivered" | "failed" | "cancelled" | null | undefined;
-  /** An event's name. */
-  event?: string | null | undefined;
+/** The query of `billing.getUsage`. */
+export interface GetUsageQuery {
+  /** Days, of which the last is today, in UTC. */
+  days?: number | null | undefined;
 }
 
 /** The query of `broadcasts.list`. */
@@ -286,26 +301,6 @@ export interface ListBroadcastRecipientsQuery {
   cursor?: string | null | undefined;
   /** Only recipients with this status. */
   status?: "queued" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
-}
-
-/** The query of `scheduled.list`. */
-export interface ListScheduledQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-  /** Only messages with this status. */
-  status?: "scheduled" | "sent" | "failed" | "skipped" | "cancelled" | null | undefined;
-}
-
-/** The query of `recurring.list`. */
-export interface ListRecurringQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-  /** Only messages with this status. */
-  status?: "active" | "paused" | "ended" | "cancelled" | null | undefined;
 }
 
 /** The query of `drips.list`. */
@@ -344,6 +339,7 @@ export interface ListFormSubmissionsQuery {
   cursor?: string | null | undefined;
   /** Only spam, instead of the others. */
   spam?: boolean | null | undefined;
+  /** Only submissions from there; by default all. */
   source?: "web" | "messenger" | null | undefined;
 }
 
@@ -351,6 +347,7 @@ export interface ListFormSubmissionsQuery {
 export interface ExportFormSubmissionsQuery {
   /** Only spam, instead of the others. */
   spam?: boolean | null | undefined;
+  /** Only submissions from there; by default all. */
   source?: "web" | "messenger" | null | undefined;
 }
 
@@ -360,19 +357,25 @@ export interface ListTicketsQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+  /** Only tickets with this status. */
   status?: "open" | "pending" | "snoozed" | "closed" | null | undefined;
-  /** Member id, or `none` for unassigned. */
+  /** Only tickets of this member; `none` for unassigned ones. */
   assignee_id?: string | null | undefined;
+  /** Only tickets with this priority. */
   priority?: "low" | "normal" | "high" | "urgent" | null | undefined;
+  /** Only tickets with this tag. */
   tag?: string | null | undefined;
+  /** Only tickets of this subscriber. */
   subscriber_id?: string | null | undefined;
+  /** Only tickets of customers on this channel; `virtual` for those without a messenger. */
   channel?: string | null | undefined;
+  /** Only tickets that were opened after this time. */
   created_after?: string | null | undefined;
 }
 
 /** The query of `tickets.getStats`. */
 export interface GetTicketStatsQuery {
-  /** Only tickets opened since; by default 30 days ago. */
+  /** Only tickets that were opened since; by default 30 days ago. */
   since?: string | null | undefined;
 }
 
@@ -400,24 +403,6 @@ export interface ListBlockedCustomersQuery {
   cursor?: string | null | undefined;
 }
 
-/** The query of `billing.ledger.list`. */
-export interface ListLedgerQuery {
-  /** Entries per page. */
-  limit?: number | null | undefined;
-  /** `next_cursor` of the previous page; without it, the first page. */
-  cursor?: string | null | undefined;
-  /** E.g. `auth.confirmed`. */
-  operation?: string | null | undefined;
-  /** Only entries at or after this time. */
-  since?: string | null | undefined;
-}
-
-/** The query of `billing.getUsage`. */
-export interface GetUsageQuery {
-  /** Days, of which the last is today, in UTC. */
-  days?: number | null | undefined;
-}
-
 /** The query of `oidc.clients.list`. */
 export interface ListOidcClientsQuery {
   /** Entries per page. */
@@ -432,6 +417,46 @@ export interface ListOidcRegistrationTokensQuery {
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
   cursor?: string | null | undefined;
+}
+
+/** The query of `scheduled.list`. */
+export interface ListScheduledQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+  /** Only messages with this status. */
+  status?: "scheduled" | "sent" | "failed" | "skipped" | "cancelled" | null | undefined;
+}
+
+/** The query of `recurring.list`. */
+export interface ListRecurringQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+  /** Only messages with this status. */
+  status?: "active" | "paused" | "ended" | "cancelled" | null | undefined;
+}
+
+/** The query of `webhooks.list`. */
+export interface ListWebhooksQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `webhooks.deliveries.list`. */
+export interface ListWebhookDeliveriesQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+  /** Only deliveries with this status. */
+  status?: "pending" | "delivered" | "failed" | "cancelled" | null | undefined;
+  /** Only deliveries of this event. */
+  event?: string | null | undefined;
 }
 
 /** `client.project`. */
@@ -487,8 +512,6 @@ export class ChannelsResource extends Resource {
   }
 
   /**
-   * Adds the project's own bot. With the name of a shared channel it replaces that channel.
-   *
    * `settings` are those of `plugin`; its secrets are kept encrypted and never shown again.
    *
    * `POST /v1/channels`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
@@ -524,8 +547,6 @@ export class ChannelsResource extends Resource {
   }
 
   /**
-   * Changes settings of one of the project's own channels; omitted fields stay unchanged.
-   *
    * Calls in progress finish with the old settings; later calls use the new ones.
    *
    * `PUT /v1/channels/{name}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
@@ -560,8 +581,6 @@ export class ChannelsResource extends Resource {
   }
 
   /**
-   * Checks the bot with the messenger's platform.
-   *
    * `ok` is false if the platform rejects the bot. If the platform does not respond, the state of the bot is
    * unknown, and the error is `platform_busy`. `reception` reports whether updates are received.
    *
@@ -636,8 +655,6 @@ export class SubscribersResource extends Resource {
   }
 
   /**
-   * Unsubscribes a person, or with `erase=true` deletes all personal data.
-   *
    * Unsubscribed people get no messages, can resubscribe and are still listed; unsubscribing is idempotent.
    * Erasure is permanent: messages and copies in events are deleted shortly afterwards, and data of
    * operations in progress ten minutes later.
@@ -769,8 +786,6 @@ export class SubscribersResource extends Resource {
   }
 
   /**
-   * Subscribes a person who opened the bot's mini app, identified by its signed data.
-   *
    * Send the data that the page received from your own server: this endpoint verifies that the messenger
    * signed it for the bot within the last day. The request is idempotent.
    *
@@ -791,8 +806,6 @@ export class SubscribersResource extends Resource {
   }
 
   /**
-   * Streams the project's subscribers as CSV, newest first, for a spreadsheet.
-   *
    * UTF-8 with a byte order mark, commas, lines that end with CR LF. Tags and permissions are joined by
    * commas, attributes are JSON. `phone` and `email` are those that were verified, e.g. by a messenger. A
    * cell that a spreadsheet would take for a formula begins with an apostrophe.
@@ -921,8 +934,6 @@ export class PermissionsResource extends Resource {
   }
 
   /**
-   * Creates a permission, which people grant and revoke in the messenger.
-   *
    * With `default`, new subscribers have granted it from now on; existing ones have not.
    *
    * `POST /v1/permissions`. Codes of its own: `bad_request`, `conflict`, `idempotency_conflict`,
@@ -997,8 +1008,6 @@ export class PermissionsResource extends Resource {
 /** `client.messages`. */
 export class MessagesResource extends Resource {
   /**
-   * Queues a message to one subscriber.
-   *
    * The outcome is reported by `delivery.success` or `delivery.failed`, and by its status.
    *
    * `POST /v1/send`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
@@ -1052,8 +1061,6 @@ export class MessagesResource extends Resource {
   }
 
   /**
-   * Cancels or deletes a message.
-   *
    * A queued message is skipped; a sent one is deleted from the chat if the channel supports it. `deleted_at`
    * is the time of deletion. If the messenger refuses, `error` has the reason.
    *
@@ -1072,8 +1079,6 @@ export class MessagesResource extends Resource {
   }
 
   /**
-   * Edits a message: a queued one at once, a sent one in the chat where the channel supports it.
-   *
    * `edited_at` is the time at which the change became visible. If the messenger refuses it, `error` has the
    * reason, and the message keeps its previous content.
    *
@@ -1095,8 +1100,6 @@ export class MessagesResource extends Resource {
   }
 
   /**
-   * Queues up to 500 messages, each validated separately.
-   *
    * Invalid messages are listed in `rejected`, with the error that `POST /v1/send` would return. When all
    * accepted messages are final, `batch.completed` reports how many were sent, failed and skipped. `GET
    * /v1/messages?batch_id=` lists them.
@@ -1154,8 +1157,6 @@ export class TemplatesResource extends Resource {
   }
 
   /**
-   * Creates a reusable message with variables that each send fills in.
-   *
    * A variable is `{{ name }}`, or `{{ name | default("x") }}` if it is optional; no other syntax is
    * supported. A value can't add markup, or change the scheme or host of a URL.
    *
@@ -1249,8 +1250,6 @@ export class TemplatesResource extends Resource {
 /** `client.files`. */
 export class FilesResource extends Resource {
   /**
-   * Stores a file, sent as the field `file` of multipart/form-data.
-   *
    * Its type is detected from its content: an image, a video, or otherwise a document. Use its `url` as the
    * `media.url` of a message. An unreferenced file is deleted after `media.loose_hours`.
    *
@@ -1306,7 +1305,9 @@ export class FilesResource extends Resource {
 /** `client.events`. */
 export class EventsResource extends EventFollowing {
   /**
-   * Lists what happened in the project, newest first.
+   * To follow the feed, poll with the id of the last event that you handled as `after_event_id`. Concurrent
+   * requests may commit in another order than that of their events' ids: read the last seconds twice, and
+   * skip events that you have seen, as the clients' `events.follow` does.
    *
    * `GET /v1/events`. Codes of its own: `bad_request`.
    */
@@ -1398,8 +1399,6 @@ export class MembersResource extends Resource {
   }
 
   /**
-   * Changes a member's name, email and role; omitted fields stay unchanged.
-   *
    * For members who sign in to the dashboard, the owner role can only be granted or revoked there; the name
    * and email of such an owner can also only be changed there.
    *
@@ -1420,8 +1419,6 @@ export class MembersResource extends Resource {
   }
 
   /**
-   * Removes a member; they can no longer answer customers, in messengers neither.
-   *
    * They are still shown in past activity; `erase=true` also deletes their name and email. Remove an owner
    * who signs in to the dashboard there.
    *
@@ -1442,8 +1439,6 @@ export class MembersResource extends Resource {
   }
 
   /**
-   * Creates a link that connects a member to a messenger account: the first person to open it.
-   *
    * One link per channel, also as a QR code; only one of them can be used, once. Keep them secret. Link an
    * owner who signs in to the dashboard there.
    *
@@ -1486,8 +1481,6 @@ export class MembersResource extends Resource {
 /** `client.auth.sessions`. */
 export class AuthSessionsResource extends SessionWaiting {
   /**
-   * Starts a sign-in: returns links and QR codes to the bots, which ask the person.
-   *
    * Poll the status every `interval` seconds, or redirect the person to a link and handle their return at
    * `callback_url`. Both ways return the same code.
    *
@@ -1508,8 +1501,6 @@ export class AuthSessionsResource extends SessionWaiting {
   }
 
   /**
-   * Shows the status of a sign-in, and its code once the person confirmed.
-   *
    * The code stays the same until it is exchanged, so a lost response can be requested again. With `wait`,
    * the response is held until the person decides, for at most that many seconds.
    *
@@ -1651,312 +1642,69 @@ export class AuthResource extends Resource {
   }
 }
 
-/** `client.otp`. */
-export class OtpResource extends Resource {
+/** `client.billing.ledger`. */
+export class BillingLedgerResource extends Resource {
   /**
-   * Sends a code to a subscriber; it replaces the previous one of the same purpose.
+   * Lists the charges of this project, newest first, one entry per operation.
    *
-   * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
-   * `minutes`, `project` and `purpose`.
-   *
-   * `POST /v1/otp/send`. Codes of its own: `bad_request`, `invalid_external_id`,
-   * `mutually_exclusive_identifiers`, `billing_blocked`, `subscriber_not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
-   */
-  send(
-    body: SendOtpBody = {},
-    options?: PostOptions,
-  ): Promise<SendOtpAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/otp/send",
-      body,
-      keyed: true,
-    };
-    return this.transport.json<SendOtpAnswer>(call, options);
-  }
-
-  /**
-   * Creates a link that subscribes the first person to open it, and sends them a code.
-   *
-   * The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who it was.
-   *
-   * `POST /v1/otp/request`. Codes of its own: `bad_request`, `billing_blocked`, `idempotency_conflict`,
-   * `payload_too_large`, `too_early`.
-   */
-  request(
-    body: RequestOtpBody = {},
-    options?: PostOptions,
-  ): Promise<RequestOtpAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/otp/request",
-      body,
-      keyed: true,
-    };
-    return this.transport.json<RequestOtpAnswer>(call, options);
-  }
-
-  /**
-   * Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server.
-   *
-   * `POST /v1/otp/verify`. Codes of its own: `bad_request`, `invalid_external_id`,
-   * `mutually_exclusive_identifiers`, `otp_expired`, `otp_invalid`, `otp_max_attempts`, `not_found`,
-   * `subscriber_not_found`, `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
-   */
-  verify(
-    body: VerifyOtpBody,
-    options?: PostOptions,
-  ): Promise<VerifyOtpAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/otp/verify",
-      body,
-      keyed: true,
-    };
-    return this.transport.json<VerifyOtpAnswer>(call, options);
-  }
-
-  /**
-   * Shows the status of a code; never the code.
-   *
-   * `GET /v1/otp/{otp_id}`. Codes of its own: `not_found`.
-   */
-  get(
-    otpId: string,
-    options?: RequestOptions,
-  ): Promise<OtpAnswer> {
-    const call = {
-      method: "GET",
-      path: `/v1/otp/${segment(otpId, "otpId")}`,
-    };
-    return this.transport.json<OtpAnswer>(call, options);
-  }
-}
-
-/** `client.webhooks.deliveries`. */
-export class WebhooksDeliveriesResource extends Resource {
-  /**
-   * Lists the deliveries of a webhook, newest first, with every attempt and its response.
-   *
-   * `GET /v1/webhooks/{webhook_id}/deliveries`. Codes of its own: `bad_request`, `not_found`.
+   * `GET /v1/billing/ledger`. Codes of its own: `bad_request`.
    */
   list(
-    webhookId: string,
-    query: ListWebhookDeliveriesQuery = {},
+    query: ListLedgerQuery = {},
     options?: RequestOptions,
-  ): Paginator<DeliveryAnswer> {
+  ): Paginator<EntryAnswer> {
     const call = {
       method: "GET",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/deliveries`,
+      path: "/v1/billing/ledger",
       query,
     };
-    return this.transport.list<DeliveryAnswer>(call, options);
-  }
-
-  /**
-   * Shows one delivery, with every attempt and its response.
-   *
-   * `GET /v1/webhooks/deliveries/{delivery_id}`. Codes of its own: `not_found`.
-   */
-  get(
-    deliveryId: string,
-    options?: RequestOptions,
-  ): Promise<DeliveryAnswer> {
-    const call = {
-      method: "GET",
-      path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}`,
-    };
-    return this.transport.json<DeliveryAnswer>(call, options);
-  }
-
-  /**
-   * Redelivers a delivery; one that waits for a retry is attempted at once.
-   *
-   * It has the same delivery id and body and a new signature, and starts the retry schedule again.
-   *
-   * `POST /v1/webhooks/deliveries/{delivery_id}/redeliver`. Codes of its own: `bad_request`, `not_found`,
-   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  redeliver(
-    deliveryId: string,
-    options?: PostOptions,
-  ): Promise<DeliveryAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}/redeliver`,
-      keyed: true,
-    };
-    return this.transport.json<DeliveryAnswer>(call, options);
+    return this.transport.list<EntryAnswer>(call, options);
   }
 }
 
-/** `client.webhooks`. */
-export class WebhooksResource extends Resource {
-  readonly deliveries: WebhooksDeliveriesResource;
+/** `client.billing`. */
+export class BillingResource extends Resource {
+  readonly ledger: BillingLedgerResource;
 
   constructor(transport: Transport) {
     super(transport);
-    this.deliveries = new WebhooksDeliveriesResource(transport);
+    this.ledger = new BillingLedgerResource(transport);
   }
 
   /**
-   * Creates a webhook and returns its signing secret, once.
+   * Shows the plan, the remaining credits, and whether paid operations are allowed.
    *
-   * `POST /v1/webhooks`. Codes of its own: `bad_request`, `invalid_url`, `conflict`, `idempotency_conflict`,
-   * `payload_too_large`, `too_early`.
+   * `GET /v1/billing`
    */
-  create(
-    body: CreateWebhookBody,
-    options?: PostOptions,
-  ): Promise<NewWebhookAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/webhooks",
-      body,
-      keyed: true,
-      secrets: ["secret"],
-    };
-    return this.transport.json<NewWebhookAnswer>(call, options);
-  }
-
-  /**
-   * Lists the project's webhooks, newest first.
-   *
-   * `GET /v1/webhooks`. Codes of its own: `bad_request`.
-   */
-  list(
-    query: ListWebhooksQuery = {},
-    options?: RequestOptions,
-  ): Paginator<WebhookAnswer> {
+  get(options?: RequestOptions): Promise<BillingAnswer> {
     const call = {
       method: "GET",
-      path: "/v1/webhooks",
+      path: "/v1/billing",
+    };
+    return this.transport.json<BillingAnswer>(call, options);
+  }
+
+  /**
+   * Shows the project's usage, by day and operation.
+   *
+   * `GET /v1/billing/usage`
+   */
+  getUsage(
+    query: GetUsageQuery = {},
+    options?: RequestOptions,
+  ): Promise<DaysAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/billing/usage",
       query,
     };
-    return this.transport.list<WebhookAnswer>(call, options);
-  }
-
-  /**
-   * Shows one webhook, without its secret.
-   *
-   * `GET /v1/webhooks/{webhook_id}`. Codes of its own: `not_found`.
-   */
-  get(
-    webhookId: string,
-    options?: RequestOptions,
-  ): Promise<WebhookAnswer> {
-    const call = {
-      method: "GET",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
-    };
-    return this.transport.json<WebhookAnswer>(call, options);
-  }
-
-  /**
-   * Changes a webhook. Disabling it cancels pending deliveries.
-   *
-   * `PUT /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
-   * `payload_too_large`.
-   */
-  update(
-    webhookId: string,
-    body: UpdateWebhookBody = {},
-    options?: RequestOptions,
-  ): Promise<WebhookAnswer> {
-    const call = {
-      method: "PUT",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
-      body,
-    };
-    return this.transport.json<WebhookAnswer>(call, options);
-  }
-
-  /**
-   * Deletes a webhook and its secret, and cancels pending deliveries.
-   *
-   * `DELETE /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
-   */
-  delete(
-    webhookId: string,
-    options?: RequestOptions,
-  ): Promise<void> {
-    const call = {
-      method: "DELETE",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
-    };
-    return this.transport.json<void>(call, options);
-  }
-
-  /**
-   * Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
-   *
-   * `POST /v1/webhooks/{webhook_id}/rotate-secret`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  rotateSecret(
-    webhookId: string,
-    options?: PostOptions,
-  ): Promise<RotatedSecretAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/rotate-secret`,
-      keyed: true,
-      secrets: ["secret"],
-    };
-    return this.transport.json<RotatedSecretAnswer>(call, options);
-  }
-
-  /**
-   * Sends a signed `webhook.test` to a webhook now, whatever its `events`.
-   *
-   * It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
-   *
-   * `POST /v1/webhooks/{webhook_id}/test`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  sendTest(
-    webhookId: string,
-    options?: PostOptions,
-  ): Promise<DeliveryAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/test`,
-      keyed: true,
-    };
-    return this.transport.json<DeliveryAnswer>(call, options);
-  }
-
-  /**
-   * Redelivers events since a time that were not delivered.
-   *
-   * Events to which the webhook subscribes now and that had no delivery get one; deliveries that failed or
-   * were cancelled are restarted under their id. This is done in the background, after newer events; `events`
-   * is the number of events that are checked.
-   *
-   * `POST /v1/webhooks/{webhook_id}/replay`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  replay(
-    webhookId: string,
-    body: ReplayBody,
-    options?: PostOptions,
-  ): Promise<ReplayAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/replay`,
-      body,
-      keyed: true,
-    };
-    return this.transport.json<ReplayAnswer>(call, options);
+    return this.transport.json<DaysAnswer>(call, options);
   }
 }
 
 /** `client.broadcasts.recipients`. */
 export class BroadcastsRecipientsResource extends Resource {
   /**
-   * Lists the recipients of a broadcast and the outcome for each.
-   *
    * The list is empty before the broadcast starts and after `recipients_until`. Erased subscribers are not
    * listed.
    *
@@ -1986,8 +1734,6 @@ export class BroadcastsResource extends Resource {
   }
 
   /**
-   * Sends a message to an audience of up to 100,000 subscribers, in the background.
-   *
    * The audience is resolved when the broadcast starts. Texts may contain variables of each recipient:
    * `first_name`, `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` is emitted when all
    * recipients are processed.
@@ -2026,8 +1772,6 @@ export class BroadcastsResource extends Resource {
   }
 
   /**
-   * Shows the progress of a broadcast and the estimated time left.
-   *
    * This endpoint and those below also accept the `job_id` of `scheduled.sent` and `recurring.sent`.
    *
    * `GET /v1/broadcast/{job_id}`. Codes of its own: `not_found`.
@@ -2044,8 +1788,6 @@ export class BroadcastsResource extends Resource {
   }
 
   /**
-   * Cancels a broadcast. Deliveries in progress are completed.
-   *
    * `broadcast.cancelled` is emitted when no delivery is in progress any more; `finished_at` is null until
    * then. Recipients who were not sent to count as `skipped`.
    *
@@ -2101,8 +1843,6 @@ export class BroadcastsResource extends Resource {
   }
 
   /**
-   * Resends a finished broadcast to the recipients whose outcome is unknown.
-   *
    * Recipients with the status `unknown` are never retried automatically. The result is a separate broadcast,
    * which can be requested once.
    *
@@ -2119,232 +1859,6 @@ export class BroadcastsResource extends Resource {
       keyed: true,
     };
     return this.transport.json<BroadcastAccepted>(call, options);
-  }
-}
-
-/** `client.scheduled`. */
-export class ScheduledResource extends Resource {
-  /**
-   * Schedules a message to one subscriber or an audience.
-   *
-   * It is validated now, and again at its time, when the template is rendered and the audience is resolved.
-   * `scheduled.sent` is emitted when it is queued for delivery.
-   *
-   * `POST /v1/scheduled`. Codes of its own: `bad_request`, `invalid_external_id`,
-   * `mutually_exclusive_identifiers`, `not_found`, `subscriber_not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  create(
-    body: ScheduledBody,
-    options?: PostOptions,
-  ): Promise<ScheduledAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/scheduled",
-      body,
-      keyed: true,
-    };
-    return this.transport.json<ScheduledAnswer>(call, options);
-  }
-
-  /**
-   * Lists the project's scheduled messages, newest first.
-   *
-   * `GET /v1/scheduled`. Codes of its own: `bad_request`.
-   */
-  list(
-    query: ListScheduledQuery = {},
-    options?: RequestOptions,
-  ): Paginator<ScheduledAnswer> {
-    const call = {
-      method: "GET",
-      path: "/v1/scheduled",
-      query,
-    };
-    return this.transport.list<ScheduledAnswer>(call, options);
-  }
-
-  /**
-   * Shows a scheduled message, also for a while after it has finished.
-   *
-   * `GET /v1/scheduled/{scheduled_id}`. Codes of its own: `not_found`.
-   */
-  get(
-    scheduledId: string,
-    options?: RequestOptions,
-  ): Promise<ScheduledAnswer> {
-    const call = {
-      method: "GET",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
-    };
-    return this.transport.json<ScheduledAnswer>(call, options);
-  }
-
-  /**
-   * Changes the message or the time of one that is still scheduled.
-   *
-   * `PATCH /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`,
-   * `subscriber_not_found`, `conflict`, `payload_too_large`.
-   */
-  update(
-    scheduledId: string,
-    body: UpdateScheduledBody = {},
-    options?: RequestOptions,
-  ): Promise<ScheduledAnswer> {
-    const call = {
-      method: "PATCH",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
-      body,
-    };
-    return this.transport.json<ScheduledAnswer>(call, options);
-  }
-
-  /**
-   * Cancels one that is still scheduled.
-   *
-   * `DELETE /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
-   */
-  cancel(
-    scheduledId: string,
-    options?: RequestOptions,
-  ): Promise<void> {
-    const call = {
-      method: "DELETE",
-      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
-    };
-    return this.transport.json<void>(call, options);
-  }
-}
-
-/** `client.recurring`. */
-export class RecurringResource extends Resource {
-  /**
-   * Creates a recurring message, by cron or at an interval, in the local time of a time zone.
-   *
-   * A local time skipped by a daylight saving change is replaced by the next existing minute; of a repeated
-   * one, the first is used. `recurring.sent` is emitted for each run.
-   *
-   * `POST /v1/recurring`. Codes of its own: `bad_request`, `invalid_external_id`,
-   * `mutually_exclusive_identifiers`, `not_found`, `subscriber_not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  create(
-    body: RecurringBody = {},
-    options?: PostOptions,
-  ): Promise<RecurringAnswer> {
-    const call = {
-      method: "POST",
-      path: "/v1/recurring",
-      body,
-      keyed: true,
-    };
-    return this.transport.json<RecurringAnswer>(call, options);
-  }
-
-  /**
-   * Lists the project's recurring messages, newest first.
-   *
-   * `GET /v1/recurring`. Codes of its own: `bad_request`.
-   */
-  list(
-    query: ListRecurringQuery = {},
-    options?: RequestOptions,
-  ): Paginator<RecurringAnswer> {
-    const call = {
-      method: "GET",
-      path: "/v1/recurring",
-      query,
-    };
-    return this.transport.list<RecurringAnswer>(call, options);
-  }
-
-  /**
-   * Shows a recurring message: its next run, and the result of the last one.
-   *
-   * `GET /v1/recurring/{recurring_id}`. Codes of its own: `not_found`.
-   */
-  get(
-    recurringId: string,
-    options?: RequestOptions,
-  ): Promise<RecurringAnswer> {
-    const call = {
-      method: "GET",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
-    };
-    return this.transport.json<RecurringAnswer>(call, options);
-  }
-
-  /**
-   * Changes the message or the schedule, until it has finished.
-   *
-   * `PATCH /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`,
-   * `subscriber_not_found`, `conflict`, `payload_too_large`.
-   */
-  update(
-    recurringId: string,
-    body: UpdateRecurringBody = {},
-    options?: RequestOptions,
-  ): Promise<RecurringAnswer> {
-    const call = {
-      method: "PATCH",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
-      body,
-    };
-    return this.transport.json<RecurringAnswer>(call, options);
-  }
-
-  /**
-   * Cancels it. Messages already queued are still sent.
-   *
-   * `DELETE /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `payload_too_large`.
-   */
-  cancel(
-    recurringId: string,
-    options?: RequestOptions,
-  ): Promise<void> {
-    const call = {
-      method: "DELETE",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
-    };
-    return this.transport.json<void>(call, options);
-  }
-
-  /**
-   * Pauses it. Runs due meanwhile are skipped.
-   *
-   * `POST /v1/recurring/{recurring_id}/pause`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  pause(
-    recurringId: string,
-    options?: PostOptions,
-  ): Promise<RecurringAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}/pause`,
-      keyed: true,
-    };
-    return this.transport.json<RecurringAnswer>(call, options);
-  }
-
-  /**
-   * Resumes it with the next run from now.
-   *
-   * `POST /v1/recurring/{recurring_id}/resume`. Codes of its own: `bad_request`, `not_found`, `conflict`,
-   * `idempotency_conflict`, `payload_too_large`, `too_early`.
-   */
-  resume(
-    recurringId: string,
-    options?: PostOptions,
-  ): Promise<RecurringAnswer> {
-    const call = {
-      method: "POST",
-      path: `/v1/recurring/${segment(recurringId, "recurringId")}/resume`,
-      keyed: true,
-    };
-    return this.transport.json<RecurringAnswer>(call, options);
   }
 }
 
@@ -2501,8 +2015,6 @@ export class DripsResource extends Resource {
   }
 
   /**
-   * Changes a drip campaign; omitted fields stay unchanged.
-   *
    * New `steps`, `timezone` or `stop_on` create a new version for new enrollments; active enrollments finish
    * the version they started. A new trigger, name or `reentry` takes effect at once.
    *
@@ -2617,8 +2129,6 @@ export class FormsSubmissionsResource extends Resource {
   }
 
   /**
-   * Streams submissions as CSV, newest first, for a spreadsheet.
-   *
    * UTF-8 with a byte order mark, commas, lines that end with CR LF. A column for every question, also those
    * of earlier versions. A cell that a spreadsheet would take for a formula begins with an apostrophe.
    *
@@ -2735,8 +2245,6 @@ export class FormsResource extends Resource {
   }
 
   /**
-   * Changes a form; omitted fields stay unchanged. Each change creates a version.
-   *
    * People who already started, in the messenger or on a page, finish the version they started.
    *
    * `PUT /v1/forms/{form_id}`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
@@ -2985,8 +2493,6 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Shows a ticket, by its id or its number, with a page of its messages, newest first.
-   *
    * For a merged ticket, the ticket it was merged into is returned.
    *
    * `GET /v1/tickets/{ticket_id}`. Codes of its own: `bad_request`, `not_found`.
@@ -3021,8 +2527,6 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Replies to the customer in their messenger, or with `internal` adds an internal note.
-   *
    * A reply is a paid operation, a note is not. `message.delivery` of the ticket reports the delivery status.
    *
    * `POST /v1/tickets/{ticket_id}/reply`. Codes of its own: `bad_request`, `invalid_url`, `billing_blocked`,
@@ -3043,8 +2547,6 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Adds a message of a virtual customer; returns the ticket it was added to.
-   *
    * If this ticket was closed too long ago to be reopened, a new one is opened.
    *
    * `POST /v1/tickets/{ticket_id}/customer-reply`. Codes of its own: `bad_request`, `not_found`, `conflict`,
@@ -3183,8 +2685,6 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Moves all messages of a ticket into another one of the same customer, and closes it.
-   *
    * Returns the other ticket, to which the id and number of this one refer from then on.
    *
    * `POST /v1/tickets/{ticket_id}/merge`. Codes of its own: `bad_request`, `not_found`, `conflict`,
@@ -3202,66 +2702,6 @@ export class TicketsResource extends Resource {
       keyed: true,
     };
     return this.transport.json<TicketAnswer>(call, options);
-  }
-}
-
-/** `client.billing.ledger`. */
-export class BillingLedgerResource extends Resource {
-  /**
-   * Lists the charges of this project, newest first, one entry per operation.
-   *
-   * `GET /v1/billing/ledger`. Codes of its own: `bad_request`.
-   */
-  list(
-    query: ListLedgerQuery = {},
-    options?: RequestOptions,
-  ): Paginator<EntryAnswer> {
-    const call = {
-      method: "GET",
-      path: "/v1/billing/ledger",
-      query,
-    };
-    return this.transport.list<EntryAnswer>(call, options);
-  }
-}
-
-/** `client.billing`. */
-export class BillingResource extends Resource {
-  readonly ledger: BillingLedgerResource;
-
-  constructor(transport: Transport) {
-    super(transport);
-    this.ledger = new BillingLedgerResource(transport);
-  }
-
-  /**
-   * Shows the plan, the remaining credits, and whether paid operations are allowed.
-   *
-   * `GET /v1/billing`
-   */
-  get(options?: RequestOptions): Promise<BillingAnswer> {
-    const call = {
-      method: "GET",
-      path: "/v1/billing",
-    };
-    return this.transport.json<BillingAnswer>(call, options);
-  }
-
-  /**
-   * Shows the project's usage, by day and operation.
-   *
-   * `GET /v1/billing/usage`
-   */
-  getUsage(
-    query: GetUsageQuery = {},
-    options?: RequestOptions,
-  ): Promise<DaysAnswer> {
-    const call = {
-      method: "GET",
-      path: "/v1/billing/usage",
-      query,
-    };
-    return this.transport.json<DaysAnswer>(call, options);
   }
 }
 
@@ -3489,6 +2929,519 @@ export class OidcResource extends Resource {
 
 }
 
+/** `client.otp`. */
+export class OtpResource extends Resource {
+  /**
+   * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
+   * `minutes`, `project` and `purpose`.
+   *
+   * `POST /v1/otp/send`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * `mutually_exclusive_identifiers`, `billing_blocked`, `subscriber_not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
+   */
+  send(
+    body: SendOtpBody = {},
+    options?: PostOptions,
+  ): Promise<SendOtpAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/otp/send",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<SendOtpAnswer>(call, options);
+  }
+
+  /**
+   * The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who it was.
+   *
+   * `POST /v1/otp/request`. Codes of its own: `bad_request`, `billing_blocked`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  request(
+    body: RequestOtpBody = {},
+    options?: PostOptions,
+  ): Promise<RequestOtpAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/otp/request",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<RequestOtpAnswer>(call, options);
+  }
+
+  /**
+   * Verifies a code. Works once; each wrong code uses up an attempt. Call it from your server.
+   *
+   * `POST /v1/otp/verify`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * `mutually_exclusive_identifiers`, `otp_expired`, `otp_invalid`, `otp_max_attempts`, `not_found`,
+   * `subscriber_not_found`, `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
+   */
+  verify(
+    body: VerifyOtpBody,
+    options?: PostOptions,
+  ): Promise<VerifyOtpAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/otp/verify",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<VerifyOtpAnswer>(call, options);
+  }
+
+  /**
+   * Shows the status of a code; never the code.
+   *
+   * `GET /v1/otp/{otp_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    otpId: string,
+    options?: RequestOptions,
+  ): Promise<OtpAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/otp/${segment(otpId, "otpId")}`,
+    };
+    return this.transport.json<OtpAnswer>(call, options);
+  }
+}
+
+/** `client.scheduled`. */
+export class ScheduledResource extends Resource {
+  /**
+   * It is validated now, and again at its time, when the template is rendered and the audience is resolved.
+   * `scheduled.sent` is emitted when it is queued for delivery.
+   *
+   * `POST /v1/scheduled`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * `mutually_exclusive_identifiers`, `not_found`, `subscriber_not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  create(
+    body: ScheduledBody,
+    options?: PostOptions,
+  ): Promise<ScheduledAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/scheduled",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<ScheduledAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's scheduled messages, newest first.
+   *
+   * `GET /v1/scheduled`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListScheduledQuery = {},
+    options?: RequestOptions,
+  ): Paginator<ScheduledAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/scheduled",
+      query,
+    };
+    return this.transport.list<ScheduledAnswer>(call, options);
+  }
+
+  /**
+   * Shows a scheduled message, also for a while after it has finished.
+   *
+   * `GET /v1/scheduled/{scheduled_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    scheduledId: string,
+    options?: RequestOptions,
+  ): Promise<ScheduledAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
+    };
+    return this.transport.json<ScheduledAnswer>(call, options);
+  }
+
+  /**
+   * Changes the message or the time of one that is still scheduled.
+   *
+   * `PATCH /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `subscriber_not_found`, `conflict`, `payload_too_large`.
+   */
+  update(
+    scheduledId: string,
+    body: UpdateScheduledBody = {},
+    options?: RequestOptions,
+  ): Promise<ScheduledAnswer> {
+    const call = {
+      method: "PATCH",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
+      body,
+    };
+    return this.transport.json<ScheduledAnswer>(call, options);
+  }
+
+  /**
+   * Cancels one that is still scheduled.
+   *
+   * `DELETE /v1/scheduled/{scheduled_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  cancel(
+    scheduledId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/scheduled/${segment(scheduledId, "scheduledId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+}
+
+/** `client.recurring`. */
+export class RecurringResource extends Resource {
+  /**
+   * A local time skipped by a daylight saving change is replaced by the next existing minute; of a repeated
+   * one, the first is used. `recurring.sent` is emitted for each run.
+   *
+   * `POST /v1/recurring`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * `mutually_exclusive_identifiers`, `not_found`, `subscriber_not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  create(
+    body: RecurringBody = {},
+    options?: PostOptions,
+  ): Promise<RecurringAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/recurring",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's recurring messages, newest first.
+   *
+   * `GET /v1/recurring`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListRecurringQuery = {},
+    options?: RequestOptions,
+  ): Paginator<RecurringAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/recurring",
+      query,
+    };
+    return this.transport.list<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Shows a recurring message: its next run, and the result of the last one.
+   *
+   * `GET /v1/recurring/{recurring_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    recurringId: string,
+    options?: RequestOptions,
+  ): Promise<RecurringAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
+    };
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Changes the message or the schedule, until it has finished.
+   *
+   * `PATCH /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `subscriber_not_found`, `conflict`, `payload_too_large`.
+   */
+  update(
+    recurringId: string,
+    body: UpdateRecurringBody = {},
+    options?: RequestOptions,
+  ): Promise<RecurringAnswer> {
+    const call = {
+      method: "PATCH",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
+      body,
+    };
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Cancels it. Messages already queued are still sent.
+   *
+   * `DELETE /v1/recurring/{recurring_id}`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `payload_too_large`.
+   */
+  cancel(
+    recurringId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+
+  /**
+   * Pauses it. Runs due meanwhile are skipped.
+   *
+   * `POST /v1/recurring/{recurring_id}/pause`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  pause(
+    recurringId: string,
+    options?: PostOptions,
+  ): Promise<RecurringAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}/pause`,
+      keyed: true,
+    };
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+
+  /**
+   * Resumes it with the next run from now.
+   *
+   * `POST /v1/recurring/{recurring_id}/resume`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  resume(
+    recurringId: string,
+    options?: PostOptions,
+  ): Promise<RecurringAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/recurring/${segment(recurringId, "recurringId")}/resume`,
+      keyed: true,
+    };
+    return this.transport.json<RecurringAnswer>(call, options);
+  }
+}
+
+/** `client.webhooks.deliveries`. */
+export class WebhooksDeliveriesResource extends Resource {
+  /**
+   * Lists the deliveries of a webhook, newest first, with every attempt and its response.
+   *
+   * `GET /v1/webhooks/{webhook_id}/deliveries`. Codes of its own: `bad_request`, `not_found`.
+   */
+  list(
+    webhookId: string,
+    query: ListWebhookDeliveriesQuery = {},
+    options?: RequestOptions,
+  ): Paginator<DeliveryAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/deliveries`,
+      query,
+    };
+    return this.transport.list<DeliveryAnswer>(call, options);
+  }
+
+  /**
+   * Shows one delivery, with every attempt and its response.
+   *
+   * `GET /v1/webhooks/deliveries/{delivery_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    deliveryId: string,
+    options?: RequestOptions,
+  ): Promise<DeliveryAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}`,
+    };
+    return this.transport.json<DeliveryAnswer>(call, options);
+  }
+
+  /**
+   * It has the same delivery id and body and a new signature, and starts the retry schedule again.
+   *
+   * `POST /v1/webhooks/deliveries/{delivery_id}/redeliver`. Codes of its own: `bad_request`, `not_found`,
+   * `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  redeliver(
+    deliveryId: string,
+    options?: PostOptions,
+  ): Promise<DeliveryAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/webhooks/deliveries/${segment(deliveryId, "deliveryId")}/redeliver`,
+      keyed: true,
+    };
+    return this.transport.json<DeliveryAnswer>(call, options);
+  }
+}
+
+/** `client.webhooks`. */
+export class WebhooksResource extends Resource {
+  readonly deliveries: WebhooksDeliveriesResource;
+
+  constructor(transport: Transport) {
+    super(transport);
+    this.deliveries = new WebhooksDeliveriesResource(transport);
+  }
+
+  /**
+   * Creates a webhook and returns its signing secret, once.
+   *
+   * `POST /v1/webhooks`. Codes of its own: `bad_request`, `invalid_url`, `conflict`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  create(
+    body: CreateWebhookBody,
+    options?: PostOptions,
+  ): Promise<NewWebhookAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/webhooks",
+      body,
+      keyed: true,
+      secrets: ["secret"],
+    };
+    return this.transport.json<NewWebhookAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's webhooks, newest first.
+   *
+   * `GET /v1/webhooks`. Codes of its own: `bad_request`.
+   */
+  list(
+    query: ListWebhooksQuery = {},
+    options?: RequestOptions,
+  ): Paginator<WebhookAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/webhooks",
+      query,
+    };
+    return this.transport.list<WebhookAnswer>(call, options);
+  }
+
+  /**
+   * Shows one webhook, without its secret.
+   *
+   * `GET /v1/webhooks/{webhook_id}`. Codes of its own: `not_found`.
+   */
+  get(
+    webhookId: string,
+    options?: RequestOptions,
+  ): Promise<WebhookAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
+    };
+    return this.transport.json<WebhookAnswer>(call, options);
+  }
+
+  /**
+   * Changes a webhook. Disabling it cancels pending deliveries.
+   *
+   * `PUT /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `invalid_url`, `not_found`,
+   * `payload_too_large`.
+   */
+  update(
+    webhookId: string,
+    body: UpdateWebhookBody = {},
+    options?: RequestOptions,
+  ): Promise<WebhookAnswer> {
+    const call = {
+      method: "PUT",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
+      body,
+    };
+    return this.transport.json<WebhookAnswer>(call, options);
+  }
+
+  /**
+   * Deletes a webhook and its secret, and cancels pending deliveries.
+   *
+   * `DELETE /v1/webhooks/{webhook_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   */
+  delete(
+    webhookId: string,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const call = {
+      method: "DELETE",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}`,
+    };
+    return this.transport.json<void>(call, options);
+  }
+
+  /**
+   * Rotates the signing secret; the new one is returned once. The old one also signs for 24 hours.
+   *
+   * `POST /v1/webhooks/{webhook_id}/rotate-secret`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  rotateSecret(
+    webhookId: string,
+    options?: PostOptions,
+  ): Promise<RotatedSecretAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/rotate-secret`,
+      keyed: true,
+      secrets: ["secret"],
+    };
+    return this.transport.json<RotatedSecretAnswer>(call, options);
+  }
+
+  /**
+   * It is attempted once; `GET /v1/webhooks/deliveries/{delivery_id}` shows the result.
+   *
+   * `POST /v1/webhooks/{webhook_id}/test`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  sendTest(
+    webhookId: string,
+    options?: PostOptions,
+  ): Promise<DeliveryAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/test`,
+      keyed: true,
+    };
+    return this.transport.json<DeliveryAnswer>(call, options);
+  }
+
+  /**
+   * Events to which the webhook subscribes now and that had no delivery get one; deliveries that failed or
+   * were cancelled are restarted under their id. This is done in the background, after newer events; `events`
+   * is the number of events that are checked.
+   *
+   * `POST /v1/webhooks/{webhook_id}/replay`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  replay(
+    webhookId: string,
+    body: ReplayBody,
+    options?: PostOptions,
+  ): Promise<ReplayAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/webhooks/${segment(webhookId, "webhookId")}/replay`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<ReplayAnswer>(call, options);
+  }
+}
+
 /** Everything that `Client` offers. */
 export class Resources {
   readonly project: ProjectResource;
@@ -3502,16 +3455,16 @@ export class Resources {
   readonly events: EventsResource;
   readonly members: MembersResource;
   readonly auth: AuthResource;
-  readonly otp: OtpResource;
-  readonly webhooks: WebhooksResource;
+  readonly billing: BillingResource;
   readonly broadcasts: BroadcastsResource;
-  readonly scheduled: ScheduledResource;
-  readonly recurring: RecurringResource;
   readonly drips: DripsResource;
   readonly forms: FormsResource;
   readonly tickets: TicketsResource;
-  readonly billing: BillingResource;
   readonly oidc: OidcResource;
+  readonly otp: OtpResource;
+  readonly scheduled: ScheduledResource;
+  readonly recurring: RecurringResource;
+  readonly webhooks: WebhooksResource;
 
   constructor(transport: Transport) {
     this.project = new ProjectResource(transport);
@@ -3525,15 +3478,15 @@ export class Resources {
     this.events = new EventsResource(transport);
     this.members = new MembersResource(transport);
     this.auth = new AuthResource(transport);
-    this.otp = new OtpResource(transport);
-    this.webhooks = new WebhooksResource(transport);
+    this.billing = new BillingResource(transport);
     this.broadcasts = new BroadcastsResource(transport);
-    this.scheduled = new ScheduledResource(transport);
-    this.recurring = new RecurringResource(transport);
     this.drips = new DripsResource(transport);
     this.forms = new FormsResource(transport);
     this.tickets = new TicketsResource(transport);
-    this.billing = new BillingResource(transport);
     this.oidc = new OidcResource(transport);
+    this.otp = new OtpResource(transport);
+    this.scheduled = new ScheduledResource(transport);
+    this.recurring = new RecurringResource(transport);
+    this.webhooks = new WebhooksResource(transport);
   }
 }

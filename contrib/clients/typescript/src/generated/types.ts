@@ -10,32 +10,55 @@ export type Reason = "user_blocked_bot" | "chat_not_found" | "bot_banned" | "inv
 export interface AddMemberBody {
   /** Name shown to colleagues and customers. */
   name: string;
-  /** Case-insensitive; stored in lowercase. */
+  /** Identifies one member of the project; stored in lowercase. */
   email: string;
   /** Owners, admins and agents answer customers; viewers have read-only access. */
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
 }
 
-/** What became of the message that brings an answer to the customer. */
+/** What became of the message that brings a reply to the customer. */
 export interface AgentReplyDelivery {
+  /** Id of that message, for `GET /v1/messages/{message_id}`. */
   message_id: string;
+  /** Status of its delivery; `unknown` if the service can't tell whether it arrived. */
   status: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown";
-  reason: string | null;
+  /** Why it could not be delivered; null if it was, or is not yet. */
+  reason: "user_blocked_bot" | "chat_not_found" | "bot_banned" | "invalid_message" | "rate_limited" | "platform_unavailable" | "unknown" | null;
+}
+
+/** A file of an answer, which `GET /v1/files/{file_id}` shows. */
+export interface AnsweredFile {
+  /** Its id. */
+  file_id: string;
+  /** Its name. */
+  filename: string;
+  /** Its media type. */
+  mime_type: string;
+  /** Bytes. */
+  size: number;
+  /** How messengers show it. */
+  type: "image" | "video" | "document";
 }
 
 /** The assignee; null to unassign the ticket. */
 export interface AssignBody {
+  /** The member who is to handle the ticket, no viewer; null to unassign it. */
   assignee_id: string | null;
   /** Fail with 409 if the ticket is already assigned. */
   only_if_unassigned?: boolean | undefined;
 }
 
-/** One HTTP call. `answer` is the first 2 KiB of what came back. */
+/** One HTTP call. */
 export interface AttemptAnswer {
+  /** When it was made. */
   attempted_at: string;
+  /** Milliseconds until it ended. */
   duration_ms: number;
+  /** HTTP status of the response; null if there was none. */
   status_code: number | null;
+  /** Why it did not succeed, for people; null if it did. */
   error: string | null;
+  /** The first 2 KiB of the response's body, as text; empty if there was none. */
   answer: string;
 }
 
@@ -91,74 +114,162 @@ export interface AudienceAnswer {
   subscriber_ids_count?: number;
 }
 
+/** Fields of `auth.completed`, beside the subscriber's. */
+export interface AuthCompletedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
+  session_id: string;
+  /** That of the request; empty if it had none, and on a page of another plugin. */
+  state: string;
+  /** When the person confirmed. */
+  auth_time: string;
+}
+
 /** `accepted` messages are queued; those in `rejected` are not. */
 export interface BatchAnswer {
+  /** Names the batch in `/v1/batches`, in `GET /v1/messages` and in `batch.completed`. */
   batch_id: string;
+  /** Messages that are queued. */
   accepted: number;
+  /** Messages that are not queued, in the order of `messages`. */
   rejected: Array<Rejected>;
 }
 
 /** Messages, each as `POST /v1/send` takes it. */
 export interface BatchBody {
-  /** 1-500 bodies of `POST /v1/send`. */
+  /**
+   * 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET /v1/project`. An
+   * invalid one is rejected by itself.
+   */
   messages: Array<SendBody>;
 }
 
 /**
- * A batch. `total` are the accepted messages, and when all are final, the sum of `sent`, `failed` and
- * `skipped`; `failed` holds those of `unknown`: the service can't tell whether they arrived.
+ * Fields of `batch.completed`: `total` is the sum of `sent`, `failed` and `skipped`. `failed` holds those of
+ * `unknown`: the service can't tell whether they arrived.
+ */
+export interface BatchCompletedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Id of the batch, from `POST /v1/send/batch`. */
+  batch_id: string;
+  /** Messages that the messenger accepted. */
+  sent: number;
+  /** Messages that failed, those of `unknown` included. */
+  failed: number;
+  /** Messages of which nobody can tell whether they arrived. */
+  unknown: number;
+  /**
+   * Messages that were not sent: cancelled, expired, without the permission, or to people who had
+   * unsubscribed.
+   */
+  skipped: number;
+  /** Messages of the batch that were accepted. */
+  total: number;
+}
+
+/**
+ * A batch. While it runs, messages that are not final yet are in `total` alone; then `total` is the sum of
+ * `sent`, `failed` and `skipped`.
  */
 export interface BatchStatusAnswer {
+  /** Id of the batch, from `POST /v1/send/batch`. */
   batch_id: string;
+  /** `completed` when all messages are final. */
   status: "running" | "completed";
+  /** Messages that the messenger accepted. */
   sent: number;
+  /** Messages that failed, those of `unknown` included. */
   failed: number;
+  /** Messages of which nobody can tell whether they arrived. */
   unknown: number;
+  /**
+   * Messages that were not sent: cancelled, expired, without the permission, or to people who had
+   * unsubscribed.
+   */
   skipped: number;
+  /** Messages of the batch that were accepted. */
   total: number;
+  /** Time of creation. */
   created_at: string;
+  /** When the last message became final; null until then. */
   finished_at: string | null;
 }
 
 /**
  * How the account that pays for the project stands.
  *
- * All but `status` is null where nobody pays: such a project is never charged or blocked. `allowance` is what
- * the plan gives each month, null for a plan without a limit; `balance` is what is left of it and of packs.
- * `usage` is this project's, since the day on which the account's month began.
+ * All but `status` and `usage` is null where nobody pays: such a project is never charged or blocked.
  */
 export interface BillingAnswer {
+  /** Name of the account's plan. */
   plan: string | null;
+  /** The account's current month. */
   period: PeriodAnswer | null;
+  /** Credits that the plan gives each month; null for a plan without a limit. */
   allowance: number | null;
+  /** Credits of this month's allowance that are spent, by all projects of the account. */
   used: number | null;
+  /** Credits of this month's allowance that are left; null for a plan without a limit. */
   allowance_left: number | null;
+  /** Credits of packs that are left. They do not expire, and are spent after the allowance. */
   packs: number | null;
+  /** Credits that are left in all; null for a plan without a limit. */
   balance: number | null;
   /**
-   * `grace` after the last credit: paid operations go on until `grace_ends_at`; `blocked` after that, when
-   * they are answered 402.
+   * `ok` while there are credits; `grace` after the last: paid operations go on until `grace_ends_at`;
+   * `blocked` after that, when they are answered 402.
    */
   status: "ok" | "grace" | "blocked";
+  /** Until when paid operations go on without credits; null while there are some. */
   grace_ends_at: string | null;
+  /**
+   * What this project used since the day on which the account's month began, by operation; empty where nobody
+   * pays.
+   */
   usage: Array<UsageAnswer>;
 }
 
 /** The reason for the block, shown in the blocklist. */
 export interface BlockBody {
+  /** Why, for agents; may be empty. */
   reason?: string | undefined;
 }
 
-/** A subscriber whose messages open nothing. */
+/** A subscriber whose messages open no tickets. */
 export interface BlockedAnswer {
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Why, for agents; may be empty. */
   reason: string;
+  /** When they were blocked. */
   created_at: string;
 }
 
-/** The bot as its platform knows it; `username` is without the `@`. */
+/** The bot as its messenger knows it. */
 export interface BotAnswer {
+  /** Name that people see. */
   name: string;
+  /** Name in links, without `@`; null for bots without one. */
   username: string | null;
 }
 
@@ -169,13 +280,13 @@ export interface BotAnswer {
  */
 export interface BroadcastAccepted {
   /** Id for `GET /v1/broadcast/{job_id}`; absent with `dry_run`. */
-  job_id?: string | null;
+  job_id?: string;
   /** `scheduled`, until its recipients are being sent to; absent with `dry_run`. */
-  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled" | null;
+  status?: "scheduled" | "running" | "paused" | "completed" | "cancelled";
   /** Recipients that the audience has now. */
   total: number;
   /** Credits that it would cost now, 0 where usage is not charged; only with `dry_run`. */
-  credits?: number | null;
+  credits?: number;
 }
 
 /** A broadcast and how far it is. */
@@ -269,50 +380,215 @@ export interface BroadcastBody {
   dry_run?: boolean | undefined;
 }
 
+/** Fields of `broadcast.completed` and `broadcast.cancelled`. */
+export interface BroadcastCancelledEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The broadcast's id. */
+  job_id: string;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /**
+   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
+   * after the request. They are not tried again.
+   */
+  unknown: number;
+  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  skipped: number;
+  /**
+   * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
+   * `sent`, `failed` and `skipped`.
+   */
+  total: number;
+}
+
+/** Fields of `broadcast.completed` and `broadcast.cancelled`. */
+export interface BroadcastCompletedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The broadcast's id. */
+  job_id: string;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /**
+   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
+   * after the request. They are not tried again.
+   */
+  unknown: number;
+  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  skipped: number;
+  /**
+   * Recipients of the audience: counted on acceptance and again at the start. At the end it is the sum of
+   * `sent`, `failed` and `skipped`.
+   */
+  total: number;
+}
+
 /** A button: either `url` or `data`. */
 export interface ButtonAnswer {
+  /** Label. */
   text: string;
+  /** Page that the button opens; null if it has `data`. */
   url: string | null;
+  /** What `button.clicked` carries; null if the button has a `url`. */
   data: string | null;
 }
 
 /** A button: `url` opens a page, `data` comes back as the event `button.clicked`. */
 export interface ButtonBody {
+  /** Label, at most 64 characters, at least one of them visible. */
   text: string;
+  /** Page that the button opens. Exactly one of this and `data`. */
   url?: string | null | undefined;
+  /** Your own text, at most 64 bytes, that `button.clicked` carries. Exactly one of this and `url`. */
   data?: string | null | undefined;
 }
 
-/** A canned answer; `variables` are those that it uses, in the order in which they come first. */
+/** Fields of `button.clicked`. */
+export interface ButtonClickedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Message that has the button; null if it is not known, e.g. for an old one. */
+  message_id: string | null;
+  /** The button's `data`. */
+  data: string;
+  /** The button's label. */
+  text: string;
+}
+
+/** A canned answer. */
 export interface CannedAnswerAnswer {
+  /** What replies name it by; unique in the project. */
   key: string;
+  /** Its id, which does not change. */
   canned_answer_id: string;
+  /** What agents see in the list; empty for the key. */
   title: string;
+  /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
+  /** How `text` is marked up. */
   format: "plain" | "markdown" | "html";
+  /** The variables that `text` uses, in the order in which they come first. */
   variables: Array<string>;
+  /** Of these, the ones without a default, which a reply has to give. */
   required_variables: Array<string>;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
-/**
- * A channel that the project can use, and the link to its bot, once the bot's profile is known.
- *
- * `own`: whether it is the project's own, or shared with others.
- */
+/** A channel that the project can use. */
 export interface ChannelAnswer {
+  /** What `channel` of other requests and events names it by. */
   name: string;
+  /** Whether it is the project's own, of `POST /v1/channels`, or shared with others. */
   own: boolean;
+  /** Link to its bot; null until the messenger has told the bot's name. */
   link: string | null;
 }
 
-/** What the platform said of the bot just now, and how the bot receives, as it was seen last. */
+/** What the messenger said of the bot just now, and how the bot receives, as it was seen last. */
 export interface ChannelCheckAnswer {
+  /** False if the messenger refuses the bot. */
   ok: boolean;
+  /** What the messenger said, for people. */
   detail: string;
+  /** The bot's profile; null if it is refused. */
   bot: BotAnswer | null;
+  /** Whether the bot receives what people write; null if it is to receive nothing. */
   reception: ReceptionAnswer | null;
+}
+
+/** Fields of `channel.reception_interrupted`. */
+export interface ChannelReceptionInterruptedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the project's own channel. */
+  channel: string;
+  /** When it failed first. */
+  since: string;
+  /**
+   * Why the bot receives nothing, for programs: polling fails, the messenger refuses the webhook URL, or its
+   * calls to it fail.
+   */
+  reason: InterruptionReason;
+  /** The messenger's own text, for people. */
+  detail: string;
+}
+
+/** Fields of `channel.reception_recovered`. */
+export interface ChannelReceptionRecoveredEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the project's own channel. */
+  channel: string;
+}
+
+/** Fields of `channel.recovered`. */
+export interface ChannelRecoveredEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the project's own channel. */
+  channel: string;
+}
+
+/** Fields of `channel.stopped`. */
+export interface ChannelStoppedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the project's own channel. */
+  channel: string;
+  /** Why the messenger refuses the bot, for programs: one of those of `delivery.failed`. */
+  reason: string;
+  /** The messenger's own text, for people. */
+  detail: string;
+}
+
+/** Fields of `channel.unavailable`. */
+export interface ChannelUnavailableEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** Name of the project's own channel. */
+  channel: string;
+  /** Always `platform_unavailable`. */
+  reason: string;
+  /** The error of the last call to the messenger, for people. */
+  detail: string;
 }
 
 /** The browser of a sign-in; shown in the bot's question, so that the user notices a stranger's. */
@@ -325,106 +601,158 @@ export interface Client {
 
 /** A client as the API shows it. */
 export interface ClientAnswer {
+  /** The client's id, in this API and in OAuth. */
   client_id: string;
+  /** Shown to people when they sign in. */
   name: string;
   /** What the client's software asks for as issuer or discovery URL. */
   issuer: string;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
   redirect_uris: Array<string>;
+  /** Where a browser may return after sign-out; 20 at most. */
   post_logout_redirect_uris: Array<string>;
+  /** Receives signed logout tokens when a session ends; null for none. */
   backchannel_logout_uri: string | null;
+  /** How it authenticates; `none` without a secret. */
   token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
-  /** Null for keys that are fetched. */
+  /**
+   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
+   * that are fetched.
+   */
   jwks: Record<string, unknown> | null;
+  /** Where its public keys are fetched from; null if they are not. */
   jwks_uri: string | null;
+  /** Ways in which the client gets tokens. */
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
+  /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
+  /** Whether people are signed in without being asked for consent. */
   first_party: boolean;
+  /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
+  /**
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
+   */
   subject_type: "public" | "pairwise";
+  /** Algorithm that its ID tokens are signed with. */
   id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
+  /** The client's site, shown to people; null for none. */
   home_url: string | null;
-  /** Whether it was registered by itself. */
+  /** Whether software registered it, with a registration token. */
   dynamic: boolean;
+  /** Time of creation. */
   created_at: string;
 }
 
 /** A new client. */
 export interface ClientBody {
-  /** Compared character by character. */
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
   redirect_uris?: Array<string> | undefined;
-  /** Where a browser may return after sign-out. */
+  /** Where a browser may return after sign-out; 20 at most. */
   post_logout_redirect_uris?: Array<string> | undefined;
-  /** Receives signed logout tokens. */
+  /** Receives signed logout tokens when a session ends; null for none. */
   backchannel_logout_uri?: string | null | undefined;
   /** Scopes that the client may request. */
   scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
+  /** Ways in which the client gets tokens. */
   grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
-  /** Public keys as a JWK Set, for `private_key_jwt`. */
+  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. */
   jwks?: Record<string, unknown> | null | undefined;
   /**
    * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
    * is not known, at most once a minute.
    */
   jwks_uri?: string | null | undefined;
-  /** Signs people in without asking for consent. */
+  /** Whether people are signed in without being asked for consent. */
   first_party?: boolean | undefined;
-  /** Always has the person choose the number that the page shows. */
+  /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
-  /** Accepts authorization requests only if they were pushed. */
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
-  /** The client's site, shown to people. */
+  /** The client's site, shown to people; null for none. */
   home_url?: string | null | undefined;
   /** Shown to people when they sign in. */
   name: string;
-  /** `none` for apps, which can't keep a secret. */
+  /** How it authenticates; `none` for apps, which can't keep a secret. */
   token_endpoint_auth_method?: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none" | undefined;
-  /** Whether `sub` is the subscriber's id, or another one for each host. */
+  /**
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
+   */
   subject_type?: "public" | "pairwise" | undefined;
-  /** Without it, the setting `oidc.signing_alg`. */
+  /** Algorithm that its ID tokens are signed with; by default the setting `oidc.signing_alg`. */
   id_token_signed_response_alg?: "RS256" | "ES256" | "EdDSA" | null | undefined;
 }
 
 /** Changes of a client; what is left out stays. A URL of null is removed. */
 export interface ClientChange {
+  /** Shown to people when they sign in. */
   name?: string | undefined;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
   redirect_uris?: Array<string> | undefined;
+  /** Where a browser may return after sign-out; 20 at most. */
   post_logout_redirect_uris?: Array<string> | undefined;
+  /** Receives signed logout tokens when a session ends; null for none. */
   backchannel_logout_uri?: string | null | undefined;
+  /** Scopes that the client may request. */
   scopes?: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify"> | undefined;
+  /** Ways in which the client gets tokens. */
   grant_types?: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba"> | undefined;
+  /** The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a `jwks_uri`. */
   jwks?: Record<string, unknown> | undefined;
+  /**
+   * Where such a set is fetched from instead, when the client is registered and when it signs with a key that
+   * is not known, at most once a minute.
+   */
   jwks_uri?: string | undefined;
+  /** Whether people are signed in without being asked for consent. */
   first_party?: boolean | undefined;
+  /** Whether people always have to choose the number that the page shows. */
   number_matching?: boolean | undefined;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed?: boolean | undefined;
+  /** The client's site, shown to people; null for none. */
   home_url?: string | null | undefined;
 }
 
 /** A condition on an answer. */
 export interface Condition {
-  /** The key of the field whose answer is compared. */
+  /** Key of the field whose answer is compared. */
   field: string;
+  /**
+   * `contains` is for texts and for one of several choices; `gt` and `lt` for numbers, dates and ratings;
+   * `exists` for whether there is an answer; `eq` and `ne` for all but files and several choices.
+   */
   op: "eq" | "ne" | "contains" | "gt" | "lt" | "exists";
-  /** Of the field's type. With `exists`: true (or left out), or false. */
+  /** What the answer is compared with, of the field's type. With `exists`: true (or left out), or false. */
   value?: string | number | boolean | null | undefined;
 }
 
 /** A new canned answer. */
 export interface CreateCannedBody {
-  /** Key used in replies. */
+  /** What replies name it by; unique in the project. */
   key: string;
-  /** Title shown to agents. */
+  /** What agents see in the list; empty for the key. */
   title?: string | undefined;
-  /** One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`. */
+  /** One text for all, or texts by language, with variables as in templates. */
   text: string | Record<string, string>;
+  /** How `text` is marked up. */
   format?: "plain" | "markdown" | "html" | undefined;
 }
 
-/** A new channel. `plugin` is a kind of messenger; `settings` are what that kind takes. */
+/** A new channel. */
 export interface CreateChannelBody {
+  /**
+   * What `channel` of other requests and events names it by; with the name of a shared channel, it replaces
+   * that one for the project.
+   */
   name: string;
+  /** Kind of messenger, of those that the service lets projects add. */
   plugin: string;
+  /** Settings of that kind of messenger, above all the bot's token; at most 8,192 bytes as JSON. */
   settings?: Record<string, unknown> | undefined;
 }
 
@@ -451,71 +779,94 @@ export interface CreateDripBody {
 
 /** A new form. */
 export interface CreateFormBody {
+  /** Heading of the form: one text for all, or texts by language. */
   title: string | Record<string, string>;
+  /** Text below the heading, in one or several languages; null for none. */
   description?: string | Record<string, string> | null | undefined;
-  /** Thank-you text after submitting. */
+  /** Text after submitting, in one or several languages; null for the service's own. */
   thanks?: string | Record<string, string> | null | undefined;
+  /** The 1-50 questions, in their order. */
   fields: Array<FormField>;
-  /** At most 40. */
+  /** Where submissions go, each on its own; at most 40. */
   routes?: Array<Route> | undefined;
-  /** Origins that may submit it, e.g. https://shop.example; "*" allows all. */
+  /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
-  /** Redirect after an HTML form submission. */
+  /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
   redirect_url?: string | null | undefined;
-  /** Minimum seconds between loading and submitting; faster is spam. 0 disables the check. */
+  /**
+   * Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the
+   * check.
+   */
   min_fill_seconds?: number | undefined;
-  /** Part of the link form_<slug>; can't be changed later. */
+  /** Part of the messengers' links, `form_<slug>`; can't be changed later. */
   slug: string;
 }
 
 /** A new permission. */
 export interface CreatePermissionBody {
+  /** What `permission` of `POST /v1/send` names it by; it can't be changed later. */
   key: string;
-  /** Button title, or one per language. */
+  /** Label of the button that grants and revokes it, or one per language; at most 64 characters. */
   title: string | Record<string, string>;
+  /** What people read beside the button, or one text per language; at most 256 characters. */
   description?: string | Record<string, string> | null | undefined;
-  /** Whether new subscribers have granted it by default. */
+  /** Whether people who subscribe from now on have granted it at once. */
   default?: boolean | undefined;
 }
 
 /** A new template. */
 export interface CreateTemplateBody {
-  /** One text for all, or texts by language: `{"en": "Hi {{ name }}", "ru": ...}`. */
+  /**
+   * One text for all, or one per language; recipients get theirs, else that of the service's default
+   * language. May hold variables.
+   */
   text: string | Record<string, string>;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
   format?: "plain" | "markdown" | "html" | undefined;
+  /** File that is shown with the text. */
   media?: TemplateMedia | null | undefined;
-  /** Rows from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<TemplateButton>> | undefined;
-  /** Key used in `POST /v1/send`. */
+  /** What `template` of `POST /v1/send` names it by; it can't be changed later. */
   key: string;
 }
 
 /** A new webhook. */
 export interface CreateWebhookBody {
-  /** Where events are POSTed to. */
+  /** Where events are POSTed to. Private and internal addresses are refused. */
   url: string;
-  /** Names of events; empty means all. */
+  /** Names of the events that it receives; empty for all. */
   events?: Array<string> | undefined;
+  /** Your own note on it; null for none. */
   description?: string | null | undefined;
 }
 
 /** A message of a virtual customer. */
 export interface CustomerReplyBody {
+  /** What the customer says. */
   text: string;
+  /** Files of the customer, at most 10, as uploaded by `POST /v1/files`. */
   file_ids?: Array<string> | undefined;
 }
 
 /** What was done on a day of an operation. */
 export interface DayAnswer {
-  /** `2026-01-15`, in UTC. */
+  /** The day in UTC. */
   day: string;
+  /**
+   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
+   * `form.submission`, or an operation of another plugin.
+   */
   operation: string;
+  /** How often it was done. */
   quantity: number;
+  /** What it cost, in credits; 0 for what has no price. */
   credits: number;
 }
 
 /** The oldest day first; days on which nothing was paid for are left out. */
 export interface DaysAnswer {
+  /** Usage by day and operation. */
   data: Array<DayAnswer>;
 }
 
@@ -529,17 +880,104 @@ export interface Delay {
   days?: number | null | undefined;
 }
 
-/** A delivery and its attempts, the first one first. */
+/** A delivery of an event to a webhook, with its attempts. */
 export interface DeliveryAnswer {
+  /** The delivery's id, which every attempt carries in a header, so that receivers can recognise repetitions. */
   delivery_id: string;
+  /** The webhook's id. */
   webhook_id: string;
+  /** The event's id. */
   event_id: string;
+  /** The event's name. */
   event: string;
+  /** `pending` until an attempt succeeds; `failed` after the last one; `cancelled` with its webhook. */
   status: "pending" | "delivered" | "failed" | "cancelled";
+  /** Time of creation. */
   created_at: string;
+  /** When it is attempted next; null unless it is pending. */
   next_attempt_at: string | null;
+  /** When it was delivered, failed or cancelled; null while it is pending. */
   finished_at: string | null;
+  /** Its attempts, the first one first. */
   attempts: Array<AttemptAnswer>;
+}
+
+/**
+ * Fields of `delivery.failed`. Act on the flags, not on the text of `error`.
+ *
+ * `status` is the message's: `failed`, or `unknown` where the service can't tell whether it arrived. If that
+ * turns out later, the message's status is corrected; `delivery.success` follows if it did arrive.
+ */
+export interface DeliveryFailedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the message, from `POST /v1/send` or a delivery event. */
+  message_id: string;
+  /** Batch that the message came with; absent for others. */
+  batch_id?: string;
+  /** Broadcast or other mailing that the message belongs to; absent for others. */
+  job_id?: string;
+  /** That of `POST /v1/send`. */
+  metadata: Record<string, unknown> | null;
+  /** `unknown`: the connection broke while it was sent, so it may have arrived. */
+  status: "failed" | "unknown";
+  /** Why it failed, for programs. */
+  reason: Reason;
+  /** Whether the same message could succeed later; null if `status` is `unknown`. */
+  retryable: boolean | null;
+  /** Whether the person can't be reached any more; null if `status` is `unknown`. */
+  should_unsubscribe: boolean | null;
+  /** Why it failed, for people; the wording may change. */
+  error: string;
+}
+
+/**
+ * Fields of `delivery.success`. `batch_id` is that of `POST /v1/send/batch`, `job_id` that of a broadcast or
+ * another mailing.
+ */
+export interface DeliverySuccessEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the message, from `POST /v1/send` or a delivery event. */
+  message_id: string;
+  /** Batch that the message came with; absent for others. */
+  batch_id?: string;
+  /** Broadcast or other mailing that the message belongs to; absent for others. */
+  job_id?: string;
+  /** That of `POST /v1/send`. */
+  metadata: Record<string, unknown> | null;
 }
 
 /** A drip campaign in its newest version. */
@@ -571,16 +1009,81 @@ export interface DripAnswer {
   updated_at: string;
 }
 
+/** Fields of `drip.completed`. */
+export interface DripCompletedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** The campaign's id. */
+  drip_id: string;
+  /** The enrollment's id. */
+  enrollment_id: string;
+  /** Number of the campaign's last step, from 1. */
+  step: number;
+  /** The message that was queued last; null if every step was skipped. */
+  message_id: string | null;
+}
+
+/** Fields of `drip.step_sent`. */
+export interface DripStepSentEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** The campaign's id. */
+  drip_id: string;
+  /** The enrollment's id. */
+  enrollment_id: string;
+  /** Number of the step, from 1. */
+  step: number;
+  /** The message that was queued. */
+  message_id: string;
+}
+
 /** What a message said until then. */
 export interface EditAnswer {
+  /** The text before. */
   text: string;
+  /** When it was replaced. */
   replaced_at: string;
 }
 
 /** What a message is to show from now on. What is left out stays as it is. */
 export interface EditBody {
+  /** New text. */
   text?: string | undefined;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
   format?: "plain" | "markdown" | "html" | undefined;
+  /** New file; that of a sent message changes where the channel supports it. */
   media?: MediaBody | undefined;
   /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<ButtonBody>> | undefined;
@@ -591,8 +1094,8 @@ export interface EnrollBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
-   * The person, by your own id of them. Of several subscribers with it, an active one, and the one seen last,
-   * is chosen.
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
    */
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
@@ -625,33 +1128,76 @@ export interface EnrollmentAnswer {
   finished_at: string | null;
 }
 
-/**
- * A line of the ledger. `amount` is what it did to the balance, of which `allowance` and `packs` are parts;
- * `unpaid` is what there was no credit for.
- */
+/** An entry of the ledger: a charge for one operation. */
 export interface EntryAnswer {
+  /** The entry's id, in the order of time. */
   entry_id: string;
+  /**
+   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
+   * `form.submission`, or an operation of another plugin.
+   */
   operation: string;
+  /** What it was done with, as the id of the message; each is charged once. */
   resource_id: string;
+  /** How many of it were charged at once. */
   quantity: number;
+  /**
+   * Credits by which the balance changed: `allowance` and `packs` together. Negative for a charge, positive
+   * for a refund.
+   */
   amount: number;
+  /** Of these, credits of the month's allowance. */
   allowance: number;
+  /** Of these, credits of packs. */
   packs: number;
+  /** Credits of the price that there were not, in the grace period. */
   unpaid: number;
+  /** When it was charged. */
   created_at: string;
 }
 
-/** A page of what was said, newest first. */
+/** A page of messages and notes, newest first. */
 export interface EntryPage {
+  /** The messages and notes of this page. */
   data: Array<TicketEntryAnswer>;
+  /** Pass it as `cursor` to get the next page; null on the last page. */
   next_cursor: string | null;
 }
 
-/** An event, with the body that a webhook would carry beside its id. */
+/** An event. */
 export interface EventAnswer {
+  /** Same as in webhooks, so that what arrived twice is found; ids sort by time. */
   event_id: string;
+  /** Name of the event, of the core or a plugin. */
   event: string;
+  /** The body that a webhook has beside `event_id`: `occurred_at`, the fields of its subscriber, and its own. */
   data: Record<string, unknown>;
+}
+
+/** Fields of `event.tracked`. */
+export interface EventTrackedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Your own name of what happened. */
+  name: string;
+  /** What you sent along; `{}` without any. */
+  properties: Record<string, unknown>;
 }
 
 /** An interval: `hours` as they pass, or `days` at the same local time. */
@@ -670,60 +1216,94 @@ export interface EveryAnswer {
   days?: number;
 }
 
-/**
- * A file. `url` is an address that anybody can read it at until `url_expires_at`; null until the file is
- * ready. `reason` is why it failed, else null.
- */
+/** A file. Of a `pending` one, type, name and size are what the messenger says. */
 export interface FileAnswer {
+  /** Id of the file, from its upload or from an event. */
   file_id: string;
+  /** Person who sent it to the bot; null for an upload of yours. */
   subscriber_id: string | null;
+  /** How messengers show it: detected from its content. */
   type: "image" | "video" | "document";
+  /** Name for saving it, safe as a file's name; escape it on a page, as any text. */
   filename: string;
+  /** Media type, detected from its content. */
   mime_type: string;
+  /** Bytes; 0 while a received file is `pending` and the messenger does not say. */
   size: number;
+  /** `pending` while a received file is being downloaded. `failed` files have no content. */
   status: "pending" | "ready" | "failed";
+  /** For people: why it failed; null unless `status` is `failed`. */
   reason: string | null;
+  /**
+   * Address at which anybody can read it until `url_expires_at`, e.g. for `media.url` of a message; null
+   * unless `status` is `ready`.
+   */
   url: string | null;
+  /** When `url` stops working; a later request gives another. Null without a `url`. */
   url_expires_at: string | null;
+  /** When it was uploaded or received. */
   created_at: string;
 }
 
 /** A form, as its newest version has it. */
 export interface FormAnswer {
+  /** The form's id. */
   form_id: string;
+  /** Part of the messengers' links. */
   slug: string;
+  /** From 1; grows with each change. */
   version: number;
+  /** Heading of the form: one text for all, or texts by language. */
   title: string | Record<string, string>;
+  /** Text below the heading, in one or several languages; null for none. */
   description: string | Record<string, string> | null;
+  /** Text after submitting, in one or several languages; null for the service's own. */
   thanks: string | Record<string, string> | null;
-  fields: Array<Record<string, unknown>>;
-  routes: Array<Record<string, unknown>>;
+  /** The 1-50 questions, in their order. */
+  fields: Array<FormField>;
+  /** Where submissions go, each on its own; at most 40. */
+  routes: Array<Route>;
+  /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins: Array<string>;
+  /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
   redirect_url: string | null;
+  /**
+   * Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the
+   * check.
+   */
   min_fill_seconds: number;
-  /** The hosted page, and the URL your own pages submit to. */
+  /** The hosted page, and the URL that your own pages submit to. */
   url: string;
-  /** A hidden field; submissions that fill it in are spam. */
+  /** Name of a hidden input for your own pages; submissions that fill it in are spam. */
   honeypot: string;
-  /** Opens the form in the messenger, per channel. */
+  /** Links that open the form in the messenger, by channel. Empty while no bot is ready. */
   links: Record<string, string>;
-  /** The link as an SVG image, per channel; no key needed. */
+  /** QR codes of these links as SVG images, by channel; no API key needed. */
   qr: Record<string, string>;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
 /** A question of a form. */
 export interface FormField {
+  /** Name of the answer, unique in the form: 1-48 of a-z, 0-9 and _, beginning with a letter. */
   key: string;
+  /** What kind of answer it accepts. */
   type: "text" | "number" | "email" | "phone" | "date" | "choice" | "multichoice" | "rating" | "file" | "consent";
+  /** The question: one text for all, or texts by language. */
   label: string | Record<string, string>;
+  /** Whether it must be answered; with `consent`, whether it must be true. */
   required?: boolean | undefined;
-  /** For `choice` and `multichoice`: 2-50 strings, or values with labels. */
+  /** For `choice` and `multichoice`: 2-50 different strings, or values with labels. */
   options?: Array<string | Option> | null | undefined;
   /** Minimum number, date (YYYY-MM-DD), text length, or number of choices. */
   min?: number | string | null | undefined;
-  /** Maximum of the same; also the highest rating, or the number of files. */
+  /**
+   * Maximum of the same; also the highest rating (2-10, by default 5), or the number of files (1-10, by
+   * default 1).
+   */
   max?: number | string | null | undefined;
   /** For `text`: RE2 regular expression that the whole answer must match. */
   pattern?: string | null | undefined;
@@ -731,56 +1311,117 @@ export interface FormField {
   multiline?: boolean | undefined;
 }
 
-/** An answer: `value` is a text, a number, true or false, a list of texts, or one of files. */
-export interface GivenAnswer {
-  key: string;
-  type: string;
-  value: string | number | boolean | Array<string> | Array<Record<string, unknown>> | null;
+/** Fields of `form.submitted`. */
+export interface FormSubmittedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The form's id. */
+  form_id: string;
+  /** Version of the form that was filled in, from 1. */
+  form_version: number;
+  /** The submission's id. */
+  submission_id: string;
+  /** In the order of the questions; those without an answer are left out. */
+  answers: Array<GivenAnswer>;
+  /** Whether it was filled in on the web or in a messenger. */
+  source: "web" | "messenger";
 }
 
-/** The result of a route: `id` is that of the created message, broadcast or ticket. */
+/** An answer. */
+export interface GivenAnswer {
+  /** Key of the question. */
+  key: string;
+  /** Type of the question. */
+  type: "text" | "number" | "email" | "phone" | "date" | "choice" | "multichoice" | "rating" | "file" | "consent";
+  /**
+   * By type: a text for `text`, `email`, `phone`, `date` (YYYY-MM-DD) and `choice`; a number for `number` and
+   * `rating`; true or false for `consent`; texts for `multichoice`; files for `file`.
+   */
+  value: string | number | boolean | Array<string> | Array<AnsweredFile> | null;
+}
+
+/** The result of a route. */
 export interface LeadAnswer {
   /** Its number among the form's routes, from 0. */
   route: number;
+  /** Its `kind`: `subscriber`, `tag`, `ticket` or `webhook`. */
   kind: string;
+  /** Whether it could be followed. */
   status: "done" | "failed";
+  /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
   id: string | null;
+  /** Why it failed, for people; null if it did not. */
   error: string | null;
 }
 
 /** The limits in force; those of plugins stand beside their endpoints. */
 export interface LimitsAnswer {
+  /** API requests of the project, over all keys. */
   requests_per_minute: number;
+  /** Characters of a message's text. */
   text_length: number;
+  /** Rows of buttons under a message. */
   button_rows: number;
+  /** Buttons in a row. */
   buttons_per_row: number;
+  /** Tags of the project. */
   tags: number;
+  /** Permissions of the project. */
   permissions: number;
+  /** Templates of the project. */
   templates: number;
+  /** Bytes of a subscriber's `attributes` as JSON. */
   attributes_bytes: number;
+  /** Messages of one `POST /v1/send/batch`. */
   batch_messages: number;
+  /** Bytes of the `properties` of `POST /v1/events` as JSON. */
   event_properties_bytes: number;
 }
 
 /** A link per channel, and the address of its QR code as SVG. */
 export interface LinkAnswer {
+  /** The link that opens the bot, per channel. */
   links: Record<string, string>;
+  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
   qr: Record<string, string>;
-  /** Text that the person sends to the bot, per channel whose link can only open the chat. */
-  start_messages?: Record<string, string> | null;
+  /**
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
+   */
+  start_messages?: Record<string, string>;
+  /** When the links stop working. */
   expires_at: string;
 }
 
 /** What a subscription link carries. */
 export interface LinkBody {
-  /** Tags added to people who open it. */
+  /** Tags added to people who open it; missing ones are created. */
   tags?: Array<string> | undefined;
-  /** Permissions granted by opening it. */
+  /** Keys of permissions granted by opening it. */
   permissions?: Array<string> | undefined;
-  /** Your own id of this person; assigned to the first person to open the link. */
+  /**
+   * Your own id of this person, 1-128 printable characters; assigned to the first person to open the link.
+   * Without it, everybody may use the link.
+   */
   external_id?: string | null | undefined;
   /**
-   * Seconds for which the link works; with an `external_id` the default is the setting
+   * Seconds for which the link works. Without it, 30 days; with an `external_id`, the setting
    * `limits.personal_link_s`, a day.
    */
   expires_in?: number | undefined;
@@ -866,313 +1507,584 @@ export interface MailingProgress {
 
 /** The file of a message. */
 export interface MediaAnswer {
-  type: string;
+  /** How the messenger shows the file. */
+  type: "image" | "video" | "document";
+  /** Where the file is fetched from. */
   url: string;
+  /** Name of a document that the recipient sees; null for the one in the URL. */
   filename: string | null;
 }
 
 /** A file that the platform fetches from `url` and shows with the message. */
 export interface MediaBody {
+  /** How the messenger shows the file. */
   type: "image" | "video" | "document";
+  /** Where the file is fetched from: any public address, or the `url` of a file of `POST /v1/files`. */
   url: string;
+  /** Name of a document that the recipient sees; without it, the one in the URL. */
   filename?: string | null | undefined;
 }
 
 /** A member as the API shows them. */
 export interface MemberAnswer {
+  /** Id of the member. */
   member_id: string;
+  /** Name shown to colleagues and customers. */
   name: string;
+  /** Identifies one member of the project; stored in lowercase. */
   email: string;
+  /** Owners, admins and agents answer customers; viewers have read-only access. */
   role: "owner" | "admin" | "agent" | "viewer";
+  /** `removed` members can no longer do anything, and stay visible in past activity. */
   status: "active" | "removed";
+  /** Their messenger accounts, in the order of linking; empty without one and after removal. */
   subscriber_ids: Array<string>;
+  /** Time of creation. */
   created_at: string;
+  /** When they were removed; null for active members. */
   removed_at: string | null;
 }
 
 /** How long a link works. */
 export interface MemberLinkBody {
-  /** Seconds for which the link works. */
+  /** Seconds for which the link works; a day by default. */
   expires_in?: number | undefined;
 }
 
 /** The ticket that remains, by id or number. */
 export interface MergeBody {
+  /** Id or number of the ticket that remains; of the same customer. */
   into: string;
 }
 
-/**
- * A message as the API shows it.
- *
- * `reason` is one of the delivery reasons when it failed. `error` is for people: why it failed, was skipped,
- * has to be tried again, or could not be edited or deleted. `attempts` counts tries.
- */
+/** A message as the API shows it. */
 export interface MessageAnswer {
+  /** Id of the message, from `POST /v1/send` or a delivery event. */
   message_id: string;
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /**
+   * `queued` and `sending` are not final. `skipped`: it was not sent, and `error` says why. `unknown`: the
+   * connection broke while it was sent, so it may have arrived.
+   */
   status: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown";
-  reason: string | null;
+  /** Why it failed, for programs; null unless `status` is `failed` or `unknown`. */
+  reason: Reason | null;
+  /**
+   * For people: why it failed, was skipped, has to be tried again, or could not be edited or deleted; null if
+   * nothing of that happened.
+   */
   error: string | null;
+  /** Tries of delivery so far; waiting for a platform that is limiting or unavailable is none. */
   attempts: number;
+  /** What the recipient sees; of a template, with its variables filled in. */
   text: string;
-  format: string;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
+  format: "plain" | "markdown" | "html";
+  /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<ButtonAnswer>>;
+  /** File shown with the text; null without one. */
   media: MediaAnswer | null;
+  /** Whether it is delivered without a notification sound. */
   silent: boolean;
+  /** Permission that the recipient must have granted on delivery; null if none is needed. */
   permission: string | null;
+  /** Batch of `POST /v1/send/batch` that it came with; null for others. */
   batch_id: string | null;
+  /** Broadcast or other mailing that it belongs to; null for others. */
   job_id: string | null;
+  /** That of `POST /v1/send`. */
   metadata: Record<string, unknown> | null;
+  /** Time of creation. */
   created_at: string;
+  /** When it is skipped if not sent yet; null without a limit. */
   expires_at: string | null;
+  /** When `status` became final; null until then. */
   finished_at: string | null;
+  /** When the last edit became visible; null without one. */
   edited_at: string | null;
+  /** When it was deleted from the chat, or cancelled; null otherwise. */
   deleted_at: string | null;
 }
 
-/** The subscriber; `created` says whether they were not subscribed until now. */
+/** The subscriber. */
 export interface MiniAppAnswer {
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /** First name, as the messenger has it. */
   first_name: string;
-  /** Empty for people without one. */
+  /** Name on the messenger, without `@`; empty for people without one. */
   username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
+  /** The person's tags. */
   tags: Array<string>;
+  /** Keys of the permissions that the person has granted. */
   permissions: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
   external_id: string | null;
+  /** Your own data, as set last; `{}` without any. */
   attributes: Record<string, unknown>;
+  /**
+   * `active` people get messages; `unsubscribed` ones ended it, or you did; `blocked` ones blocked the bot or
+   * deleted the chat.
+   */
   status: "active" | "unsubscribed" | "blocked";
+  /** When the person first subscribed. */
   created_at: string;
+  /** When the person last did something in the bot. */
   last_seen_at: string;
+  /** Whether this call subscribed them: they were new, or unsubscribed before. */
   created: boolean;
 }
 
 /** What the mini app's page was given by the messenger, and what the person shall carry. */
 export interface MiniAppBody {
-  /** The messenger whose bot the mini app belongs to. */
+  /** Channel whose bot the mini app belongs to. */
   channel: string;
-  /** As the page finds it, e.g. in `Telegram.WebApp.initData`. */
+  /** The signed data, unchanged, as the page finds it, e.g. in `Telegram.WebApp.initData`. */
   init_data: string;
+  /** Tags added to the person; missing ones are created. */
   tags?: Array<string> | undefined;
-  /** Your own id of this person. */
+  /** Your own id of this person, 1-128 printable characters, if you know who they are. */
   external_id?: string | null | undefined;
 }
 
 /** A new client. */
 export interface NewClientAnswer {
+  /** The client's id, in this API and in OAuth. */
   client_id: string;
+  /** Shown to people when they sign in. */
   name: string;
   /** What the client's software asks for as issuer or discovery URL. */
   issuer: string;
+  /** Where people may return after sign-in, compared character by character; 20 at most. */
   redirect_uris: Array<string>;
+  /** Where a browser may return after sign-out; 20 at most. */
   post_logout_redirect_uris: Array<string>;
+  /** Receives signed logout tokens when a session ends; null for none. */
   backchannel_logout_uri: string | null;
+  /** How it authenticates; `none` without a secret. */
   token_endpoint_auth_method: "client_secret_basic" | "client_secret_post" | "private_key_jwt" | "none";
-  /** Null for keys that are fetched. */
+  /**
+   * The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Null without keys, and for keys
+   * that are fetched.
+   */
   jwks: Record<string, unknown> | null;
+  /** Where its public keys are fetched from; null if they are not. */
   jwks_uri: string | null;
+  /** Ways in which the client gets tokens. */
   grant_types: Array<"authorization_code" | "refresh_token" | "urn:ietf:params:oauth:grant-type:device_code" | "urn:openid:params:grant-type:ciba">;
+  /** Scopes that the client may request. */
   scopes: Array<"openid" | "profile" | "email" | "phone" | "offline_access" | "notify">;
+  /** Whether people are signed in without being asked for consent. */
   first_party: boolean;
+  /** Whether people always have to choose the number that the page shows. */
   number_matching: boolean;
+  /** Whether authorization requests are accepted only if they were pushed (RFC 9126). */
   require_pushed: boolean;
+  /**
+   * Whether `sub` is the subscriber's id (`public`), or another one for each host of the redirect URIs
+   * (`pairwise`).
+   */
   subject_type: "public" | "pairwise";
+  /** Algorithm that its ID tokens are signed with. */
   id_token_signed_response_alg: "RS256" | "ES256" | "EdDSA";
+  /** The client's site, shown to people; null for none. */
   home_url: string | null;
-  /** Whether it was registered by itself. */
+  /** Whether software registered it, with a registration token. */
   dynamic: boolean;
+  /** Time of creation. */
   created_at: string;
-  /** Shown only now; absent for clients without one. */
-  client_secret: string | null;
+  /** The client's secret, which can't be read again; absent for clients without one. */
+  client_secret?: string;
 }
 
 /** A new initial access token. */
 export interface NewRegistrationTokenAnswer {
+  /** The token's id. */
   token_id: string;
+  /** What it is for; clients do not see it. */
   name: string;
   /** Clients that it can still register; null for any number. */
   uses_left: number | null;
+  /** Until when it is valid; null if it does not expire. */
   expires_at: string | null;
+  /** Time of creation. */
   created_at: string;
-  /** Shown only now; goes into the header `Authorization`. */
+  /** The token itself, for the header `Authorization: Bearer ...` of a registration. It can't be read again. */
   token: string;
-  /** Where software registers itself. */
+  /** Where software registers itself (RFC 7591). */
   registration_endpoint: string;
 }
 
 /** A webhook with its signing secret, which is shown this once. */
 export interface NewWebhookAnswer {
+  /** The webhook's id. */
   webhook_id: string;
+  /** Where events are POSTed to. */
   url: string;
+  /** Names of the events that it receives; empty for all. */
   events: Array<string>;
+  /** Your own note on it; null for none. */
   description: string | null;
+  /** A `disabled` webhook receives nothing. */
   status: "active" | "disabled";
   /** The first failed attempt after the last that succeeded; null if that is the last. */
   failing_since: string | null;
-  /** Why the service disabled it: `failing` for days, or `gone` (410). */
+  /**
+   * Why the service disabled it: `failing` for days, or `gone` (410). Null if it is active, or you disabled
+   * it.
+   */
   disabled_reason: "failing" | "gone" | null;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
+  /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
 }
 
 /** A new ticket: of a subscriber, or with `channel: "virtual"` of a customer without a messenger. */
 export interface OpenTicketBody {
+  /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
   external_id?: string | null | undefined;
-  /** `virtual`, or, with `external_id`, the channel of the subscriber. */
+  /** `virtual` for a customer without a messenger; else, with `external_id`, the channel to choose. */
   channel?: string | null | undefined;
-  /** Name of a virtual customer. */
+  /** Name of a virtual customer; a subscriber has their own. */
   name?: string | null | undefined;
-  /** Email of a virtual customer. */
+  /** Email address of a virtual customer, for agents: nothing is sent to it. */
   email?: string | null | undefined;
   /** The customer's message. */
   text: string;
   /** By default the beginning of the text. */
   subject?: string | undefined;
+  /** How urgent it is. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
+  /** Labels for agents. */
   tags?: Array<string> | undefined;
-  /** The member to assign; not a viewer. */
+  /**
+   * The member who is to handle it, no viewer. By default nobody, or the next in turn where tickets are
+   * distributed.
+   */
   assignee_id?: string | null | undefined;
-  /** Files of the customer. */
+  /** Files of the customer, at most 10, as uploaded by `POST /v1/files`. */
   file_ids?: Array<string> | undefined;
 }
 
 /** An option: `value` is stored in the answer, `label` is shown to users. */
 export interface Option {
+  /** What the answer holds. */
   value: string;
+  /** What people see: one text for all, or texts by language. */
   label: string | Record<string, string>;
 }
 
 /** State of a code. */
 export interface OtpAnswer {
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
   otp_id: string;
+  /**
+   * `pending`: not sent yet, or the link of a request is not opened. `superseded`: a newer code of the same
+   * purpose took its place.
+   */
   status: "pending" | "sent" | "verified" | "expired" | "max_attempts_reached" | "superseded";
+  /** That of the request. */
   purpose: string;
-  /** Null until the link of a request is opened. */
+  /** Who gets it; null until the link of a request is opened. */
   subscriber_id: string | null;
+  /** Attempts left; none when the code can't be given any more. */
   attempts_left: number;
-  /** Why the messenger rejected the message, as in `delivery.failed`; or null. */
+  /**
+   * Why the message did not arrive: as in `delivery.failed`, or `expired` if the code ran out before it could
+   * be sent. Null if nothing of that happened.
+   */
   reason: string | null;
+  /** When it was requested. */
   created_at: string;
-  /** Expiry of the code, or of the link until it is opened. */
+  /** When the code stops working, or the link until it is opened. */
   expires_at: string;
 }
 
-/**
- * A channel of the project's own. Of secret settings only the names are shown, in `secrets`.
- *
- * `unavailable_since` is since when the platform has answered nobody; null while it answers. `reception` is
- * how the bot receives, which `status` says nothing of; null for one that is to receive nothing.
- */
+/** Fields of every event of a one-time code, beside the subscriber's. */
+export interface OtpFailedAttemptEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
+  otp_id: string;
+  /** That of the request. */
+  purpose: string;
+  /** Attempts that the person still has for this code. */
+  attempts_left: number;
+}
+
+/** Fields of every event of a one-time code, beside the subscriber's. */
+export interface OtpMaxAttemptsReachedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
+  otp_id: string;
+  /** That of the request. */
+  purpose: string;
+  /** Attempts that the person still has for this code. */
+  attempts_left: number;
+}
+
+/** Fields of every event of a one-time code, beside the subscriber's. */
+export interface OtpSentEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
+  otp_id: string;
+  /** That of the request. */
+  purpose: string;
+  /** Attempts that the person still has for this code. */
+  attempts_left: number;
+}
+
+/** Fields of every event of a one-time code, beside the subscriber's. */
+export interface OtpVerifiedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
+  otp_id: string;
+  /** That of the request. */
+  purpose: string;
+  /** Attempts that the person still has for this code. */
+  attempts_left: number;
+}
+
+/** A channel of the project's own. */
 export interface OwnChannelAnswer {
+  /** What `channel` of other requests and events names it by. */
   name: string;
+  /** Id of this channel, part of its webhook's address; a name can be given anew. */
   channel_id: string;
+  /** Kind of messenger. */
   plugin: string;
+  /** The settings that were given, without the secret ones. */
   settings: Record<string, unknown>;
+  /** Names of the secret settings that were given; their values are never shown. */
   secrets: Array<string>;
+  /**
+   * `stopped`: the messenger refuses the bot, until its settings change. `unavailable`: the messenger is
+   * down. `broken`: the stored settings can't be read.
+   */
   status: "working" | "stopped" | "unavailable" | "broken";
+  /** For people: why `status` is not `working`; null while it is. */
   detail: string | null;
+  /** Since when the messenger has answered no call; null while it answers. */
   unavailable_since: string | null;
+  /** How the bot receives what people write: it asks the messenger, is called by it, or receives nothing. */
   receiving: "nothing" | "poll" | "webhook";
+  /** Whether it does receive, of which `status` says nothing; null if it is to receive nothing. */
   reception: ReceptionAnswer | null;
+  /** The bot's profile; null until the messenger has told it. */
   bot: BotAnswer | null;
+  /** Link to the bot; null until the messenger has told its name. */
   link: string | null;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
-/**
- * Seconds within which so many of a hundred tickets were answered, or closed; by nearest rank. Null where
- * there is none to count.
- */
+/** How long it took until tickets were answered, or closed. */
 export interface Percentiles {
+  /** Tickets that were. */
   count: number;
+  /** Seconds within which this percentage of them was, by nearest rank; null for none to count. */
   p50: number | null;
+  /** Seconds within which this percentage of them was, by nearest rank; null for none to count. */
   p90: number | null;
+  /** Seconds within which this percentage of them was, by nearest rank; null for none to count. */
   p95: number | null;
+  /** Seconds within which this percentage of them was, by nearest rank; null for none to count. */
   p99: number | null;
 }
 
 /** A billing month, which starts on the day of the month on which the account was created. */
 export interface PeriodAnswer {
+  /** When it began. */
   started_at: string;
+  /** When the next one begins. */
   ends_at: string;
 }
 
-/** A permission, and how many active subscribers granted it. */
+/** A permission. */
 export interface PermissionAnswer {
+  /** What `permission` of `POST /v1/send` names it by. */
   key: string;
+  /** Label of the button that grants and revokes it, or one per language. */
   title: string | Record<string, string>;
+  /** What people read beside the button, or one text per language; null without one. */
   description: string | Record<string, string> | null;
+  /** Whether people who subscribe from now on have granted it at once. */
   default: boolean;
+  /** Active subscribers who have granted it. */
   active_subscribers: number;
+  /** Time of creation. */
   created_at: string;
 }
 
-/**
- * The message in each language that was asked for. `unused` are variables that nothing in the template takes:
- * `POST /v1/send` ignores them, so look here for typos.
- */
+/** The message in each language that was asked for. */
 export interface PreviewAnswer {
+  /** One entry per language. */
   data: Array<PreviewMessage>;
+  /** Names of given variables that the template does not use, often typos; `POST /v1/send` ignores them. */
   unused: Array<string>;
 }
 
 /** Values to try a template with. */
 export interface PreviewBody {
+  /** Values as in `POST /v1/send`; those without a default in the template are required. */
   variables?: Record<string, string | number | boolean> | undefined;
-  /** Only this language (default: all). */
+  /** Only this language; without it, all of the service. */
   lang?: "en" | "ru" | null | undefined;
 }
 
 /** A button as it would be sent. */
 export interface PreviewButton {
+  /** Label. */
   text: string;
+  /** Page that the button opens; null if it has `data`. */
   url: string | null;
+  /** What `button.clicked` would carry; null if the button has a `url`. */
   data: string | null;
 }
 
 /** A file as it would be sent. */
 export interface PreviewMedia {
+  /** How the messenger shows the file. */
   type: "image" | "video" | "document";
+  /** Where the file would be fetched from. */
   url: string;
+  /** Name of a document that the recipient sees; null for the one in the URL. */
   filename: string | null;
 }
 
-/** What somebody of that language would get. */
+/** The message as a recipient of one language gets it. */
 export interface PreviewMessage {
+  /** Language of the recipient. */
   lang: "en" | "ru";
+  /** Text with its variables filled in. */
   text: string;
+  /** Markup of `text`; `html` where the template's own can't show a value as it is. */
   format: "plain" | "markdown" | "html";
+  /** File that is shown with the text; null without one. */
   media: PreviewMedia | null;
+  /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<PreviewButton>>;
+  /** Channels of the project that would refuse the message; empty if none would. */
   problems: Array<Problem>;
 }
 
 /** The new priority of a ticket. */
 export interface PriorityBody {
+  /** How urgent the ticket is. */
   priority: "low" | "normal" | "high" | "urgent";
 }
 
 /** Why a channel would refuse the message. */
 export interface Problem {
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /** What it would refuse, for people. */
   problem: string;
 }
 
-/** The project that an API key belongs to. `plan` is null where nothing is billed. */
+/** The project that an API key belongs to. */
 export interface ProjectAnswer {
+  /** The project, as in the logs and commands of the service. */
   project_id: string;
+  /** Name shown to people. */
   name: string;
+  /** Keys of a `disabled` project are refused. */
   status: "active" | "disabled";
+  /** Name of the plan that its owner pays; null where nothing is billed. */
   plan: string | null;
+  /** Time of creation. */
   created_at: string;
+  /** Text after subscribing, or one per language; null for the service's own. */
   welcome: string | Record<string, string> | null;
+  /** Text after unsubscribing, or one per language; null for the service's own. */
   farewell: string | Record<string, string> | null;
+  /** The limits in force. */
   limits: LimitsAnswer;
+  /** The channels that the project can use, shared and its own. */
   channels: Array<ChannelAnswer>;
 }
 
@@ -1180,9 +2092,12 @@ export interface ProjectAnswer {
 export interface ProjectBody {
   /** Name shown to people: 1-64 printable characters. */
   name?: string | undefined;
-  /** Text after subscribing, or one per language. `{{ first_name }}` and `{{ project }}` are filled in. */
+  /**
+   * Text after subscribing, or one per language, at most 1,000 characters; null for the service's own. `{{
+   * first_name }}` and `{{ project }}` are filled in.
+   */
   welcome?: string | Record<string, string> | null | undefined;
-  /** Text after unsubscribing, or one per language. */
+  /** Text after unsubscribing, like `welcome`. */
   farewell?: string | Record<string, string> | null | undefined;
 }
 
@@ -1202,17 +2117,23 @@ export interface QuietHoursAnswer {
   to: string;
 }
 
-/** What customers said of closed tickets, 1-5. */
+/** How customers rated closed tickets. */
 export interface Rating {
+  /** Tickets that were rated. */
   count: number;
+  /** Average score, 1-5, of which 5 is best; null for none. */
   average: number | null;
 }
 
-/** How a bot receives. `since`, `reason` and `detail` describe an interruption; null if there is none. */
+/** How a bot receives what people write. */
 export interface ReceptionAnswer {
+  /** `interrupted`: nothing arrives, and sending may still work. */
   state: "receiving" | "interrupted";
+  /** When receiving failed first; null while it works. */
   since: string | null;
+  /** Why the bot receives nothing, for programs; null while it receives. */
   reason: InterruptionReason | null;
+  /** The messenger's own text, for people; null while the bot receives. */
   detail: string | null;
 }
 
@@ -1310,8 +2231,8 @@ export interface RecurringBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
-   * The person, by your own id of them. Of several subscribers with it, an active one, and the one seen last,
-   * is chosen.
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
    */
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
@@ -1335,13 +2256,45 @@ export interface RecurringBody {
   quiet_hours?: QuietHours | null | undefined;
 }
 
+/** Fields of `recurring.sent`. */
+export interface RecurringSentEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The recurring message's id. */
+  recurring_id: string;
+  /** The message that was queued; absent for an audience. */
+  message_id?: string;
+  /** The broadcast that was started; absent for one subscriber. */
+  job_id?: string;
+}
+
 /** An initial access token, which can't be shown again. */
 export interface RegistrationTokenAnswer {
+  /** The token's id. */
   token_id: string;
+  /** What it is for; clients do not see it. */
   name: string;
   /** Clients that it can still register; null for any number. */
   uses_left: number | null;
+  /** Until when it is valid; null if it does not expire. */
   expires_at: string | null;
+  /** Time of creation. */
   created_at: string;
 }
 
@@ -1355,19 +2308,27 @@ export interface RegistrationTokenBody {
   lifetime_s?: number | null | undefined;
 }
 
-/** A message that was not taken: its place in `messages` from 0, and what `POST /v1/send` would have answered. */
+/** A message that was not accepted, with the error that `POST /v1/send` would have returned. */
 export interface Rejected {
+  /** Its position in `messages`, from 0. */
   index: number;
+  /** What is wrong, for people. */
   error: string;
+  /** Error code of `POST /v1/send`, e.g. `validation_failed`. */
   code: string;
 }
 
-/** A replay that has begun: `events` of that time are looked at, and delivered as they need be. */
+/** A replay that has begun, in the background. */
 export interface ReplayAnswer {
+  /** The webhook's id. */
   webhook_id: string;
+  /** Events that happened then or later are looked at. */
   since: string;
+  /** Up to the time of the request; later events are delivered as usual. */
   until: string;
+  /** Whether those that were delivered are delivered once more. */
   include_delivered: boolean;
+  /** How many events are looked at, and delivered if they need be. */
   events: number;
 }
 
@@ -1375,29 +2336,35 @@ export interface ReplayAnswer {
 export interface ReplayBody {
   /** Events that happened then or later. */
   since: string;
-  /** Also redeliver those that were delivered. */
+  /** Whether those that were delivered are delivered once more. */
   include_delivered?: boolean | undefined;
 }
 
-/** What was said, and the ticket afterwards. */
+/** The reply or note, and the ticket afterwards. */
 export interface ReplyAnswer {
+  /** The ticket afterwards. */
   ticket: TicketAnswer;
+  /** The reply or note. */
   message: TicketEntryAnswer;
 }
 
 /** A reply to the customer, or with `internal` a note that they never see. */
 export interface ReplyBody {
+  /** What the customer is told, or the note. Required without `canned`. */
   text?: string | null | undefined;
   /** Key of a canned answer, instead of `text` and `format`. */
   canned?: string | null | undefined;
   /** Variables of the canned answer. */
   variables?: Record<string, string | number | boolean> | null | undefined;
+  /** How `text` is marked up. */
   format?: "plain" | "markdown" | "html" | undefined;
+  /** A file that is shown with the text. */
   media?: MediaBody | null | undefined;
   /** An uploaded file, instead of `media`. */
   file_id?: string | null | undefined;
+  /** Whether it is a note for agents, which the customer never sees. */
   internal?: boolean | undefined;
-  /** The member who replies. */
+  /** The member who replies; by default nobody by name. */
   member_id?: string | null | undefined;
   /** The ticket's status afterwards; a note doesn't change it. */
   status?: "open" | "pending" | "closed" | undefined;
@@ -1405,43 +2372,55 @@ export interface ReplyBody {
 
 /** A requested code; it is sent when its link is opened. */
 export interface RequestOtpAnswer {
+  /** Names the code when it is verified, and its status. */
   otp_id: string;
-  /** The link to open, per channel. */
+  /** The link that opens the bot, per channel. */
   links: Record<string, string>;
-  /** The link as an SVG image, per channel; no key needed. */
+  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
   qr: Record<string, string>;
-  /** Text that the person sends to the bot, per channel whose link can only open the chat. */
-  start_messages?: Record<string, string> | null;
-  /** Lifetime of the link, in seconds. */
+  /**
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
+   */
+  start_messages?: Record<string, string>;
+  /** Seconds in which the link can be opened; the code's own time starts then. */
   expires_in: number;
 }
 
 /** A code for the first person who opens its link. */
 export interface RequestOtpBody {
-  /** One code is active for each purpose. */
+  /**
+   * What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the same
+   * purpose, and no other.
+   */
   purpose?: string | undefined;
-  /** Lifetime in minutes: 1-30 (default 5). */
+  /** Minutes for which the code is valid: 1-30, 5 by default. */
   ttl_minutes?: number | null | undefined;
-  /** Allowed attempts: 1-10 (default 3). */
+  /** Attempts to give it, after which it is no longer valid: 1-10, 3 by default. */
   max_attempts?: number | null | undefined;
-  /** Digits: 4-8 (default 6). */
+  /** Digits of the code: 4-8, 6 by default. */
   length?: number | null | undefined;
   /** Language of the message; without it, the person's own. */
   lang?: "en" | "ru" | null | undefined;
-  /** Offer only this messenger. */
+  /** Offer only this channel; without it, all of the project. */
   channel?: string | null | undefined;
 }
 
 /** The new signing secret, which is shown this once, and until when the old one signs too. */
 export interface RotatedSecretAnswer {
+  /** The webhook's id. */
   webhook_id: string;
+  /** Secret that its deliveries are signed with: `whsec_` and the base64 of 32 bytes. It can't be read again. */
   secret: string;
+  /** Until when deliveries are signed with the old secret too. */
   old_secret_valid_until: string;
 }
 
 /** Where a submission goes, if `when` holds or is left out. */
 export interface Route {
+  /** Which submissions it is for; left out, for all. */
   when?: Condition | null | undefined;
+  /** Where they go, by `kind`. */
   to: ToSubscriber | ToTag | ToTicket | ToWebhook | ToNextField;
 }
 
@@ -1514,8 +2493,8 @@ export interface ScheduledBody {
   /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
   /**
-   * The person, by your own id of them. Of several subscribers with it, an active one, and the one seen last,
-   * is chosen.
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
    */
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
@@ -1531,30 +2510,128 @@ export interface ScheduledBody {
   timezone?: string | null | undefined;
 }
 
+/** Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message. */
+export interface ScheduledFailedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The scheduled message; absent for a recurring one. */
+  scheduled_id?: string;
+  /** The recurring message; absent for a scheduled one. */
+  recurring_id?: string;
+  /**
+   * For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's state),
+   * `billing_blocked` without credits, or `missed`.
+   */
+  reason: string;
+}
+
+/** Fields of `scheduled.sent`. */
+export interface ScheduledSentEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The scheduled message's id. */
+  scheduled_id: string;
+  /** The message that was queued; absent for an audience. */
+  message_id?: string;
+  /** The broadcast that was started; absent for one subscriber. */
+  job_id?: string;
+}
+
+/** Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message. */
+export interface ScheduledSkippedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The scheduled message; absent for a recurring one. */
+  scheduled_id?: string;
+  /** The recurring message; absent for a scheduled one. */
+  recurring_id?: string;
+  /**
+   * For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's state),
+   * `billing_blocked` without credits, or `missed`.
+   */
+  reason: string;
+}
+
 /** A new secret; the previous one stays valid until `previous_expires_at`. */
 export interface SecretAnswer {
+  /** The secret's id. */
   secret_id: string;
-  /** Shown only now. */
+  /** The secret itself, which can't be read again. */
   client_secret: string;
+  /** Until when the previous secret is valid; null if there was none. */
   previous_expires_at: string | null;
 }
 
 /** A secret, which can't be shown again. */
 export interface SecretEntry {
+  /** The secret's id. */
   secret_id: string;
+  /** Time of creation. */
   created_at: string;
+  /** Until when it is valid; null if it does not expire. */
   expires_at: string | null;
 }
 
 /** The valid secrets of a client, newest first. */
 export interface SecretList {
+  /** The secrets. */
   data: Array<SecretEntry>;
 }
 
 /** The message was taken and will be delivered. */
 export interface SendAnswer {
+  /** Names the message in `/v1/messages` and in delivery events. */
   message_id: string;
-  status?: "queued";
+  /** Always `queued`: the outcome is reported by `delivery.success` and `delivery.failed`. */
+  status: "queued";
 }
 
 /**
@@ -1562,82 +2639,113 @@ export interface SendAnswer {
  * its `variables`.
  */
 export interface SendBody {
+  /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
   external_id?: string | null | undefined;
-  /** With external_id: the channel to use. */
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
-  /** Key of a template, in place of text, format, media and buttons. */
+  /** Key of a template, in place of `text`, `format`, `media` and `buttons`. */
   template?: string | null | undefined;
-  /** Texts, numbers, true or false for the template's `{{ name }}`. */
+  /**
+   * Values for the template's `{{ name }}`: texts, numbers, true or false. Those without a default in the
+   * template are required.
+   */
   variables?: Record<string, string | number | boolean> | null | undefined;
+  /**
+   * Text that the recipient sees, at most `limits.text_length` characters of `GET /v1/project`. Required
+   * unless `template` is given.
+   */
   text?: string | null | undefined;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
   format?: "plain" | "markdown" | "html" | undefined;
+  /** File that is shown with the text. */
   media?: MediaBody | null | undefined;
-  /** Rows from top to bottom. */
+  /** Rows of buttons under the message, from top to bottom. */
   buttons?: Array<Array<ButtonBody>> | undefined;
-  /** Skipped unless the subscriber has granted it when it is delivered. */
+  /** Key of a permission. The message is skipped unless the subscriber has granted it when it is delivered. */
   permission?: string | null | undefined;
   /** Deliver without a notification sound. */
   silent?: boolean | undefined;
-  /** Seconds after which it is skipped if not sent yet. */
+  /**
+   * Seconds after which the message is skipped if it could not be sent yet; without it, it never is for that
+   * reason.
+   */
   expires_in?: number | null | undefined;
-  /** Returned in delivery events. */
+  /** Your own data, at most 4,096 bytes as JSON; delivery events carry it, the recipient never sees it. */
   metadata?: Record<string, unknown> | null | undefined;
 }
 
 /** A code that is being sent. */
 export interface SendOtpAnswer {
+  /** Names the code when it is verified, and its status. */
   otp_id: string;
+  /** When the code stops working. */
   expires_at: string;
 }
 
 /** The recipient of a code, and its options. */
 export interface SendOtpBody {
-  /** One code is active for each purpose. */
+  /**
+   * What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active one of the same
+   * purpose, and no other.
+   */
   purpose?: string | undefined;
-  /** Lifetime in minutes: 1-30 (default 5). */
+  /** Minutes for which the code is valid: 1-30, 5 by default. */
   ttl_minutes?: number | null | undefined;
-  /** Allowed attempts: 1-10 (default 3). */
+  /** Attempts to give it, after which it is no longer valid: 1-10, 3 by default. */
   max_attempts?: number | null | undefined;
-  /** Digits: 4-8 (default 6). */
+  /** Digits of the code: 4-8, 6 by default. */
   length?: number | null | undefined;
   /** Language of the message; without it, the person's own. */
   lang?: "en" | "ru" | null | undefined;
+  /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
-  /** Your own id of this person. */
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
   external_id?: string | null | undefined;
-  /** With `external_id`: only this messenger. */
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
 }
 
 /** A session that waits for its Yes. */
 export interface SessionAnswer {
+  /** Names the sign-in when you ask for its status; hard to guess. */
   session_id: string;
-  status?: "pending";
-  /** The link to open, per channel. */
+  /** Always `pending`: nobody has answered yet. */
+  status: "pending";
+  /** The link that opens the bot, per channel. */
   links: Record<string, string>;
-  /** The link as an SVG image, per channel; no key needed. */
+  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
   qr: Record<string, string>;
   /**
-   * What the person writes to the bot, per channel whose link only opens the chat with it: `start K7QF2M9X`.
-   * Show it beside the link.
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
    */
-  start_messages?: Record<string, string> | null;
-  /** 10-99, shown beside the links; present if `match` was requested. */
-  match_number?: number | null;
-  /** Seconds. */
+  start_messages?: Record<string, string>;
+  /** 10-99, to be shown beside the links; absent unless `match` was true. */
+  match_number?: number;
+  /** Seconds in which the person can confirm. */
   expires_in: number;
-  /** Seconds to wait between polls. */
-  interval?: number;
+  /** Seconds to wait between two polls. */
+  interval: number;
 }
 
 /** A new session and its secrets. */
 export interface SessionBody {
   /** Returned with the code; bind it to the browser's session to prevent CSRF. */
   state?: string | undefined;
-  /** Return URL; must equal that of one of the static links. */
+  /**
+   * Where the bot sends the person back with the code; must equal that of one of the static links. Without
+   * it, poll the status.
+   */
   callback_url?: string | null | undefined;
-  /** Offer only this messenger. */
+  /** Offer only this channel; without it, all that can ask. */
   channel?: string | null | undefined;
   /** Language of the bot's question; without it, the person's own. */
   lang?: "en" | "ru" | null | undefined;
@@ -1649,66 +2757,94 @@ export interface SessionBody {
 
 /** End of the snooze; a customer's message wakes the ticket earlier. */
 export interface SnoozeBody {
+  /** When the ticket is open again, ahead. */
   until: string;
 }
 
 /** A static link with its addresses. */
 export interface StaticLinkAnswer {
+  /** Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. */
   slug: string;
+  /** Helps you tell links apart. */
   name: string;
+  /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
+  /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match: boolean;
+  /** The link that opens the bot, per channel. */
   links: Record<string, string>;
+  /** The address of the same link as a QR code (SVG), per channel; no key needed. */
   qr: Record<string, string>;
-  /** Text that the person sends to the bot, per channel whose link can only open the chat. */
-  start_messages?: Record<string, string> | null;
+  /**
+   * Text that the person sends to the bot, e.g. `start K7QF2M9X`, per channel whose link can only open the
+   * chat; show it beside the link. Absent if there is no such channel.
+   */
+  start_messages?: Record<string, string>;
+  /** Time of creation. */
   created_at: string;
 }
 
 /** A static link to be made. */
 export interface StaticLinkBody {
-  /** Part of the start parameter, `auth_<slug>`. */
+  /**
+   * Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique in the whole
+   * service; it can't be changed later.
+   */
   slug: string;
-  /** Helps you tell links apart. */
+  /** Helps you tell links apart: 1-100 characters. */
   name: string;
-  /** Receives `code`; https, or http on localhost. */
+  /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url: string;
-  /** Number matching on the hosted page. */
+  /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match?: boolean | undefined;
 }
 
 /** What to change of a static link; what is left out stays. */
 export interface StaticLinkChange {
-  /** Helps you tell links apart. */
+  /** Helps you tell links apart: 1-100 characters. */
   name?: string | undefined;
-  /** Receives `code`; https, or http on localhost. */
+  /** Where people return with `code` and `state`; https, or http on localhost. */
   callback_url?: string | undefined;
-  /** Number matching on the hosted page. */
+  /** Whether the hosted page shows a number that the person has to choose in the bot. */
   match?: boolean | undefined;
 }
 
 /** Tickets that were opened since; those merged into others are not counted. */
 export interface StatsAnswer {
+  /** Since when tickets are counted. */
   since: string;
+  /** How many were opened. */
   opened: number;
-  by_status: Record<string, number>;
+  /** How many of them have which status now. */
+  by_status: TicketCounts;
+  /** Times from the opening to the first reply. */
   first_response_seconds: Percentiles;
+  /** Times from the opening to the last closing, of tickets that are closed. */
   resolution_seconds: Percentiles;
+  /** Ratings by customers. */
   csat: Rating;
 }
 
-/** Where a session stands; `code` is there while it is confirmed. */
+/** Where a session stands. */
 export interface StatusAnswer {
+  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
   session_id: string;
+  /**
+   * `pending` until the person answers, then `confirmed` or `denied`; `consumed` once the code was exchanged.
+   * `expired`: the time to answer, or to exchange the code, ran out.
+   */
   status: "pending" | "confirmed" | "denied" | "expired" | "consumed";
+  /** That of the request; empty if it had none. */
   state: string;
-  code?: string | null;
+  /** To be exchanged by `POST /v1/auth/verify`; absent unless `status` is `confirmed`. */
+  code?: string;
   /** Seconds left to confirm, then to exchange the code; else 0. */
   expires_in: number;
 }
 
 /** The new status of a ticket. To snooze it, use `POST .../snooze`. */
 export interface StatusBody {
+  /** `open`: an agent is to act; `pending`: the customer is; `closed`. */
   status: "open" | "pending" | "closed";
 }
 
@@ -1756,189 +2892,651 @@ export interface StepMessage {
 
 /** A submission. */
 export interface SubmissionAnswer {
+  /** The submission's id. */
   submission_id: string;
+  /** The form's id. */
   form_id: string;
+  /** Version of the form that was filled in, from 1. */
   form_version: number;
+  /** Whether it was filled in on the web or in a messenger. */
   source: "web" | "messenger";
+  /** Who filled it in; null on the web. */
   subscriber_id: string | null;
+  /** Language in which the form was shown. */
   lang: string;
-  /** Why it was marked as spam; null otherwise. */
-  spam: string | null;
+  /** Why it was marked as spam: a hidden input was filled in, or it came too fast. Null otherwise. */
+  spam: "honeypot" | "too_fast" | null;
+  /** In the order of the questions; those without an answer are left out. */
   answers: Array<GivenAnswer>;
+  /** What became of the form's routes; empty for spam. */
   routes: Array<LeadAnswer>;
+  /** When it was submitted. */
   created_at: string;
 }
 
 /** A subscriber as the API shows them. */
 export interface SubscriberAnswer {
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /** First name, as the messenger has it. */
   first_name: string;
-  /** Empty for people without one. */
+  /** Name on the messenger, without `@`; empty for people without one. */
   username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
+  /** The person's tags. */
   tags: Array<string>;
+  /** Keys of the permissions that the person has granted. */
   permissions: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
   external_id: string | null;
+  /** Your own data, as set last; `{}` without any. */
   attributes: Record<string, unknown>;
+  /**
+   * `active` people get messages; `unsubscribed` ones ended it, or you did; `blocked` ones blocked the bot or
+   * deleted the chat.
+   */
   status: "active" | "unsubscribed" | "blocked";
+  /** When the person first subscribed. */
   created_at: string;
+  /** When the person last did something in the bot. */
   last_seen_at: string;
 }
 
-/** A tag, and how many subscribers carry it, whatever their status. */
+/** Fields of `subscription.created`. */
+export interface SubscriptionCreatedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /**
+   * How the person subscribed: by a link (`deep_link`), in a mini app, by signing in, for a one-time code, by
+   * a form or a support ticket, or by your own call.
+   */
+  source: "deep_link" | "mini_app" | "auth" | "otp" | "form" | "helpdesk" | "api";
+}
+
+/** Fields of `subscription.deleted`. */
+export interface SubscriptionDeletedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /**
+   * How the person subscribed: by a link (`deep_link`), in a mini app, by signing in, for a one-time code, by
+   * a form or a support ticket, or by your own call.
+   */
+  source: "deep_link" | "mini_app" | "auth" | "otp" | "form" | "helpdesk" | "api";
+  /**
+   * `stop`: the person ended it in the bot. `api`: you did, by the API or on a page. `user_blocked_bot` and
+   * `chat_not_found`: the messenger says so. Plugins may add others.
+   */
+  reason: string;
+}
+
+/** Fields of `subscription.permission_changed`. */
+export interface SubscriptionPermissionChangedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** Key of the permission. */
+  permission: string;
+  /** False after it was revoked. */
+  granted: boolean;
+}
+
+/** A tag. */
 export interface TagAnswer {
+  /** The tag, as people carry it. */
   name: string;
+  /** Subscribers who carry it, whatever their status. */
   subscribers: number;
+  /** Time of creation. */
   created_at: string;
 }
 
-/** A tag's name: 1-64 letters of any script, digits, `_` and `-`. */
+/** A tag's name. */
 export interface TagBody {
+  /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
   name: string;
 }
 
-/** A template; `variables` are those that it uses, in the order in which they come first. */
+/** A template. */
 export interface TemplateAnswer {
+  /** What `POST /v1/send` names it by. */
   key: string;
+  /** Id of this template; another one that gets its key later has another. */
   template_id: string;
+  /** One text for all, or texts by language. */
   text: string | Record<string, string>;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
   format: "plain" | "markdown" | "html";
+  /** File that is shown with the text; null without one. */
   media: TemplateMedia | null;
+  /** Rows of buttons under the message, from top to bottom. */
   buttons: Array<Array<TemplateButton>>;
+  /** Names of the variables that it uses, by their first use. */
   variables: Array<string>;
+  /** Those of `variables` without a default somewhere: `POST /v1/send` must give them. */
   required_variables: Array<string>;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
 }
 
 /** A button as in `POST /v1/send`; all of it may hold variables. */
 export interface TemplateButton {
+  /** Label, or one per language. */
   text: string | Record<string, string>;
+  /** Page that the button opens; its scheme and host can't hold variables. Exactly one of this and `data`. */
   url?: string | null | undefined;
+  /**
+   * Your own text that `button.clicked` carries, at most 64 bytes when filled in. Exactly one of this and
+   * `url`.
+   */
   data?: string | null | undefined;
 }
 
 /** A file as in `POST /v1/send`; address and name may hold variables. */
 export interface TemplateMedia {
+  /** How the messenger shows the file. */
   type: "image" | "video" | "document";
+  /** Where the file is fetched from; its scheme and host can't hold variables. */
   url: string;
+  /** Name of a document that the recipient sees; without it, the one in the URL. */
   filename?: string | null | undefined;
 }
 
-/**
- * A ticket. Seconds count from when it was opened; the resolution is the last closing, null while it is not
- * closed. `waiting_since` is when the customer began to wait for an answer.
- */
+/** A ticket. */
 export interface TicketAnswer {
+  /** The ticket's id. */
   ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
   number: number;
+  /** What it is about. */
   subject: string;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
   status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
   priority: "low" | "normal" | "high" | "urgent";
+  /** Channel of the customer; `virtual` for one without a messenger. */
   channel: string;
+  /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
   customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
   customer_email: string;
+  /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
+  /** Labels for agents. */
   tags: Array<string>;
-  /** `message`, `api`, or which plugin asked for it, as `form`. */
+  /**
+   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
+   * `form`.
+   */
   source: string;
+  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
   source_id: string | null;
+  /** When it was opened. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
+  /** When the customer or an agent wrote last; notes do not count. */
   last_message_at: string;
+  /** When the customer began to wait for an answer; null if they do not wait. */
   waiting_since: string | null;
+  /** When it is open again; null unless it is snoozed. */
   snoozed_until: string | null;
+  /** When it was last closed; null while it is not. */
   closed_at: string | null;
+  /** Seconds from its opening to the first reply of an agent; null before. */
   first_response_seconds: number | null;
+  /** Seconds from its opening to the last closing; null while it is not closed. */
   resolution_seconds: number | null;
+  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
   csat_score: number | null;
+  /** What they added to it; null for nothing. */
   csat_comment: string | null;
+  /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
 }
 
-/**
- * Something said in a ticket. `delivery` is null for notes, for the customer's own words, where they have no
- * messenger, and when the message is no longer kept. `file_ids` lead to `/v1/files`.
- */
+/** A ticket as it is after what happened. */
+export interface TicketAssignedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+}
+
+/** Fields of `ticket.closed`. */
+export interface TicketClosedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** The ticket that goes on in its place; absent unless it was merged. */
+  merged_into?: string;
+}
+
+/** Tickets by their status now. */
+export interface TicketCounts {
+  /** An agent is to act. */
+  open: number;
+  /** The customer is to act. */
+  pending: number;
+  /** Snoozed. */
+  snoozed: number;
+  /** Closed. */
+  closed: number;
+}
+
+/** A ticket as it is after what happened. */
+export interface TicketCreatedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+}
+
+/** Fields of `ticket.csat_received`. */
+export interface TicketCsatReceivedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** The rating; 5 is best. */
+  score: 1 | 2 | 3 | 4 | 5;
+  /** What the customer added to it; null for nothing. */
+  comment: string | null;
+}
+
+/** A message or a note of a ticket. */
 export interface TicketEntryAnswer {
+  /** Its id, in the order of time. */
   ticket_message_id: string;
+  /** Who said it. */
   author: "customer" | "agent";
+  /** The member who wrote it; null for the customer, and for a reply by the API that names none. */
   member_id: string | null;
+  /** Whether it is a note, which the customer does not see. */
   internal: boolean;
+  /** What was said. */
   text: string;
-  format: string;
+  /** How `text` is marked up. */
+  format: "plain" | "markdown" | "html";
+  /** The file of a reply that the messenger fetches; null without one. */
   media: MediaAnswer | null;
+  /** Stored files, for `GET /v1/files/{file_id}`. */
   file_ids: Array<string>;
+  /**
+   * Delivery of a reply. Null for notes, for the customer's own words, without a messenger, and once the
+   * message is no longer kept.
+   */
   delivery: AgentReplyDelivery | null;
   /** What it said before, the oldest first. */
   edits: Array<EditAnswer>;
+  /** When it was said. */
   created_at: string;
+  /** When its author last edited it; null if they did not. */
   edited_at: string | null;
+}
+
+/** Fields of `ticket.replied`. */
+export interface TicketRepliedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** Who wrote. */
+  author: "customer" | "agent";
+  /** What they wrote. */
+  text: string;
+}
+
+/** Fields of `ticket.status_changed`. */
+export interface TicketStatusChangedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /** The status before. */
+  from: "open" | "pending" | "snoozed" | "closed";
+  /** The new status. */
+  to: "open" | "pending" | "snoozed" | "closed";
 }
 
 /** All tags of the ticket; others are removed. */
 export interface TicketTagsBody {
+  /** All its labels; empty to remove them. */
   tags: Array<string>;
+}
+
+/** A ticket as it is after what happened. */
+export interface TicketUnanswered24hEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
 }
 
 /** In the messenger, which question comes after `after`. */
 export interface ToNextField {
+  /** To another question, in the messenger. */
   kind: "next_field";
-  /** The question after which it is evaluated; by default that of `when`. */
+  /** Key of the question after which it is evaluated; by default that of `when`. */
   after?: string | null | undefined;
-  /** A later question; left out, there are no more questions. */
+  /** Key of a later question that comes next; left out, there are no more questions. */
   field?: string | null | undefined;
 }
 
 /** A message with the answers to one subscriber: `subscriber_id` or `external_id`. */
 export interface ToSubscriber {
+  /** To one person. */
   kind: "subscriber";
+  /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
   external_id?: string | null | undefined;
-  /** With external_id: which of the subscribers. */
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
-  /** Text above the answers (default: the form's title). */
+  /** Text above the answers, one or by language; by default the form's title. */
   text?: string | Record<string, string> | null | undefined;
 }
 
 /** A message with the answers to all subscribers with the tag. */
 export interface ToTag {
+  /** To everybody with a tag. */
   kind: "tag";
+  /** The tag, which the project must have. */
   tag: string;
-  /** Text above the answers (default: the form's title). */
+  /** Text above the answers, one or by language; by default the form's title. */
   text?: string | Record<string, string> | null | undefined;
 }
 
 /** A ticket with the answers. */
 export interface ToTicket {
+  /** To the agents, as a ticket. */
   kind: "ticket";
-  /** Default: the form's title. */
+  /** Subject of the ticket, one or by language; by default the form's title. */
   subject?: string | Record<string, string> | null | undefined;
+  /** Priority of the ticket. */
   priority?: "low" | "normal" | "high" | "urgent" | undefined;
+  /** Tags of the ticket. */
   tags?: Array<string> | undefined;
 }
 
 /** The event `form.submitted` alone, which every submission emits. */
 export interface ToWebhook {
+  /** To nobody beside your webhooks. */
   kind: "webhook";
 }
 
 /** The event was taken. */
 export interface TrackAnswer {
+  /** The event `event.tracked`, in `GET /v1/events` and in webhooks. */
   event_id: string;
 }
 
 /** Something that a subscriber did, e.g. in your shop. */
 export interface TrackBody {
+  /** The person, on one channel. Exactly one of this and `external_id`. */
   subscriber_id?: string | null | undefined;
+  /**
+   * The person, by your own id of them. Of several subscribers with it, the active one that was seen last is
+   * chosen.
+   */
   external_id?: string | null | undefined;
-  /** With external_id: which of the subscribers. */
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
-  /** Your event name, e.g. `cart.abandoned`. */
+  /** Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots. */
   name: string;
-  /** Returned in the event; at most 8 KiB as JSON. */
+  /**
+   * Your own data, at most `limits.event_properties_bytes` of `GET /v1/project` as JSON; the event carries
+   * it.
+   */
   properties?: Record<string, unknown> | undefined;
 }
 
@@ -1964,13 +3562,17 @@ export interface Trigger {
 
 /** What is to change; what is left out stays. */
 export interface UpdateCannedBody {
+  /** What agents see in the list; empty for the key. */
   title?: string | undefined;
+  /** One text for all, or texts by language, with variables as in templates. */
   text?: string | Record<string, string> | undefined;
+  /** How `text` is marked up. */
   format?: "plain" | "markdown" | "html" | undefined;
 }
 
-/** New values of settings; what is left out stays, and null goes back to the default. */
+/** Changes of a channel's settings. */
 export interface UpdateChannelBody {
+  /** New values; settings that are left out stay, and null goes back to a default. */
   settings: Record<string, unknown>;
 }
 
@@ -1995,13 +3597,24 @@ export interface UpdateDripBody {
 
 /** What is to change; a field that is left out stays. Null removes what a form need not have. */
 export interface UpdateFormBody {
+  /** Heading of the form: one text for all, or texts by language. */
   title?: string | Record<string, string> | undefined;
+  /** Text below the heading, in one or several languages; null for none. */
   description?: string | Record<string, string> | null | undefined;
+  /** Text after submitting, in one or several languages; null for the service's own. */
   thanks?: string | Record<string, string> | null | undefined;
+  /** The 1-50 questions, in their order. */
   fields?: Array<FormField> | undefined;
+  /** Where submissions go, each on its own; at most 40. */
   routes?: Array<Route> | undefined;
+  /** Origins of the sites whose pages may submit it; `"*"` allows all. */
   allowed_origins?: Array<string> | undefined;
+  /** Where a browser goes after submitting an HTML form; null for the service's page of thanks. */
   redirect_url?: string | null | undefined;
+  /**
+   * Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the
+   * check.
+   */
   min_fill_seconds?: number | undefined;
 }
 
@@ -2009,7 +3622,7 @@ export interface UpdateFormBody {
 export interface UpdateMemberBody {
   /** Name shown to colleagues and customers. */
   name?: string | undefined;
-  /** Case-insensitive; stored in lowercase. */
+  /** Identifies one member of the project; stored in lowercase. */
   email?: string | undefined;
   /** Owners, admins and agents answer customers; viewers have read-only access. */
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
@@ -2017,9 +3630,11 @@ export interface UpdateMemberBody {
 
 /** Changes of a permission; what is left out stays. A description of null is removed. */
 export interface UpdatePermissionBody {
-  /** Button title, or one per language. */
+  /** New label, or one per language; replaces all languages. */
   title?: string | Record<string, string> | undefined;
+  /** New text beside the button, or one per language; null removes it. */
   description?: string | Record<string, string> | null | undefined;
+  /** Whether people who subscribe from now on have granted it at once. */
   default?: boolean | undefined;
 }
 
@@ -2093,20 +3708,25 @@ export interface UpdateScheduledBody {
 
 /** Changes of a subscriber; what is left out stays. */
 export interface UpdateSubscriberBody {
-  /** Your own id of the person; null unbinds the one they have. */
+  /** Your own id of the person, 1-128 printable characters; null removes the one they have. */
   external_id?: string | null | undefined;
+  /** Language of system messages and templates. */
   lang?: "en" | "ru" | undefined;
-  /** Replaces all tags. */
+  /** Replaces all tags; `[]` removes them. Missing ones are created. */
   tags?: Array<string> | undefined;
-  /** Your own data; replaces the current attributes. */
+  /** Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON; replaces all of it. */
   attributes?: Record<string, unknown> | undefined;
 }
 
 /** New contents; what is left out stays, and null for `media` takes the file away. */
 export interface UpdateTemplateBody {
+  /** New text, or one per language; replaces all languages. */
   text?: string | Record<string, string> | undefined;
+  /** Markup of `text`: none, a subset of Markdown, or a subset of HTML. */
   format?: "plain" | "markdown" | "html" | undefined;
+  /** New file; null takes the file away, and without it, it stays. */
   media?: TemplateMedia | null | undefined;
+  /** Rows from top to bottom; replaces all existing buttons, `[]` removes them. */
   buttons?: Array<Array<TemplateButton>> | undefined;
 }
 
@@ -2114,50 +3734,78 @@ export interface UpdateTemplateBody {
 export interface UpdateWebhookBody {
   /** Where events are POSTed to. */
   url?: string | undefined;
-  /** Names of events; empty means all. */
+  /** Names of the events that it receives; empty for all. */
   events?: Array<string> | undefined;
+  /** Your own note on it; null for none. */
   description?: string | null | undefined;
+  /** `disabled` to receive nothing, which cancels pending deliveries; `active` to receive again. */
   status?: "active" | "disabled" | undefined;
 }
 
-/** What was done of an operation and what it cost. Of what has no price there is none. */
+/** What was done of an operation and what it cost. */
 export interface UsageAnswer {
+  /**
+   * What was done: `auth.confirmed`, `message.sent`, `broadcast.message`, `otp.send`, `ticket.reply`,
+   * `form.submission`, or an operation of another plugin.
+   */
   operation: string;
+  /** How often it was done. */
   quantity: number;
+  /** What it cost, in credits; 0 for what has no price. */
   credits: number;
 }
 
 /** Who signed in. */
 export interface VerifyAnswer {
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /** First name, as the messenger has it. */
   first_name: string;
-  /** Empty for people without one. */
+  /** Name on the messenger, without `@`; empty for people without one. */
   username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
+  /** The person's tags. */
   tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
   external_id: string | null;
+  /** That of the request; empty if it had none. */
   state: string;
+  /** When the person confirmed. */
   auth_time: string;
+  /** Id of the sign-in, from `POST /v1/auth/session`; hard to guess. */
   session_id: string;
 }
 
 /** The code to exchange. */
 export interface VerifyBody {
+  /** `code` of the session's status, or of the return to `callback_url`. */
   code: string;
 }
 
 /** The subscriber who entered the correct code. */
 export interface VerifyOtpAnswer {
-  verified?: true;
+  /** Always true: a wrong code is an error. */
+  verified: true;
+  /** Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`. */
   otp_id: string;
+  /** That of the request. */
   purpose: string;
+  /** A person on one channel of the project. */
   subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
   channel: string;
+  /** First name, as the messenger has it. */
   first_name: string;
-  username: string | null;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
+  /** The person's tags. */
   tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
   external_id: string | null;
 }
 
@@ -2166,31 +3814,73 @@ export interface VerifyOtpAnswer {
  * purpose.
  */
 export interface VerifyOtpBody {
+  /** The code that was sent. Exactly one of this, `subscriber_id` and `external_id`. */
   otp_id?: string | null | undefined;
+  /** The person whose last code is meant, on one channel. */
   subscriber_id?: string | null | undefined;
-  /** Your own id of this person. */
+  /** The person whose last code is meant, by your own id of them: on all channels, unless `channel` names one. */
   external_id?: string | null | undefined;
-  /** With `external_id`: only this messenger. */
+  /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
   /** `login` by default. With `otp_id`, checked only if given. */
   purpose?: string | null | undefined;
-  /** Spaces are ignored. */
+  /** What the person typed; spaces are ignored. */
   code: string;
 }
 
 /** A webhook as the API shows it. */
 export interface WebhookAnswer {
+  /** The webhook's id. */
   webhook_id: string;
+  /** Where events are POSTed to. */
   url: string;
+  /** Names of the events that it receives; empty for all. */
   events: Array<string>;
+  /** Your own note on it; null for none. */
   description: string | null;
+  /** A `disabled` webhook receives nothing. */
   status: "active" | "disabled";
   /** The first failed attempt after the last that succeeded; null if that is the last. */
   failing_since: string | null;
-  /** Why the service disabled it: `failing` for days, or `gone` (410). */
+  /**
+   * Why the service disabled it: `failing` for days, or `gone` (410). Null if it is active, or you disabled
+   * it.
+   */
   disabled_reason: "failing" | "gone" | null;
+  /** Time of creation. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
+}
+
+/** Fields of `webhook.disabled`. */
+export interface WebhookDisabledEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The webhook's id. */
+  webhook_id: string;
+  /** Your own note on the webhook; null for none. */
+  description: string | null;
+  /** `failing`: no attempt succeeded for days; `gone`: the receiver responded 410. */
+  reason: "failing" | "gone";
+  /** The first failed attempt; null if it did not fail before. */
+  failing_since: string | null;
+  /** HTTP status of the last response; null if there was none. */
+  status_code: number | null;
+  /** Why the last attempt failed, for people; null if nothing more is known. */
+  error: string | null;
+}
+
+/** Fields of `webhook.test`. */
+export interface WebhookTestEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The webhook's id. */
+  webhook_id: string;
 }
 
 /** Conditions of a step, all of which must hold; else the chain goes on with the next step. */
@@ -2209,32 +3899,62 @@ export interface When {
   attribute?: AttributeIs | null | undefined;
 }
 
-/** A ticket with a page of what was said in it. */
+/** A ticket with a page of its messages and notes. */
 export interface WholeTicketAnswer {
+  /** The ticket's id. */
   ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
   number: number;
+  /** What it is about. */
   subject: string;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
   status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
   priority: "low" | "normal" | "high" | "urgent";
+  /** Channel of the customer; `virtual` for one without a messenger. */
   channel: string;
+  /** The customer; null for one without a messenger. */
   subscriber_id: string | null;
+  /** First name of a subscriber when it was opened, or the name that was given; may be empty. */
   customer_name: string;
+  /** Email address that was given for a customer without a messenger; else empty. */
   customer_email: string;
+  /** The member who handles the ticket; null while it is unassigned. */
   assignee_id: string | null;
+  /** Labels for agents. */
   tags: Array<string>;
-  /** `message`, `api`, or which plugin asked for it, as `form`. */
+  /**
+   * How it was opened: by a `message` of the customer, by the `api`, or by the plugin that asked for it, as
+   * `form`.
+   */
   source: string;
+  /** What it was opened for, as the id of a form's submission; null if it came by message or API. */
   source_id: string | null;
+  /** When it was opened. */
   created_at: string;
+  /** Time of the last change; that of creation if there was none. */
   updated_at: string;
+  /** When the customer or an agent wrote last; notes do not count. */
   last_message_at: string;
+  /** When the customer began to wait for an answer; null if they do not wait. */
   waiting_since: string | null;
+  /** When it is open again; null unless it is snoozed. */
   snoozed_until: string | null;
+  /** When it was last closed; null while it is not. */
   closed_at: string | null;
+  /** Seconds from its opening to the first reply of an agent; null before. */
   first_response_seconds: number | null;
+  /** Seconds from its opening to the last closing; null while it is not closed. */
   resolution_seconds: number | null;
+  /** The customer's rating, 1-5, of which 5 is best; null if they gave none. */
   csat_score: number | null;
+  /** What they added to it; null for nothing. */
   csat_comment: string | null;
+  /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
+  /** Its messages and notes, newest first. */
   messages: EntryPage;
 }
