@@ -8,6 +8,7 @@ import {
   type MessageAnswer,
   NotFoundError,
   openWebhook,
+  OtpExpiredError,
   type SendBody,
   type SubscriberAnswer,
   TransportError,
@@ -22,6 +23,7 @@ export async function greet(externalId: string): Promise<MessageAnswer | null> {
     return await client.messages.get(message_id);
   } catch (error) {
     if (error instanceof NotFoundError) return null;
+    if (error instanceof OtpExpiredError) throw new Error(error.code satisfies "otp_expired");
     if (error instanceof ApiError) console.error(error.code, error.retryAfterS, error.requestId);
     if (error instanceof TransportError) console.error(error.path);
     throw error;
@@ -41,12 +43,21 @@ export async function signIn(sessionId: string): Promise<string | undefined> {
 
 export async function hook(request: Request): Promise<Response> {
   const delivery = await openWebhook(request.headers, await request.arrayBuffer(), ["whsec_...", "whsec_..."]);
-  const event: string = delivery.event;
-  return new Response(`${event} ${delivery.deliveryId}`);
+  switch (delivery.event) {
+    case "auth.completed":
+      return new Response(delivery.data.state);
+    case "ticket.csat_received":
+      return new Response(String(delivery.data.score.toFixed()));
+    default:
+      return new Response(delivery.deliveryId);
+  }
 }
 
 export async function follow(store: CursorStore, handle: (event: FeedEvent) => Promise<void>): Promise<void> {
-  for await (const event of client.events.follow({ store })) await handle(event);
+  for await (const event of client.events.follow({ store })) {
+    if (event.event === "delivery.failed") console.log(event.data.reason, event.data.should_unsubscribe);
+    await handle(event);
+  }
 }
 
 // What does not exist is refused.

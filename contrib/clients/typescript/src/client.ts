@@ -9,7 +9,7 @@ export interface ClientOptions {
   apiKey: string;
   /** Milliseconds for one attempt; 30,000 by default. */
   timeoutMs?: number | undefined;
-  /** Milliseconds for all attempts of a call and the waits between them; 120,000 by default. */
+  /** Milliseconds for all attempts of a call and the waits between them; 60,000 by default. */
   deadlineMs?: number | undefined;
   /** Attempts of a call, the first one included; 4 by default. */
   maxAttempts?: number | undefined;
@@ -44,7 +44,7 @@ export class Client extends Resources {
         fetch: given ?? ((input, init) => globalThis.fetch(input, init)),
         clock,
         timeoutMs: options.timeoutMs ?? 30_000,
-        deadlineMs: options.deadlineMs ?? 120_000,
+        deadlineMs: options.deadlineMs ?? 60_000,
         maxAttempts: options.maxAttempts ?? 4,
         onResponse,
         onRetry,

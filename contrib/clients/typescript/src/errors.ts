@@ -6,9 +6,6 @@ export class MsgsvcError extends Error {
   }
 }
 
-/** Statuses of proxies after which another attempt may succeed. */
-const RETRYABLE_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
-
 /** What the service answered: the four fields of the envelope, and where it was said. */
 export interface ErrorDetails {
   /** For people. */
@@ -24,11 +21,15 @@ export interface ErrorDetails {
   readonly path: string;
   /** `X-Request-Id`: quote it when you ask the operator. */
   readonly requestId: string | null;
+  /** How many attempts were made. */
+  readonly attempts: number;
+  /** Whether an earlier attempt got no answer, and may have had the effect that this one was refused. */
+  readonly earlierAttemptUnanswered: boolean;
 }
 
 /**
- * The service refused the request. Each code has a subclass, such as `NotFoundError`; a code that is newer than
- * this client is an `ApiError` alone.
+ * The request was refused. Each code has a subclass, such as `NotFoundError`. A code that is newer than this client
+ * is an `ApiError` alone, and so is an answer of something before the service, such as a proxy: `http_502`.
  */
 export class ApiError extends MsgsvcError {
   readonly code: string;
@@ -39,6 +40,8 @@ export class ApiError extends MsgsvcError {
   readonly method: string;
   readonly path: string;
   readonly requestId: string | null;
+  readonly attempts: number;
+  readonly earlierAttemptUnanswered: boolean;
 
   constructor(details: ErrorDetails) {
     super(`${details.error} (${details.status} ${details.code}, ${details.method} ${details.path})`);
@@ -50,6 +53,8 @@ export class ApiError extends MsgsvcError {
     this.method = details.method;
     this.path = details.path;
     this.requestId = details.requestId;
+    this.attempts = details.attempts;
+    this.earlierAttemptUnanswered = details.earlierAttemptUnanswered;
   }
 }
 
@@ -76,22 +81,10 @@ export class ConnectionError extends TransportError {}
 /** There was no answer within `timeoutMs`, or not within `deadlineMs` over all attempts. */
 export class TimeoutError extends TransportError {}
 
-/** Something other than the service answered, such as a proxy's page or a redirect. */
-export class UnexpectedResponseError extends TransportError {
-  readonly status: number;
-  readonly retryAfterS: number | null;
-
-  constructor(
-    message: string,
-    details: { status: number; retryAfterS: number | null; method: string; path: string },
-  ) {
-    super(`${details.status}: ${message}`, details.method, details.path);
-    this.status = details.status;
-    this.retryAfterS = details.retryAfterS;
-  }
-
+/** An answer of success that is not of this API. */
+export class InvalidResponseError extends TransportError {
   override get retryable(): boolean {
-    return RETRYABLE_STATUSES.has(this.status);
+    return false;
   }
 }
 

@@ -38,9 +38,13 @@ export class MemoryCursorStore implements CursorStore {
 export interface FollowOptions extends RequestOptions {
   /** Without one, a `MemoryCursorStore`. */
   store?: CursorStore | undefined;
-  /** Where to start when the store is empty: with what happens from now on, or with all that the service keeps. */
-  from?: "now" | "beginning" | undefined;
-  /** Milliseconds between requests once everything was read; 2,000 by default. */
+  /** Events of this name alone. */
+  event?: EventName | undefined;
+  /** With an empty store, starts with the oldest event that the service has, not with those to come. */
+  fromBeginning?: boolean | undefined;
+  /** Ends when everything was read, and does not wait for more. */
+  untilIdle?: boolean | undefined;
+  /** Milliseconds between requests once everything was read; 5,000 by default. */
   pollIntervalMs?: number | undefined;
 }
 
@@ -55,12 +59,15 @@ const MAX_OUTAGE_PAUSE_MS = 30_000;
 
 const PAGE_SIZE = 100;
 
+interface FeedQuery {
+  limit?: number | null | undefined;
+  event?: string | null | undefined;
+  after_event_id?: string | null | undefined;
+}
+
 /** `client.events` beside its generated operations. */
 export abstract class EventFollowing extends Resource {
-  abstract list(
-    query?: { limit?: number | null | undefined; after_event_id?: string | null | undefined },
-    options?: RequestOptions,
-  ): Paginator<FeedEvent>;
+  abstract list(query?: FeedQuery, options?: RequestOptions): Paginator<FeedEvent>;
 
   /**
    * Events as they happen, oldest first, without an end. The cursor is saved when the next event is asked for,
@@ -72,15 +79,16 @@ export abstract class EventFollowing extends Resource {
    * loop, or abort `signal`, to stop.
    */
   async *follow(options: FollowOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
-    const { store = new MemoryCursorStore(), from = "now", pollIntervalMs = 2_000, ...request } = options;
+    const { store = new MemoryCursorStore(), event: name, fromBeginning, untilIdle, ...rest } = options;
+    const { pollIntervalMs = 5_000, ...request } = rest;
     const { clock } = this.transport;
     const saved = await store.load();
-    const place = saved ? Place.read(saved, clock.now()) : new Place(await this.#start(from, request));
+    const place = saved ? Place.read(saved, clock.now()) : new Place(fromBeginning ? "" : await this.#newest(request));
     if (!saved) await store.save(place.cursor());
     for (;;) {
       let after: string | undefined = place.after;
       while (after !== undefined) {
-        const page: Page<FeedEvent> = await this.#page(after, request);
+        const page: Page<FeedEvent> = await this.#page({ after_event_id: after, limit: PAGE_SIZE, event: name }, request);
         for (const event of page.data) {
           if (place.has(event.event_id)) continue;
           yield event;
@@ -89,25 +97,22 @@ export abstract class EventFollowing extends Resource {
         }
         after = page.next_cursor === null ? undefined : page.data.at(-1)?.event_id;
       }
+      if (untilIdle) return;
       await clock.sleep(pollIntervalMs, options.signal);
     }
   }
 
-  async #start(from: "now" | "beginning", options: RequestOptions): Promise<string> {
-    if (from === "beginning") return "";
-    const page = await this.#trying(() => this.list({ limit: 1 }, options).page(), options);
+  async #newest(options: RequestOptions): Promise<string> {
+    const page = await this.#page({ limit: 1 }, options);
     return page.data[0]?.event_id ?? "";
   }
 
-  #page(after: string, options: RequestOptions): Promise<Page<FeedEvent>> {
-    return this.#trying(() => this.list({ after_event_id: after, limit: PAGE_SIZE }, options).page(), options);
-  }
-
-  async #trying<T>(ask: () => Promise<T>, options: RequestOptions): Promise<T> {
+  /** The first page of a query, whenever the service is there. */
+  async #page(query: FeedQuery, options: RequestOptions): Promise<Page<FeedEvent>> {
     const { clock } = this.transport;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await ask();
+        return await this.list(query, options).page();
       } catch (error) {
         const passes = (error instanceof TransportError || error instanceof ApiError) && error.retryable;
         if (!passes) throw error;

@@ -15,6 +15,7 @@ export type * from "./generated/resources.js";
 export type * from "./generated/types.js";
 export type { Page, Paginator } from "./pagination.js";
 export type { FileContent, UploadOptions } from "./resource.js";
+export type { WaitOptions } from "./sessions.js";
 export type { PostOptions, RequestOptions, ResponseInfo, RetryInfo } from "./transport.js";
 export { VERSION } from "./version.js";
 export {

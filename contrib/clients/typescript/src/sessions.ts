@@ -8,24 +8,33 @@ const HOLD_S = 25;
 /** Milliseconds between requests that the service did not hold, as while it stops. */
 const PAUSE_MS = 2_000;
 
+export interface WaitOptions extends RequestOptions {
+  /** Milliseconds to wait for the person. */
+  maxWaitMs?: number | undefined;
+}
+
 /** `client.auth.sessions` beside its generated operations. */
 export abstract class SessionWaiting extends Resource {
   abstract getStatus(sessionId: string, query?: { wait?: number | null | undefined }, options?: RequestOptions): Promise<StatusAnswer>;
 
   /**
-   * Waits until the person has decided, or the session has expired, which the service decides.
+   * Waits until the person has decided, or the session has expired.
    *
    * The answer's `status` is `confirmed`, and `code` is there for `auth.verify`; or `denied`, `expired` or
-   * `consumed`. `signal` ends the wait sooner.
+   * `consumed`. It is `pending` if nothing happened within `maxWaitMs`, ten minutes by default.
    */
-  async wait(sessionId: string, options: RequestOptions = {}): Promise<StatusAnswer> {
+  async wait(sessionId: string, options: WaitOptions = {}): Promise<StatusAnswer> {
     const { clock } = this.transport;
-    const patient = { timeoutMs: (HOLD_S + 10) * 1000, ...options };
+    const { maxWaitMs = 600_000, ...request } = options;
+    const end = clock.now() + maxWaitMs;
     for (;;) {
-      const asked = clock.now();
-      const answer = await this.getStatus(sessionId, { wait: HOLD_S }, patient);
-      if (answer.status !== "pending") return answer;
-      if (clock.now() - asked < PAUSE_MS) await clock.sleep(PAUSE_MS, options.signal);
+      const begun = clock.now();
+      const wait = Math.max(0, Math.min(HOLD_S, Math.floor((end - begun) / 1000)));
+      const answer = await this.getStatus(sessionId, { wait }, { timeoutMs: (wait + 30) * 1000, ...request });
+      const now = clock.now();
+      if (answer.status !== "pending" || now >= end) return answer;
+      const pause = Math.min(PAUSE_MS - (now - begun), end - now);
+      if (pause > 0) await clock.sleep(pause, options.signal);
     }
   }
 }

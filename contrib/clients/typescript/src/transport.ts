@@ -3,10 +3,10 @@ import { Download } from "./download.js";
 import {
   ApiError,
   ConnectionError,
+  InvalidResponseError,
   MsgsvcError,
   TimeoutError,
   TransportError,
-  UnexpectedResponseError,
 } from "./errors.js";
 import { ERROR_CLASSES } from "./generated/errors.js";
 import { type Page, Paginator } from "./pagination.js";
@@ -89,6 +89,12 @@ const FIRST_BACKOFF_MS = 500;
 
 const MAX_BACKOFF_MS = 8_000;
 
+/** The most that is added to `Retry-After`, so that clients which were told the same second come one by one. */
+const MAX_JITTER_MS = 1_000;
+
+/** Statuses of proxies after which another attempt may succeed. */
+const RETRYABLE_STATUSES = new Set([425, 429, 500, 502, 503, 504]);
+
 const IDEMPOTENCY_KEY = /^[A-Za-z0-9_-]{8,128}$/;
 
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
@@ -100,6 +106,8 @@ interface Attempt {
   readonly number: number;
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
+  /** Whether an earlier attempt got no answer. */
+  readonly unanswered: boolean;
 }
 
 /** Sends requests: the key, attempts, time limits, and errors from answers. */
@@ -125,9 +133,9 @@ export class Transport {
       this.#within(attempt, async (signal) => {
         const response = await this.#fetch(attempt, signal);
         const text = await response.text();
-        if (!response.ok) throw errorOf(call, response, text);
+        if (!response.ok) throw errorOf(attempt, response, text);
         if (response.status === 204) return undefined as T;
-        return concealed(parsed(call, response, text), call.secrets) as T;
+        return concealed(parsed(call, text), call.secrets) as T;
       }),
     );
   }
@@ -149,7 +157,7 @@ export class Transport {
         const whenAborted = (): void => abort.abort(signal.reason);
         signal.addEventListener("abort", whenAborted, { once: true });
         const found = await this.#fetch(attempt, abort.signal);
-        if (!found.ok) throw errorOf(call, found, await found.text());
+        if (!found.ok) throw errorOf(attempt, found, await found.text());
         signal.removeEventListener("abort", whenAborted);
         return found;
       });
@@ -168,17 +176,22 @@ export class Transport {
       init: this.#requestOf(call, options),
       signal,
     };
+    let unanswered = false;
     for (let number = 1; ; number += 1) {
       signal?.throwIfAborted();
       const left = Math.max(end - clock.now(), 0);
       const limit = Math.min(options.timeoutMs ?? timeoutMs, left);
       try {
-        return await run({ ...request, number, timeoutMs: limit });
+        return await run({ ...request, number, unanswered, timeoutMs: limit });
       } catch (error) {
+        // The attempt before, whose answer was lost, has deleted it.
+        const isGone = error instanceof ApiError && error.status === 404 && error.earlierAttemptUnanswered;
+        if (call.method === "DELETE" && isGone) return undefined as T;
         if (number >= attempts || !isRepeatable(call, error)) throw error;
         const delayMs = backoffMs(number, error, clock.random());
         // The caller gets the error now, not after a wait that can't help.
         if (clock.now() + delayMs >= end) throw error;
+        unanswered ||= mayHaveTakenEffect(error);
         this.reportRetry({ error, attempt: number, delayMs });
         await clock.sleep(delayMs, signal);
       }
@@ -268,40 +281,52 @@ function queryOf(query: object | undefined): string {
 }
 
 /**
- * Another attempt of the same request does no harm: it has a key, or repeats its effect. A POST without a key is
- * repeated only if the service itself says that nothing has happened.
+ * Another attempt of the same request does no harm: it has a key, or sets a state. A POST without a key is repeated
+ * only if the service itself says that nothing has happened.
  */
-function isRepeatable(call: Call, error: unknown): error is MsgsvcError {
-  if (error instanceof ApiError) return error.retryable;
-  if (call.method === "POST" && !call.keyed) return false;
-  return error instanceof TransportError && error.retryable;
+function isRepeatable(call: Call, error: unknown): error is ApiError | TransportError {
+  if (!(error instanceof ApiError || error instanceof TransportError)) return false;
+  const isSafe = call.method !== "POST" || call.keyed === true;
+  return error.retryable && (isSafe || !mayHaveTakenEffect(error));
 }
 
-function backoffMs(attempt: number, error: MsgsvcError, random: number): number {
-  const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS);
-  // From a half up to the whole: clients that failed together don't come back together.
-  const jittered = backoff * (0.5 + random / 2);
-  const asked = error instanceof ApiError || error instanceof UnexpectedResponseError ? error.retryAfterS : null;
-  return asked === null ? jittered : asked * 1000 + random * FIRST_BACKOFF_MS;
+/** After an error of the service itself nothing has happened; after one of a proxy, or no answer, nobody knows. */
+function mayHaveTakenEffect(error: ApiError | TransportError): boolean {
+  return error instanceof ApiError ? error.status >= 500 && error.docsUrl === "" : true;
 }
 
-function errorOf(call: Call, response: Response, text: string): MsgsvcError {
+function backoffMs(attempt: number, error: ApiError | TransportError, random: number): number {
+  // Full jitter: clients that failed together don't come back together.
+  const jitter = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS) * random;
+  const asked = error instanceof ApiError ? error.retryAfterS : null;
+  return asked === null ? jitter : asked * 1000 + Math.min(jitter, MAX_JITTER_MS);
+}
+
+function errorOf(attempt: Attempt, response: Response, text: string): ApiError {
+  const { method, path } = attempt.call;
+  const { status } = response;
   const seconds = response.headers.get("Retry-After");
   const where = {
-    status: response.status,
+    status,
     retryAfterS: seconds !== null && /^\d+$/.test(seconds) ? Number(seconds) : null,
-    method: call.method,
-    path: call.path,
+    requestId: response.headers.get("X-Request-Id"),
+    attempts: attempt.number,
+    earlierAttemptUnanswered: attempt.unanswered,
+    method,
+    path,
   };
-  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
-    return new UnexpectedResponseError("a redirect, which is not followed: check baseUrl", where);
-  }
   const envelope = envelopeOf(text);
-  if (!envelope) return new UnexpectedResponseError("an answer that is not the service's", where);
-  const { error, code, retryable, docs_url: docsUrl } = envelope;
-  const requestId = response.headers.get("X-Request-Id");
-  const Class = Object.hasOwn(ERROR_CLASSES, code) ? ERROR_CLASSES[code as keyof typeof ERROR_CLASSES] : ApiError;
-  return new Class({ error, code, retryable, docsUrl, requestId, ...where });
+  if (envelope) {
+    const { error, code, retryable, docs_url: docsUrl } = envelope;
+    const Class = Object.hasOwn(ERROR_CLASSES, code) ? ERROR_CLASSES[code as keyof typeof ERROR_CLASSES] : ApiError;
+    return new Class({ error, code, retryable, docsUrl, ...where });
+  }
+  const error =
+    status < 400
+      ? "a redirect: is baseUrl the service's address?"
+      : "not an answer of the service, but of something before it";
+  const retryable = RETRYABLE_STATUSES.has(status);
+  return new ApiError({ error, code: `http_${status}`, retryable, docsUrl: "", ...where });
 }
 
 interface Envelope {
@@ -321,17 +346,17 @@ function envelopeOf(text: string): Envelope | undefined {
       typeof found.docs_url === "string";
     return complete ? (found as Envelope) : undefined;
   } catch {
-    // A proxy's page: `errorOf` says so.
+    // A page of something before the service: `errorOf` says so.
     return undefined;
   }
 }
 
-function parsed(call: Call, response: Response, text: string): unknown {
+function parsed(call: Call, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    const where = { status: response.status, retryAfterS: null, method: call.method, path: call.path };
-    throw new UnexpectedResponseError("an answer that is not JSON", where);
+    // Without the cause, which quotes the text.
+    throw new InvalidResponseError("an answer that is not JSON", call.method, call.path);
   }
 }
 

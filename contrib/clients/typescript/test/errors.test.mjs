@@ -24,6 +24,8 @@ test("each code has a class with all that the envelope says", async () => {
     method: "GET",
     path: "/v1/messages/msg_1",
     requestId: "req_1",
+    attempts: 1,
+    earlierAttemptUnanswered: false,
   });
 });
 

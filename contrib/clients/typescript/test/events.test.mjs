@@ -55,7 +55,7 @@ test("from the beginning, all pages are read", async () => {
   const { client, feed } = following();
   feed.ids = ids(1, 250);
 
-  const seen = await take(client.events.follow({ from: "beginning" }), 250);
+  const seen = await take(client.events.follow({ fromBeginning: true }), 250);
 
   assert.deepEqual(seen, ids(1, 250));
 });
@@ -63,7 +63,7 @@ test("from the beginning, all pages are read", async () => {
 test("an event that commits late, below one that was seen, is not lost", async () => {
   const { client, feed } = following();
   feed.ids = [id(1), id(3)];
-  const events = client.events.follow({ from: "beginning" });
+  const events = client.events.follow({ fromBeginning: true });
   const before = await take(events, 2);
 
   feed.ids.push(id(2), id(4));
@@ -75,7 +75,7 @@ test("the cursor is saved after an event was handled, and read on from in anothe
   const store = new MemoryCursorStore();
   const { client, feed } = following();
   feed.ids = ids(1, 4);
-  const events = client.events.follow({ store, from: "beginning" });
+  const events = client.events.follow({ store, fromBeginning: true });
   await take(events, 3);
   // The third one was not handled: the loop was left within it.
   await events.return();
@@ -102,7 +102,7 @@ test("a cursor stays small, and forgets what is settled", async () => {
   const store = new MemoryCursorStore();
   const { client, feed, clock } = following();
   feed.ids = ids(1, 500);
-  const events = client.events.follow({ store, from: "beginning" });
+  const events = client.events.follow({ store, fromBeginning: true });
   await take(events, 500);
   assert.equal(store.cursor.split(",").length, 201);
 
@@ -119,12 +119,26 @@ test("while the service is away it keeps trying; another refusal ends it", async
   const limited = refusal(429, "rate_limit_project", { headers: { "Retry-After": "40" } });
   feed.failures = [...Array.from({ length: 6 }, () => new TypeError("fetch failed")), limited];
   feed.ids = [id(1)];
-  const events = client.events.follow({ from: "beginning" });
+  const events = client.events.follow({ fromBeginning: true });
 
   assert.deepEqual(await take(events, 1), [id(1)]);
   assert.deepEqual(retries, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 40_000]);
   feed.failures = [refusal(403, "forbidden")];
   await assert.rejects(events.next(), { code: "forbidden" });
+});
+
+test("until it is idle, one name alone", async () => {
+  const { client, feed, service, clock } = following();
+  feed.ids = ids(1, 2);
+
+  const seen = [];
+  for await (const { event_id } of client.events.follow({ fromBeginning: true, untilIdle: true, event: "event.tracked" })) {
+    seen.push(event_id);
+  }
+
+  assert.deepEqual(seen, ids(1, 2));
+  assert.deepEqual(clock.waits, []);
+  assert.equal(service.requests[0].url.search, "?after_event_id=&limit=100&event=event.tracked");
 });
 
 test("abort ends it", async () => {

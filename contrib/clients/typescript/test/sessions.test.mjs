@@ -34,3 +34,13 @@ test("a service that holds no request is asked every two seconds", async () => {
   assert.equal(answer.status, "denied");
   assert.deepEqual(clock.waits, [2_000, 2_000]);
 });
+
+test("a session that stays open is given back as it is after the longest wait", async () => {
+  const { client, clock, service } = clientOf([json(pending), json(pending), json(pending)]);
+
+  const answer = await client.auth.sessions.wait("ses_1", { maxWaitMs: 3_500 });
+
+  assert.equal(answer.status, "pending");
+  assert.deepEqual(clock.waits, [2_000, 1_500]);
+  assert.deepEqual(service.requests.map(({ url }) => url.search), ["?wait=3", "?wait=1", "?wait=0"]);
+});
