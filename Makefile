@@ -69,6 +69,9 @@ clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	@test -d contrib/clients/signin/node_modules || \
 	  npm ci --prefix contrib/clients/signin --ignore-scripts --no-audit --no-fund
 	@npm run --silent --prefix contrib/clients/signin build
+	@test -d contrib/clients/typescript/node_modules || \
+	  npm ci --prefix contrib/clients/typescript --ignore-scripts --no-audit --no-fund
+	@npm run --silent --prefix contrib/clients/typescript build
 
 clients-release: .venv/installed-dev ## Records what the clients of a release rely on; no change may break it
 	$(BIN)/python -m contrib.clients.codegen.compatibility --release
