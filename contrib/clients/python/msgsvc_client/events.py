@@ -385,7 +385,8 @@ def event_from_data(raw: Mapping[str, Any]) -> AnyEvent:
     if known is not None:
         event_class, decode = known
         try:
-            decoded = decode(data)
+            # In the list of events the id is beside the data, in a webhook within it.
+            decoded = decode({"event_id": event_id, **data})
         except (KeyError, TypeError, AttributeError):
             # One event of another shape must not keep a program from all that follow.
             pass
