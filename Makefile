@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release bench bench-full simulate oidc-clients clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release bench bench-full simulate oidc-clients client-tools clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ faults: .venv/installed-dev ## Runs the fault tests as often as promised, into b
 
 oidc-clients: .venv/installed-dev ## Installs the OpenID clients of others that tests/oidc_clients drives
 	@PYTHON=$(PYTHON) tests/oidc_clients/install.sh
+
+client-tools: .venv/installed-dev ## Installs the linters and generators that read the OpenAPI document in tests/clients
+	@PYTHON=$(PYTHON) tests/clients/install.sh
 
 check: .venv/installed-dev ## Runs ruff, mypy and import-linter
 	$(BIN)/ruff check .

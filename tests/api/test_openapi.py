@@ -13,7 +13,7 @@ import pytest
 
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.http.openapi import openapi
+from msgsvc_core.http.openapi import errors_of, openapi
 from msgsvc_core.http.openapi.webhooks import SubscriberEventFields
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.models import Subscriber
@@ -364,7 +364,9 @@ def test_examples_of_errors_have_their_code_and_where_it_is_documented(
 ) -> None:
     examples = whole["components"]["examples"]
 
-    assert examples.keys() == {error.code for error in everything.errors}
+    used = {error.code for endpoint in everything.endpoints for error in errors_of(endpoint)}
+    assert examples.keys() == used
+    assert whole["components"]["x-errors"].keys() == {error.code for error in everything.errors}
     for code, example in examples.items():
         assert example["value"]["code"] == code
         assert example["value"]["docs_url"] == f"{everything.settings.errors_url}#{code}"

@@ -40,9 +40,7 @@ def openapi(
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operations.of(endpoint)
-    known = {error.code: error for endpoint in endpoints for error in errors_of(endpoint)}
-    known |= {error.code: error for error in errors}
-    codes = [known[code] for code in sorted(known)]
+    used = {error for endpoint in endpoints for error in errors_of(endpoint)}
     webhooks = Webhooks(references, schemas, header_prefix).of(specs)
     return {
         "openapi": "3.1.0",
@@ -61,8 +59,8 @@ def openapi(
         "components": {
             "schemas": _used(schemas, [paths, webhooks]),
             "headers": HEADERS,
-            "examples": error_examples(codes, errors_url or f"{base_url}/docs/errors"),
-            "x-errors": describe_codes(codes),
+            "examples": error_examples(used, errors_url or f"{base_url}/docs/errors"),
+            "x-errors": describe_codes({*used, *errors}),
             "securitySchemes": {
                 "bearer": {
                     "type": "http",

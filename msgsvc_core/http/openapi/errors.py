@@ -103,7 +103,7 @@ def error_examples(errors: Iterable[type[ApiError]], errors_url: str) -> dict[st
                 "docs_url": f"{errors_url}#{error.code}",
             },
         }
-        for error in errors
+        for error in sorted(errors, key=_code)
     }
 
 
@@ -115,8 +115,12 @@ def describe_codes(errors: Iterable[type[ApiError]]) -> dict[str, Any]:
             "retryable": error.status in RETRYABLE_STATUSES,
             "description": " ".join((error.__doc__ or error.code).split()),
         }
-        for error in errors
+        for error in sorted(errors, key=_code)
     }
+
+
+def _code(error: type[ApiError]) -> str:
+    return error.code
 
 
 def _meaning(error: type[ApiError]) -> str:

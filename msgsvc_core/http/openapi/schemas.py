@@ -1,6 +1,6 @@
 """JSON schemas of the models of requests and responses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -94,8 +94,25 @@ def schemas_of(
         schema_generator=_Schemas,
     )
     references = {model: schema for (model, _), schema in by_model.items()}
+    schemas = _as_described(document.get("$defs", {}), languages)
+    whole = {
+        name: {key: _with_references(value, schemas) for key, value in schema.items()}
+        for name, schema in schemas.items()
+    }
     # pydantic also takes dataclasses, of which we hand it none.
-    return references, _as_described(document.get("$defs", {}), languages)  # type: ignore[return-value]
+    return references, whole  # type: ignore[return-value]
+
+
+def _with_references(schema: Any, schemas: Mapping[str, Schema]) -> Any:
+    """The schema with references in place of models that are written out: `SkipValidation` does that."""
+    if isinstance(schema, list):
+        return [_with_references(each, schemas) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    title = schema.get("title")
+    if isinstance(title, str) and title in schemas and schema == schemas[title]:
+        return {"$ref": _REF.format(model=title)}
+    return {name: _with_references(value, schemas) for name, value in schema.items()}
 
 
 def _as_described(schema: Any, languages: Sequence[str]) -> Any:

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what reads the OpenAPI document in the tests: npm's tools beside the tests, Python's each in an
+# environment of its own. What is there already is left alone.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+here=tests/clients
+environments=.venv/client-tools
+
+if command -v npm > /dev/null; then
+  if ! cmp -s "$here/package-lock.json" "$here/node_modules/.installed"; then
+    echo "installing the tools for Node"
+    npm ci --prefix "$here" --ignore-scripts --no-audit --no-fund
+    cp "$here/package-lock.json" "$here/node_modules/.installed"
+  fi
+else
+  echo "left out, as there is no npm: the tools for Node" >&2
+fi
+
+for list in "$here"/requirements/*.txt; do
+  environment="$environments/$(basename "$list" .txt)"
+  if ! cmp -s "$list" "$environment/installed"; then
+    echo "building $environment"
+    "${PYTHON:-python3}" -m venv --clear "$environment"
+    "$environment/bin/python" -m pip install --quiet --no-deps --requirement "$list"
+    cp "$list" "$environment/installed"
+  fi
+done
