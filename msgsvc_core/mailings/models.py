@@ -75,7 +75,7 @@ Eta = Annotated[
     Field(
         description="Estimated seconds until the end. Null while it is not running, and until there is a"
         " rate to estimate from.",
-        examples=[90],
+        examples=[None],
     ),
 ]
 StopCause = Annotated[

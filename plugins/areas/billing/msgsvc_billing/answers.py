@@ -107,7 +107,7 @@ class EntryAnswer(ResponseModel):
     unpaid: int = Field(
         description="Credits of the price that there were not, in the grace period.", examples=[0]
     )
-    created_at: CreatedAt = Field(description="When it was charged.")
+    created_at: CreatedAt = Field(description="When it was charged.", examples=[examples.TIME])
 
     @classmethod
     def of(cls, entry: Entry) -> "EntryAnswer":

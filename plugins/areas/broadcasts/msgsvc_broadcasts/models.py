@@ -87,6 +87,14 @@ class BroadcastAccepted(ResponseModel):
     With `dry_run` there are `total` and `credits` alone: nothing was taken.
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"job_id": examples.JOB_ID, "status": "scheduled", "total": 1200},
+                {"total": 1200, "credits": 1200},
+            ]
+        }
+    )
     leave_out_none = frozenset({"job_id", "status", "credits"})
 
     job_id: str | None = Field(
@@ -126,7 +134,9 @@ class BroadcastAnswer(ResponseModel):
     progress: Progress
     eta_seconds: Eta
     error: StopCause
-    audience: AudienceAnswer = Field(description="Who gets it.")
+    audience: AudienceAnswer = Field(
+        description="Who gets it.", examples=[{"tags_any": [examples.TAG], "langs": ["en"]}]
+    )
     messages_per_minute: int | None = Field(
         description="Messages per minute at most; null for as fast as the messengers allow.",
         examples=[600],
@@ -142,11 +152,12 @@ class BroadcastAnswer(ResponseModel):
     send_at: Time | None = Field(
         description="The start time that was asked for; null for at once.", examples=[None]
     )
-    created_at: CreatedAt
+    created_at: CreatedAt = Field(examples=[examples.TIME])
     started_at: Time | None = Field(description="When it began; null before.")
     finished_at: Time | None = Field(
         description="When the last delivery ended; null before, also while a cancelled one has deliveries"
-        " in progress."
+        " in progress.",
+        examples=["2026-03-01T09:32:00.000Z"],
     )
     recipients_until: Time | None = Field(
         description="Until when `GET /v1/broadcast/{job_id}/recipients` lists them; null before the end.",

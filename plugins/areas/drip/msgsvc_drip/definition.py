@@ -74,7 +74,9 @@ class When(RequestModel):
     """Conditions of a step, all of which must hold; else the chain goes on with the next step."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"tags_none": ["customer"], "permission": "news"}]}
+        json_schema_extra={
+            "examples": [{"tags_none": ["staff"], "permission": examples.PERMISSION}]
+        }
     )
 
     tags_any: list[TagName] | None = Field(
@@ -89,7 +91,7 @@ class When(RequestModel):
         min_length=1,
         max_length=100,
         description="The subscriber has none of these tags.",
-        examples=[["customer"]],
+        examples=[["staff"]],
     )
     permission: PermissionKey | None = Field(
         None, description="The subscriber has granted it.", examples=[examples.PERMISSION]
@@ -118,8 +120,13 @@ class StepMessage(RequestModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"text": {"en": "Welcome, {{ first_name }}!", "ru": "Здравствуйте!"}},
-                {"template": "first-order", "variables": {"discount": "10 %"}},
+                {
+                    "text": {
+                        "en": "{{ first_name }}, your cart is waiting.",
+                        "ru": "{{ first_name }}, корзина ждёт вас.",
+                    }
+                },
+                {"template": "cart-reminder", "variables": {"discount": "10 %"}},
             ]
         }
     )
@@ -127,12 +134,12 @@ class StepMessage(RequestModel):
     text: Annotated[Localized, visible(MOST_TEXT)] | None = Field(
         None,
         description="One text for all, or texts by language. Required without `template`.",
-        examples=["Welcome, {{ first_name }}!"],
+        examples=["{{ first_name }}, your cart is waiting."],
     )
     template: str | None = Field(
         None,
         description="Key of a template, in place of text, format, media and buttons.",
-        examples=["first-order"],
+        examples=["cart-reminder"],
     )
     variables: Variables | None = Field(
         None,
@@ -162,7 +169,7 @@ class StepMessage(RequestModel):
     metadata: dict[str, Any] | None = Field(
         None,
         description="Your own data, returned in delivery events; at most 4 KiB as JSON.",
-        examples=[{"campaign": "welcome"}],
+        examples=[{"campaign": "cart"}],
     )
 
     @model_validator(mode="after")

@@ -68,7 +68,7 @@ CampaignName = Annotated[
     Field(
         min_length=1,
         max_length=100,
-        examples=["Welcome"],
+        examples=["Abandoned cart"],
     ),
     AfterValidator(_check_name),
 ]
@@ -271,7 +271,7 @@ class DripAnswer(ResponseModel):
     """A drip campaign in its newest version."""
 
     drip_id: DripId
-    name: str = Field(description=_NAME, examples=["Welcome"])
+    name: str = Field(description=_NAME, examples=["Abandoned cart"])
     status: DripStatus = Field(
         description="While it is `paused`, nobody is enrolled and no step is sent."
     )
@@ -325,7 +325,7 @@ class EnrollmentAnswer(ResponseModel):
         " a request."
     )
     next_step: int | None = Field(
-        description="Number of the step that comes next, from 1; null at the end.", examples=[2]
+        description="Number of the step that comes next, from 1; null at the end.", examples=[1]
     )
     due_at: Time | None = Field(
         description="When the next step is due; null in a pause and at the end.",
@@ -333,14 +333,16 @@ class EnrollmentAnswer(ResponseModel):
     )
     last_message_id: str | None = Field(
         description="The message that was queued last; null before the first.",
-        examples=[examples.MESSAGE_ID],
+        examples=[None],
     )
     reason: str | None = Field(
         description="The event that stopped it, or why the last step was skipped, for people. Null if"
         " neither happened.",
         examples=[None],
     )
-    created_at: CreatedAt = Field(description="When the subscriber was enrolled.")
+    created_at: CreatedAt = Field(
+        description="When the subscriber was enrolled.", examples=[examples.TIME]
+    )
     finished_at: Time | None = Field(
         description="When it was completed, stopped or cancelled; null before.", examples=[None]
     )

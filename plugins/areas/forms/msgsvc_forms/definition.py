@@ -9,6 +9,7 @@ from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -77,6 +78,18 @@ MIN_FILL_SECONDS = (
     "Seconds between loading and submitting the form at least; what comes faster is spam. 0 disables the"
     " check."
 )
+
+#: The form of examples: a call back.
+EXAMPLE_FIELDS: list[JsonValue] = [
+    {"key": "phone", "type": "phone", "label": "Your number", "required": True},
+    {
+        "key": "time",
+        "type": "choice",
+        "label": "When may we call?",
+        "options": ["morning", "evening"],
+    },
+]
+EXAMPLE_ROUTES: list[JsonValue] = [{"to": {"kind": "ticket", "priority": "high"}}]
 
 
 class Condition(RequestModel):

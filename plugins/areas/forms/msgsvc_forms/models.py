@@ -21,6 +21,8 @@ from msgsvc_forms.answers import Answers
 from msgsvc_forms.definition import (
     ALLOWED_ORIGINS,
     DESCRIPTION,
+    EXAMPLE_FIELDS,
+    EXAMPLE_ROUTES,
     FIELDS,
     MIN_FILL_SECONDS,
     MOST_FIELDS,
@@ -74,16 +76,8 @@ class CreateFormBody(Definition):
                 {
                     "slug": "call-back",
                     "title": "Call me back",
-                    "fields": [
-                        {"key": "phone", "type": "phone", "label": "Your number", "required": True},
-                        {
-                            "key": "time",
-                            "type": "choice",
-                            "label": "When may we call?",
-                            "options": ["morning", "evening"],
-                        },
-                    ],
-                    "routes": [{"to": {"kind": "ticket", "priority": "high"}}],
+                    "fields": EXAMPLE_FIELDS,
+                    "routes": EXAMPLE_ROUTES,
                     "allowed_origins": [examples.SITE_URL],
                 }
             ]
@@ -246,12 +240,10 @@ class FormAnswer(ResponseModel):
     slug: str = Field(description="Part of the messengers' links.", examples=["call-back"])
     version: int = Field(description="From 1; grows with each change.", examples=[1])
     title: Localized = Field(description=TITLE, examples=["Call me back"])
-    description: Localized | None = Field(
-        description=DESCRIPTION, examples=["We call within a working day."]
-    )
+    description: Localized | None = Field(description=DESCRIPTION, examples=[None])
     thanks: Localized | None = Field(description=THANKS, examples=[None])
-    fields: list[AsGiven[FormField]] = Field(description=FIELDS)
-    routes: list[AsGiven[Route]] = Field(description=ROUTES)
+    fields: list[AsGiven[FormField]] = Field(description=FIELDS, examples=[EXAMPLE_FIELDS])
+    routes: list[AsGiven[Route]] = Field(description=ROUTES, examples=[EXAMPLE_ROUTES])
     allowed_origins: list[str] = Field(description=ALLOWED_ORIGINS, examples=[[examples.SITE_URL]])
     redirect_url: Url | None = Field(description=REDIRECT_URL, examples=[None])
     min_fill_seconds: int = Field(description=MIN_FILL_SECONDS, examples=[3])
@@ -274,7 +266,7 @@ class FormAnswer(ResponseModel):
         ],
     )
     created_at: CreatedAt
-    updated_at: UpdatedAt
+    updated_at: UpdatedAt = Field(examples=[examples.EARLIER])
 
     @classmethod
     def of(
@@ -323,7 +315,7 @@ class GivenAnswer(ResponseModel):
     """An answer."""
 
     key: str = Field(description="Key of the question.", examples=["phone"])
-    type: FieldType = Field(description="Type of the question.")
+    type: FieldType = Field(description="Type of the question.", examples=["phone"])
     value: str | int | float | bool | list[str] | list[AnsweredFile] | None = Field(
         description="By type: a text for `text`, `email`, `phone`, `date` (YYYY-MM-DD) and `choice`; a"
         " number for `number` and `rating`; true or false for `consent`; texts for `multichoice`; files for"
@@ -372,7 +364,7 @@ class SubmissionAnswer(ResponseModel):
     routes: list[LeadAnswer] = Field(
         description="What became of the form's routes; empty for spam."
     )
-    created_at: CreatedAt = Field(description="When it was submitted.")
+    created_at: CreatedAt = Field(description="When it was submitted.", examples=[examples.TIME])
 
     @classmethod
     def of(cls, row: Submission) -> "SubmissionAnswer":

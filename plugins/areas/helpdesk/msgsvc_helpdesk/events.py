@@ -9,7 +9,6 @@ from msgsvc_core.events import EventSpec
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import (
     STATUS,
-    TICKET_ID,
     AssigneeId,
     Author,
     Status,
@@ -35,7 +34,8 @@ class TicketFields(ResponseModel):
 class Replied(TicketFields):
     """Fields of `ticket.replied`."""
 
-    author: Author = Field(description="Who wrote.")
+    status: Status = Field(description=STATUS, examples=["pending"])
+    author: Author = Field(description="Who wrote.", examples=["agent"])
     text: str = Field(description="What they wrote.", examples=["It arrives tomorrow."])
 
 
@@ -44,6 +44,7 @@ class StatusChanged(TicketFields):
 
     model_config = ConfigDict(extra="forbid", serialize_by_alias=True)
 
+    status: Status = Field(description=STATUS, examples=["pending"])
     from_: Status = Field(alias="from", description="The status before.", examples=["open"])
     to: Status = Field(description="The new status.", examples=["pending"])
 
@@ -53,16 +54,17 @@ class Closed(TicketFields):
 
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"merged_into"})
 
+    status: Status = Field(description=STATUS, examples=["closed"])
     merged_into: str | None = Field(
         None,
         description="The ticket that goes on in its place; absent unless it was merged.",
-        examples=[TICKET_ID],
     )
 
 
 class CsatReceived(TicketFields):
     """Fields of `ticket.csat_received`."""
 
+    status: Status = Field(description=STATUS, examples=["closed"])
     score: Literal[1, 2, 3, 4, 5] = Field(description="The rating; 5 is best.", examples=[5])
     comment: str | None = Field(
         description="What the customer added to it; null for nothing.", examples=["Quick and kind"]

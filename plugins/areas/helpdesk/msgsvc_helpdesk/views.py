@@ -65,7 +65,7 @@ class TicketAnswer(ResponseModel):
         " or API.",
         examples=[None],
     )
-    created_at: CreatedAt = Field(description="When it was opened.")
+    created_at: CreatedAt = Field(description="When it was opened.", examples=[examples.TIME])
     updated_at: UpdatedAt
     last_message_at: Time = Field(
         description="When the customer or an agent wrote last; notes do not count."
@@ -81,7 +81,7 @@ class TicketAnswer(ResponseModel):
     )
     first_response_seconds: int | None = Field(
         description="Seconds from its opening to the first reply of an agent; null before.",
-        examples=[420],
+        examples=[None],
     )
     resolution_seconds: int | None = Field(
         description="Seconds from its opening to the last closing; null while it is not closed.",
@@ -89,10 +89,10 @@ class TicketAnswer(ResponseModel):
     )
     csat_score: int | None = Field(
         description="The customer's rating, 1-5, of which 5 is best; null if they gave none.",
-        examples=[5],
+        examples=[None],
     )
     csat_comment: str | None = Field(
-        description="What they added to it; null for nothing.", examples=["Quick and kind"]
+        description="What they added to it; null for nothing.", examples=[None]
     )
     merged_into: str | None = Field(
         description="Id of the ticket that goes on in its place; null unless it was merged.",
@@ -177,7 +177,7 @@ class TicketEntryAnswer(ResponseModel):
         examples=[None],
     )
     file_ids: list[str] = Field(
-        description="Stored files, for `GET /v1/files/{file_id}`.", examples=[[examples.FILE_ID]]
+        description="Stored files, for `GET /v1/files/{file_id}`.", examples=[[]]
     )
     delivery: AgentReplyDelivery | None = Field(
         description="Delivery of a reply. Null for notes, for the customer's own words, without a"
@@ -187,7 +187,7 @@ class TicketEntryAnswer(ResponseModel):
     edits: list[EditAnswer] = Field(
         description="What it said before, the oldest first.", examples=[[]]
     )
-    created_at: CreatedAt = Field(description="When it was said.")
+    created_at: CreatedAt = Field(description="When it was said.", examples=[examples.TIME])
     edited_at: Time | None = Field(
         description="When its author last edited it; null if they did not.", examples=[None]
     )
@@ -247,7 +247,29 @@ class ReplyAnswer(ResponseModel):
     """The reply or note, and the ticket afterwards."""
 
     ticket: TicketAnswer = Field(description="The ticket afterwards.")
-    message: TicketEntryAnswer = Field(description="The reply or note.")
+    message: TicketEntryAnswer = Field(
+        description="The reply or note.",
+        examples=[
+            {
+                "ticket_message_id": "tmg_032aJfDzs7stSDw0obfd5c",
+                "author": "agent",
+                "member_id": examples.MEMBER_ID,
+                "internal": False,
+                "text": "It arrives tomorrow.",
+                "format": "plain",
+                "media": None,
+                "file_ids": [],
+                "delivery": {
+                    "message_id": examples.MESSAGE_ID,
+                    "status": "queued",
+                    "reason": None,
+                },
+                "edits": [],
+                "created_at": examples.TIME,
+                "edited_at": None,
+            }
+        ],
+    )
 
 
 class BlockedAnswer(ResponseModel):
@@ -324,6 +346,7 @@ class StatsAnswer(ResponseModel):
         description="Times from the opening to the first reply."
     )
     resolution_seconds: Percentiles = Field(
-        description="Times from the opening to the last closing, of tickets that are closed."
+        description="Times from the opening to the last closing, of tickets that are closed.",
+        examples=[{"count": 100, "p50": 7200, "p90": 86400, "p95": 172800, "p99": 432000}],
     )
     csat: Rating = Field(description="Ratings by customers.")

@@ -1,8 +1,8 @@
 """The events of scheduling."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
@@ -28,10 +28,18 @@ StartedJobId = Annotated[
     ),
 ]
 
+_SCHEDULED, _RECURRING = "sch_032aJbUsIQPd4uKr5yQ30N", "rec_032aJc1tNWcb0fJsTfuyYC"
+
+
+def _examples(*shown: dict[str, Any]) -> ConfigDict:
+    """Of a message to one subscriber: `job_id` is absent."""
+    return ConfigDict(json_schema_extra={"examples": [*shown]})
+
 
 class ScheduledSent(ResponseModel):
     """Fields of `scheduled.sent`."""
 
+    model_config = _examples({"scheduled_id": _SCHEDULED, "message_id": examples.MESSAGE_ID})
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
     scheduled_id: ScheduledId
@@ -42,6 +50,7 @@ class ScheduledSent(ResponseModel):
 class RecurringSent(ResponseModel):
     """Fields of `recurring.sent`."""
 
+    model_config = _examples({"recurring_id": _RECURRING, "message_id": examples.MESSAGE_ID})
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"message_id", "job_id"})
 
     recurring_id: RecurringId
@@ -52,17 +61,21 @@ class RecurringSent(ResponseModel):
 class ScheduledNotSent(ResponseModel):
     """Fields of `scheduled.failed` and `scheduled.skipped`, also for a run of a recurring message."""
 
+    model_config = _examples(
+        {"scheduled_id": _SCHEDULED, "reason": "unsubscribed"},
+        {"recurring_id": _RECURRING, "reason": "missed"},
+    )
     leave_out_none: ClassVar[frozenset[str]] = frozenset({"scheduled_id", "recurring_id"})
 
     scheduled_id: str | None = Field(
         None,
         description="The scheduled message; absent for a recurring one.",
-        examples=["sch_032aJbUsIQPd4uKr5yQ30N"],
+        examples=[_SCHEDULED],
     )
     recurring_id: str | None = Field(
         None,
         description="The recurring message; absent for a scheduled one.",
-        examples=["rec_032aJc1tNWcb0fJsTfuyYC"],
+        examples=[_RECURRING],
     )
     reason: str = Field(
         description="For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the"

@@ -39,6 +39,9 @@ ScheduledId = Annotated[
     Field(description="The scheduled message's id.", examples=["sch_032aJbUsIQPd4uKr5yQ30N"]),
 ]
 
+#: What Ann gets in examples.
+EXAMPLE_TEXT = "Good morning! The orders of today are ready to be packed."
+
 #: A time in a body, which is parsed with the time zone beside it.
 Moment = Annotated[
     str,
@@ -203,7 +206,7 @@ class ScheduledBody(MessageBody):
             "examples": [
                 {
                     "subscriber_id": examples.SUBSCRIBER_ID,
-                    "text": "Your appointment is today at 14:00.",
+                    "text": EXAMPLE_TEXT,
                     "send_at": "2026-03-02T09:30",
                     "timezone": "Europe/Berlin",
                 },
@@ -235,7 +238,7 @@ class UpdateScheduledBody(MessageChanges):
         json_schema_extra={
             "examples": [
                 {"send_at": "2026-03-02T10:00", "timezone": "Europe/Berlin"},
-                {"text": "Your appointment is today at 15:00.", "silent": None},
+                {"text": "Good morning! There are no orders today.", "silent": None},
             ]
         }
     )
@@ -262,11 +265,13 @@ class RecordAnswer(ResponseModel):
     audience: AudienceAnswer | None = Field(
         description="Who gets it; null for one subscriber.", examples=[None]
     )
-    message: MailingMessageAnswer = Field(description="What is sent.")
+    message: MailingMessageAnswer = Field(
+        description="What is sent.", examples=[{"text": EXAMPLE_TEXT}]
+    )
     message_id: str | None = Field(
         description="Id of the message that was queued last, for `GET /v1/messages/{message_id}`; null"
         " before, and for an audience.",
-        examples=[examples.MESSAGE_ID],
+        examples=[None],
     )
     job_id: str | None = Field(
         description="Id of the broadcast that was started last, for `GET /v1/broadcast/{job_id}`; null"
@@ -314,7 +319,9 @@ class ScheduledFields(ResponseModel):
         description="`sent` once it is queued for delivery at its time; `skipped` if its recipient can't"
         " be reached or its time was missed; `failed` if it can't be sent as requested."
     )
-    send_at: Time = Field(description="When it is sent, in UTC.", examples=[examples.LATER])
+    send_at: Time = Field(
+        description="When it is sent, in UTC.", examples=["2026-03-02T08:30:00.000Z"]
+    )
     timezone: str | None = Field(
         description="IANA time zone of the request; null if it gave none.",
         examples=["Europe/Berlin"],

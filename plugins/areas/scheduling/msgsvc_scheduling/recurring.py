@@ -14,6 +14,7 @@ from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.time_zones import Zone
 from msgsvc_core.mailings import MailingProgress
 from msgsvc_scheduling.models import (
+    EXAMPLE_TEXT,
     MessageBody,
     MessageChanges,
     Moment,
@@ -89,14 +90,14 @@ class RecurringBody(MessageBody):
         json_schema_extra={
             "examples": [
                 {
-                    "audience": {"tags_any": [examples.TAG]},
-                    "text": "Good morning, {{ first_name }}. Today's menu is online.",
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": EXAMPLE_TEXT,
                     "cron": "30 9 * * MON-FRI",
                     "timezone": "Europe/Berlin",
                     "ends_at": "2026-12-31T23:59",
                 },
                 {
-                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "audience": {"tags_any": [examples.TAG]},
                     "template": "weekly-report",
                     "every": {"days": 7},
                     "starts_at": examples.LATER,
@@ -147,7 +148,7 @@ class UpdateRecurringBody(MessageChanges):
         json_schema_extra={
             "examples": [
                 {"cron": "0 10 * * MON-FRI", "quiet_hours": None},
-                {"text": "Good morning, {{ first_name }}."},
+                {"text": "Good morning! There are no orders today."},
             ]
         }
     )
@@ -224,7 +225,8 @@ class RecurringFields(ResponseModel):
         examples=["2026-12-31T22:59:00.000Z"],
     )
     quiet_hours: QuietHoursAnswer | None = Field(
-        description="Runs due in these hours are sent when they end; null without them."
+        description="Runs due in these hours are sent when they end; null without them.",
+        examples=[None],
     )
     next_run_at: Time | None = Field(
         description="When it is sent next; null while it is paused, and when it is over.",

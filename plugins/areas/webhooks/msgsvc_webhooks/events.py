@@ -21,7 +21,8 @@ class WebhookDisabled(ResponseModel):
         description="`failing`: no attempt succeeded for days; `gone`: the receiver responded 410."
     )
     failing_since: Time | None = Field(
-        description="The first failed attempt; null if it did not fail before."
+        description="The first failed attempt; null if it did not fail before.",
+        examples=["2026-02-24T09:30:00.000Z"],
     )
     status_code: int | None = Field(
         description="HTTP status of the last response; null if there was none.", examples=[500]

@@ -37,7 +37,7 @@ DeliveryId = Annotated[
     Field(
         description="The delivery's id, which every attempt carries in a header, so that receivers can"
         " recognise repetitions.",
-        examples=["whd_032aJfl0xE602d2lYRiMqM"],
+        examples=["whd_032aJamqrS1XqQvY0gJt5u"],
     ),
 ]
 SigningSecret = Annotated[
@@ -267,9 +267,10 @@ class DeliveryAnswer(ResponseModel):
     event: str = Field(description="The event's name.", examples=["auth.completed"])
     status: DeliveryStatus = Field(
         description="`pending` until an attempt succeeds; `failed` after the last one; `cancelled` with"
-        " its webhook."
+        " its webhook.",
+        examples=["delivered"],
     )
-    created_at: CreatedAt
+    created_at: CreatedAt = Field(examples=[examples.TIME])
     next_attempt_at: Time | None = Field(
         description="When it is attempted next; null unless it is pending.", examples=[None]
     )
