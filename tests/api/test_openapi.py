@@ -1,5 +1,6 @@
 """The description: generated from the types that validate, complete, and without a foreign host."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.cli.openapi import document_text
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.http.openapi import errors_of, openapi
@@ -336,6 +339,13 @@ def whole(everything: Service) -> dict[str, Any]:
     return everything.openapi(everything.endpoints)
 
 
+@pytest.fixture(scope="module")
+def published(everything: Service) -> dict[str, Any]:
+    """The document for clients: without what pages ask for."""
+    found: dict[str, Any] = json.loads(document_text(everything))
+    return found
+
+
 def test_every_area_is_described(whole: dict[str, Any]) -> None:
     used = {tag for _, _, operation in operations(whole) for tag in operation["tags"]}
 
@@ -394,6 +404,70 @@ def test_lists_say_how_they_are_paged(whole: dict[str, Any]) -> None:
     assert paged.keys() == with_cursor
     assert paged["list_messages"]["data"] == "data"
     assert paged["get_ticket"]["next_cursor"] == "messages.next_cursor"
+
+
+def test_every_field_and_parameter_says_what_it_means(published: dict[str, Any]) -> None:
+    models = published["components"]["schemas"]
+    fields = [
+        (f"{model}.{name}", field)
+        for model, schema in models.items()
+        for name, field in schema.get("properties", {}).items()
+    ]
+    parameters = [
+        (f"{operation['operationId']}: {parameter['name']}", parameter)
+        for _, _, operation in operations(published)
+        for parameter in operation["parameters"]
+        if "$ref" not in parameter
+    ]
+
+    assert fields
+    assert parameters
+    for name, described in (*fields, *parameters):
+        referred = models.get(described.get("$ref", "").rpartition("/")[2], {})
+        assert described.get("description") or referred.get("description"), name
+
+
+def test_times_have_their_format(published: dict[str, Any]) -> None:
+    times = [
+        (f"{model}.{name}", field)
+        for model, schema in published["components"]["schemas"].items()
+        for name, field in schema.get("properties", {}).items()
+        if name.endswith(("_at", "_until"))
+    ]
+
+    assert times
+    for name, field in times:
+        kinds = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
+        # `send_at` of a schedule may also be a local time.
+        assert [each.get("format") for each in kinds] == ["date-time"] or (
+            "local" in field["description"]
+        ), name
+
+
+def test_examples_of_answers_are_what_the_service_would_answer(
+    everything: Service, published: dict[str, Any]
+) -> None:
+    shown = [
+        (endpoint.answer, example)
+        for endpoint in everything.endpoints
+        if endpoint.answer and endpoint.path in published["paths"]
+        for example in examples_of(published["paths"][endpoint.path][endpoint.method.lower()])
+    ]
+
+    assert shown
+    for model, example in shown:
+        answer = model.model_validate_json(json.dumps(example))
+        assert isinstance(answer, ResponseModel)
+        assert json.loads(answer.to_json()) == example
+
+
+def examples_of(operation: dict[str, Any]) -> Iterator[Any]:
+    """The examples of an operation's response."""
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            content = response.get("content", {}).get("application/json", {})
+            yield from [content["example"]] if "example" in content else []
+            yield from (each["value"] for each in content.get("examples", {}).values())
 
 
 def test_files_are_described_as_files(whole: dict[str, Any]) -> None:

@@ -192,7 +192,9 @@ class TemplateAnswer(ResponseModel):
     media: TemplateMedia | None = Field(
         description="File that is shown with the text; null without one.", examples=[None]
     )
-    buttons: list[list[TemplateButton]] = Field(description=BUTTON_ROWS)
+    buttons: list[list[TemplateButton]] = Field(
+        description=BUTTON_ROWS, examples=[[[{**BUTTON, "data": None}]]]
+    )
     variables: list[str] = Field(
         description="Names of the variables that it uses, by their first use.",
         examples=[["name", "order"]],

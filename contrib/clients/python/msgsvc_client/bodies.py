@@ -643,9 +643,9 @@ class RecurringBody(TypedDict, total=False):
     every: Every | None
     #: IANA time zone of `cron`, of days, of quiet hours and of local times.
     timezone: str
-    #: No run before this time; in the formats of `send_at` of a scheduled message.
+    #: No run before this time: RFC 3339, or a local time in `timezone`.
     starts_at: str | None
-    #: No run after this time, in the same formats; by default it never ends.
+    #: No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end.
     ends_at: str | None
     #: Runs due in these hours are sent when they end.
     quiet_hours: QuietHours | None
@@ -1206,9 +1206,9 @@ class UpdateRecurringBody(TypedDict, total=False):
     every: Every
     #: IANA time zone in which `cron`, days, quiet hours and local times are read.
     timezone: str
-    #: No run before this time; null removes it.
+    #: No run before this time, RFC 3339 or local; null removes it.
     starts_at: str | None
-    #: No run after this time; null removes it.
+    #: No run after this time, RFC 3339 or local; null removes it.
     ends_at: str | None
     #: Runs due in these hours are sent when they end; null removes them.
     quiet_hours: QuietHours | None
@@ -1237,7 +1237,7 @@ class UpdateScheduledBody(TypedDict, total=False):
     expires_in: int | None
     #: Replaces your own data; null removes it.
     metadata: Mapping[str, Any] | None
-    #: The new time, in the formats of creation.
+    #: The new time: RFC 3339, or a local time in `timezone`.
     send_at: str
     #: Time zone of a local `send_at`, beside which alone it may stand; by default the current one.
     timezone: str

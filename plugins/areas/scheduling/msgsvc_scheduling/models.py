@@ -245,7 +245,7 @@ class UpdateScheduledBody(MessageChanges):
 
     send_at: Kept[Moment] = Field(
         None,
-        description="The new time, in the formats of creation.",
+        description="The new time: RFC 3339, or a local time in `timezone`.",
         examples=["2026-03-02T10:00"],
     )
     timezone: Kept[Zone] = Field(

@@ -125,12 +125,13 @@ class RecurringBody(MessageBody):
     )
     starts_at: Moment | None = Field(
         None,
-        description="No run before this time; in the formats of `send_at` of a scheduled message.",
+        description="No run before this time: RFC 3339, or a local time in `timezone`.",
         examples=[examples.LATER],
     )
     ends_at: Moment | None = Field(
         None,
-        description="No run after this time, in the same formats; by default it never ends.",
+        description="No run after this time: RFC 3339, or a local time in `timezone`. By default there"
+        " is no end.",
         examples=["2026-12-31T23:59"],
     )
     quiet_hours: QuietHours | None = Field(
@@ -168,10 +169,14 @@ class UpdateRecurringBody(MessageChanges):
         examples=["Europe/Berlin"],
     )
     starts_at: Moment | None = Field(
-        None, description="No run before this time; null removes it.", examples=[examples.LATER]
+        None,
+        description="No run before this time, RFC 3339 or local; null removes it.",
+        examples=[examples.LATER],
     )
     ends_at: Moment | None = Field(
-        None, description="No run after this time; null removes it.", examples=["2026-12-31T23:59"]
+        None,
+        description="No run after this time, RFC 3339 or local; null removes it.",
+        examples=["2026-12-31T23:59"],
     )
     quiet_hours: QuietHours | None = Field(
         None, description="Runs due in these hours are sent when they end; null removes them."

@@ -4249,7 +4249,7 @@ class AsyncScheduledResource:
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
             never.
             metadata: Replaces your own data; null removes it.
-            send_at: The new time, in the formats of creation.
+            send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
         """
@@ -4359,8 +4359,10 @@ class AsyncRecurringResource:
             from
                 now.
             timezone: IANA time zone of `cron`, of days, of quiet hours and of local times.
-            starts_at: No run before this time; in the formats of `send_at` of a scheduled message.
-            ends_at: No run after this time, in the same formats; by default it never ends.
+            starts_at: No run before this time: RFC 3339, or a local time in `timezone`.
+            ends_at: No run after this time: RFC 3339, or a local time in `timezone`. By default there
+            is no
+                end.
             quiet_hours: Runs due in these hours are sent when they end.
         """
         call = Call(
@@ -4481,8 +4483,8 @@ class AsyncRecurringResource:
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
             ahead.
             timezone: IANA time zone in which `cron`, days, quiet hours and local times are read.
-            starts_at: No run before this time; null removes it.
-            ends_at: No run after this time; null removes it.
+            starts_at: No run before this time, RFC 3339 or local; null removes it.
+            ends_at: No run after this time, RFC 3339 or local; null removes it.
             quiet_hours: Runs due in these hours are sent when they end; null removes them.
         """
         call = Call(

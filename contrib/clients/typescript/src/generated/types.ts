@@ -2248,9 +2248,9 @@ export interface RecurringBody {
   every?: Every | null | undefined;
   /** IANA time zone of `cron`, of days, of quiet hours and of local times. */
   timezone?: string | undefined;
-  /** No run before this time; in the formats of `send_at` of a scheduled message. */
+  /** No run before this time: RFC 3339, or a local time in `timezone`. */
   starts_at?: string | null | undefined;
-  /** No run after this time, in the same formats; by default it never ends. */
+  /** No run after this time: RFC 3339, or a local time in `timezone`. By default there is no end. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end. */
   quiet_hours?: QuietHours | null | undefined;
@@ -3670,9 +3670,9 @@ export interface UpdateRecurringBody {
   every?: Every | undefined;
   /** IANA time zone in which `cron`, days, quiet hours and local times are read. */
   timezone?: string | undefined;
-  /** No run before this time; null removes it. */
+  /** No run before this time, RFC 3339 or local; null removes it. */
   starts_at?: string | null | undefined;
-  /** No run after this time; null removes it. */
+  /** No run after this time, RFC 3339 or local; null removes it. */
   ends_at?: string | null | undefined;
   /** Runs due in these hours are sent when they end; null removes them. */
   quiet_hours?: QuietHours | null | undefined;
@@ -3700,7 +3700,7 @@ export interface UpdateScheduledBody {
   expires_in?: number | null | undefined;
   /** Replaces your own data; null removes it. */
   metadata?: Record<string, unknown> | null | undefined;
-  /** The new time, in the formats of creation. */
+  /** The new time: RFC 3339, or a local time in `timezone`. */
   send_at?: string | undefined;
   /** Time zone of a local `send_at`, beside which alone it may stand; by default the current one. */
   timezone?: string | undefined;
