@@ -192,3 +192,34 @@ def test_defaults_that_are_written_out_stand_beside_a_template(model: type[BaseM
 def test_contents_of_its_own_do_not_stand_beside_a_template(own: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="can't stand beside template"):
         SendBody.model_validate({"template": "welcome", **own})
+
+
+def test_defaults_that_are_written_out_change_no_body(
+    described: Service, document: dict[str, Any]
+) -> None:
+    """Clients that write out what is described as the default send the same as those that leave it out."""
+    schemas = document["components"]["schemas"]
+    changed, written = [], 0
+    for endpoint in described.endpoints:
+        if endpoint.body is None:
+            continue
+        body = document["paths"][endpoint.path][endpoint.method.lower()]["requestBody"]
+        content = body["content"]["application/json"]
+        schema = schemas[content["schema"]["$ref"].rpartition("/")[2]]
+        defaults = {
+            name: field["default"]
+            for name, field in schema["properties"].items()
+            if "default" in field
+        }
+        written += len(defaults)
+        for example in [content["example"], *schema.get("examples", ())]:
+            plain = {name: value for name, value in example.items() if name not in defaults}
+            try:
+                expected = endpoint.body.model_validate(plain)
+            except ValidationError:
+                continue  # it is about one of those fields
+            if endpoint.body.model_validate(defaults | plain) != expected:
+                changed.append(f"{endpoint.name}: {example}")
+
+    assert written > 20
+    assert changed == []

@@ -70,7 +70,10 @@ class Webhooks:
             "description": f"`{spec.name}`: {spec.meaning}",
             "properties": {
                 "event": {"type": "string", "const": spec.name, "description": "The event's name."},
-                "data": {"$ref": f"#/components/schemas/{name}Data"},
+                "data": {
+                    "$ref": f"#/components/schemas/{name}Data",
+                    "description": "What happened. Later versions may add fields.",
+                },
             },
             "required": ["event", "data"],
         }
