@@ -7,9 +7,15 @@ from typing import Any
 
 ENV_PREFIX = "MSGSVC_"
 
-#: Variables with our prefix that are not settings: the path of the file, a token for `msgsvc init`, and those
-#: of the tests.
-ENV_NOT_SETTINGS = ("MSGSVC_CONFIG", "MSGSVC_INIT_TOKEN", "MSGSVC_TEST_")
+#: Variables with our prefix that are not settings: the path of the file, a token for `msgsvc init`, the URL
+#: and the key with which programs call the service, and those of the tests.
+ENV_NOT_SETTINGS = (
+    "MSGSVC_CONFIG",
+    "MSGSVC_INIT_TOKEN",
+    "MSGSVC_URL",
+    "MSGSVC_API_KEY",
+    "MSGSVC_TEST_",
+)
 
 #: Variables that Kubernetes injects into every container for a Service named `msgsvc` or `msgsvc-...`.
 _OF_KUBERNETES = re.compile(

@@ -84,6 +84,23 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{_encode_id(uuid7())}"
 
 
+def earliest_id(prefix: str, ms: int) -> str:
+    """The least id that `new_id` could have made at a time in Unix milliseconds: all made from then on follow
+    it. It is none itself."""
+    return f"{prefix}_{_encode_id((ms << 16 | 0x7000) << 64)}"
+
+
+def creation_ms(text: str) -> int:
+    """When an id of `new_id` was made, in Unix milliseconds. Raises ValueError for another text."""
+    head, _, tail = text.rpartition("_")
+    if not is_id(text, head):
+        raise ValueError(f"{text!r} is not an id")
+    number = 0
+    for digit in tail:
+        number = number * 62 + ALPHABET.index(digit)
+    return number >> 80
+
+
 def is_id(text: str, prefix: str) -> bool:
     """Whether a text has the form of an id of `new_id(prefix)`."""
     head, _, tail = text.rpartition("_")

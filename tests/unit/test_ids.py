@@ -3,7 +3,18 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from msgsvc_core.kernel.ids import ALPHABET, encode_base62, new_id, new_secret_id, new_token, uuid7
+import pytest
+
+from msgsvc_core.kernel.ids import (
+    ALPHABET,
+    creation_ms,
+    earliest_id,
+    encode_base62,
+    new_id,
+    new_secret_id,
+    new_token,
+    uuid7,
+)
 
 
 def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
@@ -63,3 +74,30 @@ def test_base62_keeps_the_order_of_the_bytes() -> None:
     values = [bytes([high, low]) for high in range(256) for low in (0, 1, 255)]
 
     assert [encode_base62(v, 3) for v in values] == sorted(encode_base62(v, 3) for v in values)
+
+
+def test_ids_made_from_a_time_on_follow_its_earliest() -> None:
+    before = new_id("evt")
+    ms = time.time_ns() // 1_000_000
+    between = earliest_id("evt", ms + 1)
+    while time.time_ns() // 1_000_000 <= ms:
+        pass
+    after = new_id("evt")
+
+    assert before < between < after
+    assert len(between) == len(after)
+    assert earliest_id("evt", ms - 60_000) < before
+
+
+def test_an_id_tells_when_it_was_made() -> None:
+    ms = time.time_ns() // 1_000_000
+    made = new_id("evt")
+
+    assert ms <= creation_ms(made) <= time.time_ns() // 1_000_000
+    assert creation_ms(earliest_id("evt", ms)) == ms
+
+
+@pytest.mark.parametrize("text", ["", "evt", "evt_", "evt_0354Q06", "evt_0354Q06BNiSMPOemgj7e!z"])
+def test_a_text_that_is_no_id_tells_no_time(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an id"):
+        creation_ms(text)

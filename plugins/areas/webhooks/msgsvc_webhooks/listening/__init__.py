@@ -1,0 +1,1 @@
+"""`msgsvc listen`: a project's events, forwarded to a developer's machine."""
