@@ -16,6 +16,8 @@ from tests.e2e.windows import browsing
 from tests.ports import free_ports
 from tests.vectors.generate import VECTORS
 
+GUIDE = PACKAGE.parents[2] / "docs" / "guides" / "clients.md"
+
 PROGRAM = Path(__file__).with_name("program.ts")
 
 #: Options of a strict user of the compiler, with nothing of the package's own.
@@ -68,7 +70,7 @@ def test_the_package_holds_the_compiled_client_alone(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("world", ["node", "browser"])
-def test_a_users_program_and_the_readme_pass_the_strict_compiler(
+def test_a_users_program_and_the_documentation_pass_the_strict_compiler(
     installed: Path, world: str
 ) -> None:
     folder = installed / world
@@ -91,8 +93,8 @@ def test_a_users_program_and_the_readme_pass_the_strict_compiler(
 
 
 def examples() -> list[tuple[str, str]]:
-    """The code of the README: `ts` runs anywhere, `ts node` in Node.js."""
-    text = (PACKAGE / "README.md").read_text("utf-8")
+    """The code of the README and the guide: `ts` is for anywhere, `ts node` for Node.js."""
+    text = "".join(path.read_text("utf-8") for path in (PACKAGE / "README.md", GUIDE))
     return re.findall(r"^```(ts(?: node)?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
