@@ -27,13 +27,15 @@ class FakeClock:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service says. `broken` is raised in the middle of the body; `takes_s` passes before."""
+    """What the service says. `takes_s` passes before its head, and `pause_s` in the middle of the body, where
+    `broken` is raised."""
 
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     broken: TransportError | None = None
     takes_s: float = 0.0
+    pause_s: float = 0.0
 
 
 def refusal(status: int, code: str, *, retry_after: str | None = None) -> Answer:
@@ -77,6 +79,7 @@ class FakeTransport:
         )
         middle = len(content) // 2
         yield content[:middle]
+        self._clock.now += answer.pause_s
         if answer.broken:
             raise answer.broken
         yield content[middle:]

@@ -1,6 +1,7 @@
 """Calls of the Python client: repeats, idempotency keys, deadlines, errors, and what is sent."""
 
 import json
+import pickle
 import traceback
 from datetime import UTC, datetime
 from typing import Any
@@ -189,12 +190,28 @@ async def test_no_try_may_take_longer_than_what_is_left() -> None:
 
 
 async def test_a_body_that_trickles_in_ends_at_the_deadline() -> None:
-    made = stage(Answer(202, SENT.body, takes_s=61.0))
+    made = stage(Answer(202, SENT.body, pause_s=61.0))
 
     with pytest.raises(RequestTimeout, match="not there in time"):
         await send(made)
 
     assert made.transport.closed == 1
+
+
+async def test_the_answer_to_what_took_long_to_send_is_read() -> None:
+    made = stage(Answer(202, SENT.body, takes_s=70.0, pause_s=5.0))
+
+    assert (await send(made)).message_id == "msg_1"
+
+
+async def test_an_error_survives_its_way_between_processes() -> None:
+    with pytest.raises(errors.NotFound) as caught:
+        await send(stage(refusal(404, "not_found")))
+
+    restored = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 # our own
+    assert type(restored) is errors.NotFound
+    assert vars(restored) == vars(caught.value)
+    assert str(restored) == str(caught.value)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 409, 413])

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from msgsvc_client import AsyncFileCursorStore, Request, errors
+from msgsvc_client import AsyncFileCursorStore, ConnectionBroken, Request, errors
 from msgsvc_client._async import feed
 from msgsvc_client.events import UnknownEvent
 from tests.clients.python.fakes import Answer, Step, refusal, stage
@@ -69,6 +69,14 @@ async def test_waiting_ends_once_the_person_has_decided() -> None:
     assert made.clock.slept == [2.0]
 
 
+async def test_one_request_of_waiting_fits_into_a_calls_deadline() -> None:
+    made = stage(status("denied"), deadline_s=20.0)
+
+    await made.client.auth.sessions.wait("ses_1")
+
+    assert query_of(made.transport.requests[0]) == {"wait": "10"}
+
+
 async def test_waiting_ends_in_time() -> None:
     made = stage(status("pending"))
 
@@ -95,6 +103,13 @@ async def test_a_download_is_read_as_it_arrives_or_whole() -> None:
 async def test_a_download_that_is_refused_raises() -> None:
     with pytest.raises(errors.NotFound):
         await stage(refusal(404, "not_found")).client.files.download("fil_1").read()
+
+
+async def test_a_download_that_breaks_says_which() -> None:
+    made = stage(Answer(200, b"0123456789", broken=ConnectionBroken("reset")))
+
+    with pytest.raises(ConnectionBroken, match=r"reset \(GET /v1/files/fil_1/content\)"):
+        await made.client.files.download("fil_1").read()
 
 
 async def test_rows_of_an_export_may_hold_line_ends_and_quotes() -> None:

@@ -58,6 +58,10 @@ class ApiError(MsgsvcError):
         #: The body of the answer.
         self.raw: Mapping[str, Any] = raw or {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Between processes: the default would call the constructor with the message alone.
+        return _restored, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         place = f" ({self.method} {self.path})" if self.method else ""
         quoted = f" [{self.request_id}]" if self.request_id else ""
@@ -96,3 +100,11 @@ class RequestTimeout(TransportError):
 class InvalidResponse(MsgsvcError):
     """The answer is not what the API promises: is `base_url` the service's, and the service not older than
     this client?"""
+
+
+def _restored(
+    kind: type[ApiError], arguments: tuple[object, ...], state: Mapping[str, Any]
+) -> ApiError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error

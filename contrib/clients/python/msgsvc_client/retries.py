@@ -21,7 +21,7 @@ class RetryPolicy:
 
     #: Including the first; 1 never repeats.
     max_attempts: int = 4
-    #: Seconds for the whole call, waits included. A wait that would end later is not begun: the call fails.
+    #: Seconds within which attempts begin. A wait that would end later is not begun: the call fails.
     deadline_s: float = 60.0
     base_s: float = 0.5
     max_wait_s: float = 8.0

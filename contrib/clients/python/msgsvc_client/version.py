@@ -1,5 +1,3 @@
 """The version of this package, which goes into `User-Agent`."""
 
-from importlib.metadata import version
-
-__version__ = version("msgsvc-client")
+__version__ = "0.1.0"

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from msgsvc_client._async.calls import AsyncCaller, Call
 from msgsvc_client._async.transport import AsyncResponse
+from msgsvc_client._failures import TransportError
 
 
 class AsyncDownload:
@@ -46,15 +47,19 @@ class AsyncDownload:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The bytes as they arrive. Only while it is open, and once."""
-        async for chunk in self._opened.chunks:
-            yield chunk
+        try:
+            async for chunk in self._opened.chunks:
+                yield chunk
+        except TransportError as error:
+            error.method, error.path = self._call.method, self._call.path
+            raise
 
     async def read(self) -> bytes:
         """The whole content; opens and closes it if it is not open."""
         if self._response is not None:
-            return await self._response.read()
+            return b"".join([chunk async for chunk in self.chunks()])
         async with self:
-            return await self._opened.read()
+            return await self.read()
 
     @property
     def _opened(self) -> AsyncResponse:

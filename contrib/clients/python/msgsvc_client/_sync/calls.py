@@ -146,19 +146,21 @@ class Caller:
             response = self.transport.send(request, min(timeout_s, left))
             if response.status < 300 and not whole:
                 return response, b""
-            content = self._body(response, deadline)
+            # The request may have been long on its way, as a file is: its answer is read nevertheless.
+            end = max(deadline, self.clock.monotonic() + timeout_s)
+            content = self._body(response, end)
         except TransportError as error:
             # It is returned, and raised outside of this handler: what httpx2 raised holds the request with
             # the API key, and would go along as its context.
             return error
         return (response, content) if response.status < 300 else _api_error(response, content)
 
-    def _body(self, response: Response, deadline: float) -> bytes:
+    def _body(self, response: Response, end: float) -> bytes:
         chunks: list[bytes] = []
         try:
             for chunk in response.chunks:
                 chunks.append(chunk)
-                if self.clock.monotonic() > deadline:
+                if self.clock.monotonic() > end:
                     raise RequestTimeout("the answer was not there in time")
         finally:
             response.close()

@@ -8,6 +8,7 @@ import csv
 from collections.abc import Iterator
 from types import TracebackType
 
+from msgsvc_client._failures import TransportError
 from msgsvc_client._sync.calls import Call, Caller
 from msgsvc_client._sync.transport import Response
 
@@ -47,15 +48,19 @@ class Download:
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes as they arrive. Only while it is open, and once."""
-        for chunk in self._opened.chunks:
-            yield chunk
+        try:
+            for chunk in self._opened.chunks:
+                yield chunk
+        except TransportError as error:
+            error.method, error.path = self._call.method, self._call.path
+            raise
 
     def read(self) -> bytes:
         """The whole content; opens and closes it if it is not open."""
         if self._response is not None:
-            return self._response.read()
+            return b"".join([chunk for chunk in self.chunks()])
         with self:
-            return self._opened.read()
+            return self.read()
 
     @property
     def _opened(self) -> Response:

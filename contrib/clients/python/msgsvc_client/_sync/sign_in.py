@@ -36,9 +36,11 @@ class SessionWait:
         """
         clock = self._caller.clock
         end = clock.monotonic() + timeout_s
+        # Half of a call's deadline is left for what may go wrong with it.
+        longest = min(LONGEST_WAIT_S, int(self._caller.retries.deadline_s / 2))
         while True:
             begun = clock.monotonic()
-            wait = max(0, min(LONGEST_WAIT_S, int(end - begun)))
+            wait = max(0, min(longest, int(end - begun)))
             status = self.get_status(session_id, wait=wait, timeout_s=wait + self._caller.timeout_s)
             now = clock.monotonic()
             if status.status != "pending" or now >= end:
