@@ -17,28 +17,16 @@ class SiteSettings:
     #: Address and port to listen on.
     host: str
     port: int
-    #: The site's own public address, without a trailing slash. Browsers come back to it.
+    #: The site's own public address, without a trailing slash.
     url: str
     name: str
-    #: Address of the msgsvc API, without a trailing slash.
+    #: Address of the msgsvc API.
     service_url: str
-    #: The same as browsers reach it, for the service's own sign-in page.
-    service_public_url: str
+    #: The service's own sign-in page, as browsers reach it.
+    hosted_page: str
     #: Stays on the server: whoever holds it can write to every subscriber of the project.
     api_key: str
     webhook_secret: str
-    #: Which static link (`/v1/auth/links/{slug}`) the one-click buttons use.
-    link_slug: str
-
-    @property
-    def callback_url(self) -> str:
-        """Where the messenger's button leads; must be registered with the service, exactly so."""
-        return f"{self.url}/callback"
-
-    @property
-    def hosted_page(self) -> str:
-        """The service's own sign-in page, to which a `state` is added."""
-        return f"{self.service_public_url}/login/{self.link_slug}"
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> SiteSettings:
@@ -47,23 +35,18 @@ class SiteSettings:
         missing = [f"LOGIN_SITE_{name}" for name in required if not env.get(f"LOGIN_SITE_{name}")]
         if missing:
             raise SettingsError(f"please set {', '.join(missing)} (see README.md)")
-        host = env.get("LOGIN_SITE_HOST", "127.0.0.1")
-        port = _port(env.get("LOGIN_SITE_PORT", "8090"))
-        service_url = env["LOGIN_SITE_SERVICE_URL"].rstrip("/")
+        host, port = env.get("LOGIN_SITE_HOST", "127.0.0.1"), env.get("LOGIN_SITE_PORT", "8090")
+        if not port.isdecimal() or not 1 <= int(port) <= 65535:
+            raise SettingsError(f"LOGIN_SITE_PORT must be a number from 1 to 65535, not {port!r}")
+        service_url = env["LOGIN_SITE_SERVICE_URL"]
+        public_url = env.get("LOGIN_SITE_SERVICE_PUBLIC_URL", service_url).rstrip("/")
         return cls(
             host=host,
-            port=port,
+            port=int(port),
             url=env.get("LOGIN_SITE_URL", f"http://{host}:{port}").rstrip("/"),
             name=env.get("LOGIN_SITE_NAME", "Pinewood Library"),
             service_url=service_url,
-            service_public_url=env.get("LOGIN_SITE_SERVICE_PUBLIC_URL", service_url).rstrip("/"),
+            hosted_page=f"{public_url}/login/{env.get('LOGIN_SITE_LINK_SLUG', 'demo')}",
             api_key=env["LOGIN_SITE_API_KEY"],
             webhook_secret=env["LOGIN_SITE_WEBHOOK_SECRET"],
-            link_slug=env.get("LOGIN_SITE_LINK_SLUG", "demo"),
         )
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise SettingsError(f"LOGIN_SITE_PORT must be a number from 1 to 65535, not {text!r}")
-    return int(text)

@@ -1,178 +1,146 @@
-"""The rules of signing in: what is begun, what is checked, and when somebody is let in.
+"""Signing in and out.
 
-Four variants meet here. The service's own page and a session with `state` come back through the
-callback. A static link does so too, and knows nothing of the browser that opened it. A QR session is
-polled and never comes back.
+`/signin` is what `<msgsvc-signin>` asks: it begins a sign-in, waits for the person's answer, and
+finishes. `/login` is where its link leads without scripts: the service's own page, from which the
+browser comes back to `/callback`. Both end in `let_in`, which has the one rule that matters.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from service_api import LoginSession, MsgsvcClient, ServiceError, VerifiedLogin
-from sessions import BrowserSession, LoginKind, PendingLogin, Person
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
-#: Seconds the static links are kept. They hardly ever change, and the home page would
-#: otherwise spend one request of the project's rate limit on every visit.
-LINKS_TTL_S = 60
-#: A pending sign-in with fewer seconds left is replaced rather than shown again.
-MIN_LEFT_S = 30
+from msgsvc_client import MsgsvcError
+from pages import messenger_name, problem, site_of, texts_for
 
-
-class StateMismatchError(Exception):
-    """The answer does not belong to a sign-in that this browser began."""
+#: Seconds for which the service may hold a question after the status.
+LONGEST_WAIT_S = 25
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a pending sign-in stands; `person` is set once it let somebody in."""
-
-    status: str
-    person: Person | None = None
-
-
-class SignIn:
-    """Begins and finishes sign-ins of one site."""
-
-    def __init__(
-        self,
-        client: MsgsvcClient,
-        *,
-        callback_url: str,
-        link_slug: str,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._client = client
-        self._callback_url = callback_url
-        self._link_slug = link_slug
-        self._now = now
-        self._links: dict[str, str] = {}
-        self._links_until = 0.0
-
-    async def static_links(self) -> dict[str, str]:
-        """Variant 1: the permanent link of each messenger."""
-        if self._now() >= self._links_until:
-            self._links = await self._client.static_links(self._link_slug)
-            self._links_until = self._now() + LINKS_TTL_S
-        return self._links
-
-    def begin_hosted(self, browser: BrowserSession) -> str:
-        """The simplest variant: the state with which the service's own page is opened.
-
-        Pressing again goes on with the same one, and so with the sign-in that waits there.
-        """
-        if browser.hosted_state is None:
-            browser.hosted_state = secrets.token_urlsafe(32)
-        return browser.hosted_state
-
-    async def begin(self, browser: BrowserSession, kind: LoginKind, *, lang: str) -> PendingLogin:
-        """Variants 2 and 3: open a session at the service, or go on with the one still open.
-
-        A project may open few sessions an hour, so a reload must not cost another one.
-        """
-        current = self.pending(browser, kind)
-        if current is not None and current.expires_at - self._now() >= MIN_LEFT_S:
-            return current
-        state = secrets.token_urlsafe(32)
-        # A QR code is confirmed on another device. A way back from there would end in a browser
-        # that never began this sign-in, so only the link variant names a callback.
-        callback_url = self._callback_url if kind == "link" else None
-        opened = await self._client.start_login(state=state, lang=lang, callback_url=callback_url)
-        browser.pending[kind] = self._as_pending(kind, state, opened)
-        return browser.pending[kind]
-
-    def pending(self, browser: BrowserSession, kind: LoginKind) -> PendingLogin | None:
-        """The browser's open sign-in of this kind; None when there is none, or it ran out."""
-        found = browser.pending.get(kind)
-        # One that ran out is not shown, yet kept: confirmed in its last second it still has a
-        # code on its way here, which outlives the question by some minutes.
-        return found if found is not None and found.expires_at > self._now() else None
-
-    async def poll(self, browser: BrowserSession, pending: PendingLogin) -> Progress:
-        """Ask the service how the sign-in stands; for a QR session, finish it when confirmed."""
-        answer = await self._client.login_status(pending.session_id)
-        if answer.status == "pending":
-            return Progress("pending")
-        if pending.kind == "link" and answer.status in ("confirmed", "consumed"):
-            # The person is on the way back with the same code: it is the callback's to exchange.
-            return Progress("confirmed")
-        # Taken out before the exchange, so that a second tab polling now does not try it too.
-        browser.pending.pop(pending.kind, None)
-        if answer.status != "confirmed" or answer.code is None:
-            return Progress("denied" if answer.status == "denied" else "expired")
-        try:
-            verified = await self._client.verify(answer.code)
-        except ServiceError as error:
-            if error.retryable:
-                browser.pending[pending.kind] = pending
-            raise
-        if verified.session_id != pending.session_id:
-            raise StateMismatchError
-        return Progress("signed_in", _person(verified))
-
-    async def finish(self, browser: BrowserSession | None, code: str, state: str | None) -> Person:
-        """The callback: check `state`, exchange the code, say who it is.
-
-        With a state, the answer must belong to a sign-in begun in this very browser. A static
-        link has none, so anybody can confirm a static link as themselves and hand the resulting
-        callback address to somebody else, who then works in the wrong account without noticing
-        (login CSRF). That is why a site should offer the session variant wherever it can, and
-        keep static links for places where no page of its own comes first: posters, bios, email.
-        """
-        expected: str | None = None
-        if state:
-            own = _states(browser) if browser else []
-            expected = next((each for each in own if _same(state, each)), None)
-            if expected is None:
-                raise StateMismatchError
-        try:
-            verified = await self._client.verify(code)
-        except ServiceError as error:
-            if browser is not None and not error.retryable:
-                # Or the next press would go on with a sign-in that is over.
-                browser.hosted_state = None
-            raise
-        if expected is not None and browser is not None:
-            browser.pending.pop("link", None)
-            browser.hosted_state = None
-        # The service says which sign-in the code was made for. Without this, somebody could strip
-        # the state from a callback address, or swap in a code of their own beside our state.
-        if not _same(verified.state or "", expected or ""):
-            raise StateMismatchError
-        return _person(verified)
-
-    def _as_pending(self, kind: LoginKind, state: str, opened: LoginSession) -> PendingLogin:
-        return PendingLogin(
-            kind=kind,
-            session_id=opened.session_id,
+async def begin(request: Request) -> Response:
+    """POST /signin: opens a sign-in that belongs to this browser, by its session."""
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise HTTPException(403)
+    state = secrets.token_urlsafe(32)
+    agent = request.headers.get("user-agent", "")[:512]
+    try:
+        begun = await site_of(request).client.auth.sessions.create(
             state=state,
-            links=opened.links,
-            qr=opened.qr,
-            expires_at=self._now() + opened.expires_in,
-            interval=opened.interval,
+            match=True,
+            lang=texts_for(request).lang,
+            client={"ip": request.client.host if request.client else "", "user_agent": agent},
         )
+    except MsgsvcError:
+        # The element then follows its link: the service's own page says why.
+        return JSONResponse({}, 503)
+    request.session["sign_in"] = {"id": begun.session_id, "state": state}
+    shown = ("links", "start_messages", "match_number", "expires_in")
+    names = {channel: messenger_name(channel) for channel in begun.links}
+    return JSONResponse({"names": names, **{name: begun.raw.get(name) for name in shown}})
 
 
-def _states(browser: BrowserSession) -> list[str]:
-    """The states of the sign-ins that this browser began and that come back through the callback."""
-    pending = browser.pending.get("link")
-    hosted = [browser.hosted_state] if browser.hosted_state else []
-    return hosted + ([pending.state] if pending else [])
+async def status(request: Request) -> Response:
+    """GET /signin: how it stands, once that changes. The code stays on the server."""
+    begun = request.session.get("sign_in")
+    if begun is None:
+        raise HTTPException(404)
+    wait = request.query_params.get("wait", "")
+    wait_s = min(int(wait), LONGEST_WAIT_S) if wait.isdecimal() else 0
+    try:
+        found = await site_of(request).client.auth.sessions.get_status(begun["id"], wait=wait_s)
+    except MsgsvcError:
+        return JSONResponse({}, 503)
+    return JSONResponse({"status": found.status, "redirect": "/signin/finish"})
 
 
-def _same(left: str, right: str) -> bool:
+async def finish(request: Request) -> Response:
+    """GET /signin/finish: exchanges the code, for the browser that began."""
+    begun, t = request.session.get("sign_in"), texts_for(request)
+    if begun is None:
+        return problem(request, t.state_refused)
+    try:
+        found = await site_of(request).client.auth.sessions.get_status(begun["id"])
+    except MsgsvcError as error:
+        return problem(request, t.code_refused, error)
+    if found.code is None:
+        return problem(request, t.code_refused)
+    return await let_in(request, found.code, begun["state"])
+
+
+async def hosted_login(request: Request) -> Response:
+    """GET /login: without scripts, the service's own page, with a state of this browser."""
+    # Pressing again goes on with the same state, and so with the sign-in that waits there.
+    state = request.session.setdefault("hosted_state", secrets.token_urlsafe(32))
+    lang = texts_for(request).lang
+    page = site_of(request).settings.hosted_page
+    return RedirectResponse(f"{page}?state={state}&lang={lang}", 303)
+
+
+async def callback(request: Request) -> Response:
+    """GET /callback: the browser comes back with a code, from that page or from the bot.
+
+    A static link, such as on a poster, has no state: nothing ties the answer to a browser. Somebody
+    may confirm one as themselves and hand you the resulting address (login CSRF). Leave that out
+    if your site has no such links.
+    """
+    if request.method == "HEAD":
+        return Response()  # link checkers ask HEAD, and the code works only once
+    given, t = request.query_params, texts_for(request)
+    if not given.get("code"):
+        return problem(request, t.no_code)
+    expected = request.session.get("hosted_state") if given.get("state") else ""
+    if expected is None or not same(given.get("state", ""), expected):
+        return problem(request, t.state_refused)
+    return await let_in(request, given["code"], expected)
+
+
+async def let_in(request: Request, code: str, state: str) -> Response:
+    """Exchanges the code and signs in, if the code belongs to the sign-in that this browser began.
+
+    Otherwise somebody could put a code of their own into your browser, and you would work in their
+    account without noticing.
+    """
+    t = texts_for(request)
+    try:
+        person = await site_of(request).client.auth.verify(code=code)
+    except MsgsvcError as error:
+        request.session.pop("hosted_state", None)
+        return problem(request, t.code_refused, error)
+    if not same(person.state, state):
+        return problem(request, t.state_refused)
+    # A new session: nothing that somebody else had put into the old one stays.
+    request.session.clear()
+    request.session["person"] = {
+        "subscriber_id": person.subscriber_id,
+        "channel": person.channel,
+        "first_name": person.first_name or person.username,
+        "username": person.username,
+    }
+    return RedirectResponse("/", 303)  # so that the code is gone from the address bar
+
+
+async def logout(request: Request) -> Response:
+    """POST /logout: ends the session here; the person stays subscribed in the messenger."""
+    request.session.clear()
+    request.session["notice"] = {"text": texts_for(request).signed_out, "is_error": False}
+    return RedirectResponse("/", 303)
+
+
+def same(left: str, right: str) -> bool:
     # Constant time: how long the answer takes must not tell how much of a guess was right.
     return hmac.compare_digest(left.encode(), right.encode())
 
 
-def _person(verified: VerifiedLogin) -> Person:
-    return Person(
-        subscriber_id=verified.subscriber_id,
-        channel=verified.channel,
-        first_name=verified.first_name or verified.username,
-        username=verified.username,
-    )
+ROUTES = [
+    Route("/signin", begin, methods=["POST"]),
+    Route("/signin", status),
+    Route("/signin/finish", finish),
+    Route("/login", hosted_login),
+    Route("/callback", callback),
+    Route("/logout", logout, methods=["POST"]),
+]

@@ -1,21 +1,24 @@
 """A person signs in to the example site with a phone, seen through a real browser.
 
-All three ways that a site has on pages of its own, in both languages. The QR code is read from a
-picture of the screen, as a camera would.
+By the site's button, with scripts, and by the service's own page, where it leads without. The QR
+code is read from a picture of the screen, as a camera would.
 """
 
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from msgsvc_devkit.demo.command import SITE
-from msgsvc_devkit.demo.parts import Parts, running_parts
+from msgsvc_devkit.demo.parts import SLUG, Parts, running_parts
 from tests.e2e.windows import (
     NewWindow,
+    Scheme,
+    faults,
     open_on_phone,
     picture,
     read_qr,
@@ -24,9 +27,9 @@ from tests.e2e.windows import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-#: Yes, Cancel, the site's greeting, and what it says of a Cancel, by language.
+#: Yes, Cancel, the site's greeting, and what its button says of a Cancel, by language.
 WORDS = {
-    "en": ("Yes", "Cancel", "Hello, {name}!", "cancelled"),
+    "en": ("Yes", "Cancel", "Hello, {name}!", "was cancelled"),
     "ru": ("Да", "Отмена", "Здравствуйте, {name}!", "отменён"),
 }
 
@@ -38,108 +41,122 @@ async def demo(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Parts]
         yield parts
 
 
-async def way_back(demo: Parts, phone: Page, yes: str) -> str:
-    """Presses Yes; returns where the bot's button then leads."""
-    await phone.get_by_role("button", name=yes, exact=True).click()
+async def begin(window: Page, demo: Parts) -> str:
+    """Presses the button; returns the number that it shows."""
+    await window.goto(demo.site_url)
+    await window.locator("#sign-in").click()
+    number = window.locator("[part=number]")
+    await expect(number).to_be_visible()
+    return await number.inner_text()
+
+
+async def link_to(window: Page, channel: str) -> str:
+    link = window.locator(f"a[data-channel={channel}]").first
+    return str(await link.get_attribute("href"))
+
+
+async def choose(phone: Page, choice: str) -> None:
+    await phone.get_by_role("button", name=choice, exact=True).click()
+
+
+async def way_back(demo: Parts, phone: Page) -> str:
+    """Where the button leads that the bot shows after a Yes."""
     link = phone.locator(f"a[href^='{demo.site_url}/callback']").last
     return str(await link.get_attribute("href"))
 
 
-async def begin(window: Page, kind: str) -> None:
-    """Presses the button of a session with state (`session`) or of the QR code (`qr`)."""
-    await window.locator(f"#start-{kind}").click()
-    await expect(window.locator(f"#{kind}-panel")).to_be_visible()
-
-
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
-async def test_a_static_link_leads_to_the_bot_and_back(
-    demo: Parts, new_window: NewWindow, lang: str, scripts: bool
-) -> None:
-    yes, _, hello, _ = WORDS[lang]
-    desktop = await new_window(lang=lang, scripts=scripts)
-    phone = await new_window(390, 844, lang=lang)
-    await desktop.goto(demo.site_url)
-    link = desktop.locator("#static-links a[data-channel=messenger_a]")
-
-    await open_on_phone(phone, str(await link.get_attribute("href")), "Cleo")
-    await desktop.goto(await way_back(demo, phone, yes))
-
-    await expect(desktop.locator("#greeting")).to_have_text(hello.format(name="Cleo"))
-    await picture(phone, f"static-link-confirmed-{lang}")
-
-
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-@pytest.mark.parametrize("lang", ["en", "ru"])
-async def test_a_session_comes_back_to_the_browser_that_began(
-    demo: Parts, new_window: NewWindow, lang: str, scripts: bool
-) -> None:
-    yes, _, hello, _ = WORDS[lang]
-    desktop = await new_window(lang=lang, scripts=scripts)
-    phone, stranger = await new_window(390, 844, lang=lang), await new_window(lang=lang)
-    await desktop.goto(demo.site_url)
-    await begin(desktop, "session")
-    await picture(desktop, f"session-{lang}")
-    link = desktop.locator("#session-links a[data-channel=messenger_b]")
-
-    await open_on_phone(phone, str(await link.get_attribute("href")), "Boris")
-    back = await way_back(demo, phone, yes)
-    await stranger.goto(back)
-    await expect(stranger.locator("#greeting")).to_have_count(0)
-    await desktop.goto(back)
-
-    await expect(desktop.locator("#greeting")).to_have_text(hello.format(name="Boris"))
+async def static_link(demo: Parts) -> str:
+    """The permanent link that a poster would show."""
+    headers = {"Authorization": f"Bearer {demo.api_key}"}
+    async with (
+        aiohttp.ClientSession(demo.service_url, headers=headers) as api,
+        api.get(f"/v1/auth/links/{SLUG}") as answer,
+    ):
+        return str((await answer.json())["links"]["messenger_a"])
 
 
 @pytest.mark.parametrize("lang", ["en", "ru"])
-async def test_a_person_scans_the_code_presses_yes_and_is_greeted_by_name(
+async def test_a_person_scans_the_code_chooses_the_number_and_is_greeted_by_name(
     demo: Parts, new_window: NewWindow, tmp_path: Path, lang: str
 ) -> None:
-    yes, _, hello, _ = WORDS[lang]
     desktop, phone = await new_window(lang=lang), await new_window(390, 844, lang=lang)
-    await desktop.goto(demo.site_url)
-    await begin(desktop, "qr")
-    await desktop.locator("#qr-panel").scroll_into_view_if_needed()
-    await expect(desktop.locator("img.qr:visible")).to_have_count(1)
-    await picture(desktop, f"qr-{lang}")
+    number = await begin(desktop, demo)
+    await picture(desktop, f"site-button-{lang}")
 
     await open_on_phone(phone, await read_qr(desktop, tmp_path), "Ann")
-    await phone.get_by_role("button", name=yes, exact=True).click()
+    await choose(phone, number)
 
-    await expect(desktop.locator("#greeting")).to_have_text(hello.format(name="Ann"))
-    await expect(phone.get_by_role("button", name=yes, exact=True)).to_have_count(0)
+    greeting = desktop.locator("#greeting")
+    await expect(greeting).to_have_text(WORDS[lang][2].format(name="Ann"))
+    await picture(desktop, f"site-signed-in-{lang}")
 
 
-@pytest.mark.parametrize("kind", ["session", "qr"])
+async def test_only_the_browser_that_began_is_signed_in(demo: Parts, new_window: NewWindow) -> None:
+    desktop, stranger = await new_window(), await new_window()
+    phone = await new_window(390, 844)
+    number = await begin(desktop, demo)
+
+    await open_on_phone(phone, await link_to(desktop, "messenger_b"), "Boris")
+    await choose(phone, number)
+    await expect(desktop.locator("#greeting")).to_have_text("Hello, Boris!")
+    await stranger.goto(f"{demo.site_url}/signin/finish")
+
+    await expect(stranger.locator("#problem")).to_be_visible()
+
+
 @pytest.mark.parametrize("lang", ["en", "ru"])
 async def test_a_person_who_presses_cancel_is_told_so_on_the_site(
-    demo: Parts, new_window: NewWindow, lang: str, kind: str
+    demo: Parts, new_window: NewWindow, lang: str
 ) -> None:
     _, cancel, _, cancelled = WORDS[lang]
     desktop, phone = await new_window(lang=lang), await new_window(390, 844, lang=lang)
+    await begin(desktop, demo)
+
+    await open_on_phone(phone, await link_to(desktop, "messenger_a"), "Dora")
+    await choose(phone, cancel)
+
+    await expect(desktop.locator("[part=status]")).to_have_text(re.compile(cancelled))
+    await expect(desktop.locator("[part=again]")).to_be_visible()
+    await picture(desktop, f"site-cancelled-{lang}")
+
+
+@pytest.mark.parametrize("lang", ["en", "ru"])
+async def test_without_scripts_the_button_leads_to_the_services_page_and_back(
+    demo: Parts, new_window: NewWindow, lang: str
+) -> None:
+    yes, _, hello, _ = WORDS[lang]
+    desktop, phone = await new_window(lang=lang, scripts=False), await new_window(390, 844)
     await desktop.goto(demo.site_url)
-    await begin(desktop, kind)
-    link = desktop.locator(f"#{kind}-panel a[data-channel=messenger_a]")
+    await desktop.locator("#sign-in").click()
+    link = await link_to(desktop, "messenger_a")
 
-    await open_on_phone(phone, str(await link.get_attribute("href")), "Dora")
-    await phone.get_by_role("button", name=cancel, exact=True).click()
+    await open_on_phone(phone, link, "Zoe")
+    await choose(phone, yes if lang == "ru" else "Yes")
+    # The page looks by itself every five seconds.
+    await desktop.reload()
 
-    told = desktop.locator(f"#{kind}-status[data-status=denied]")
-    await expect(told).to_have_text(re.compile(cancelled))
-    await expect(desktop.locator("#greeting")).to_have_count(0)
-    await picture(desktop, f"{kind}-cancelled-{lang}")
+    await expect(desktop.locator("#greeting")).to_have_text(hello.format(name="Zoe"))
+
+
+async def test_a_static_link_leads_to_the_bot_and_back(demo: Parts, new_window: NewWindow) -> None:
+    desktop, phone = await new_window(), await new_window(390, 844)
+
+    await open_on_phone(phone, await static_link(demo), "Cleo")
+    await choose(phone, "Yes")
+    await desktop.goto(await way_back(demo, phone))
+
+    await expect(desktop.locator("#greeting")).to_have_text("Hello, Cleo!")
 
 
 async def test_the_signed_in_person_gets_a_notification_in_the_messenger(
     demo: Parts, new_window: NewWindow
 ) -> None:
     desktop = await new_window()
-    await desktop.goto(demo.site_url)
-    link = await desktop.locator("#static-links a[data-channel=messenger_a]").get_attribute("href")
-    assert link
+    link = await static_link(demo)
     await desktop.goto(link)
     await someone_new(desktop, "Hedda")
-    await desktop.goto(await way_back(demo, desktop, "Yes"))
+    await choose(desktop, "Yes")
+    await desktop.goto(await way_back(demo, desktop))
     await expect(desktop.locator("#greeting")).to_have_text("Hello, Hedda!")
 
     await desktop.locator("#notify").click()
@@ -148,3 +165,21 @@ async def test_the_signed_in_person_gets_a_notification_in_the_messenger(
     await desktop.goto(link)
     await desktop.get_by_role("button", name="Open as Hedda").click()
     await expect(desktop.locator("#messages")).to_contain_text("Pinewood Library")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (1280, "light")])
+async def test_the_pages_have_no_serious_fault_of_accessibility(
+    demo: Parts, new_window: NewWindow, width: int, scheme: Scheme
+) -> None:
+    window = await new_window(width, 800, scheme=scheme, bypass_csp=True)
+    await window.goto(demo.site_url)
+    await picture(window, f"site-{width}-{scheme}")
+    signed_out = await faults(window)
+    await begin(window, demo)
+    await picture(window, f"site-panel-{width}-{scheme}")
+    panel = await faults(window)
+    await window.goto(f"{demo.site_url}/events")
+    await picture(window, f"site-events-{width}-{scheme}")
+    received = await faults(window)
+
+    assert (signed_out, panel, received) == ([], [], [])

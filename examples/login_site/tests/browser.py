@@ -10,8 +10,6 @@ from yarl import URL
 
 from examples.login_site.tests.fake_service import FakeService
 
-JSON = {"Accept": "application/json"}
-
 
 @dataclass
 class Browser:
@@ -33,24 +31,19 @@ class Browser:
         async with self.http.get(path) as response:
             return await response.json()
 
-    async def begin(self, kind: str) -> dict[str, Any]:
-        """Press the button of variant 2 (`link`) or 3 (`qr`)."""
-        async with self.http.post("/login/session", data={"kind": kind}, headers=JSON) as response:
+    async def begin(self) -> dict[str, Any]:
+        """Press the button, as the element does; returns what it shows."""
+        async with self.http.post("/signin") as response:
             answer: dict[str, Any] = await response.json()
-        self.session_id = answer["session_id"]
+        self.session_id = answer["links"]["messenger_a"].split("/")[-2]
         return answer
 
     async def begin_hosted(self) -> str:
-        """Press the button that leads to the service's own page; returns the state in its address."""
+        """Follow the link to the service's own page; returns the state in its address."""
         async with self.http.get("/login", allow_redirects=False) as response:
             page = URL(response.headers["Location"])
         assert page.path == "/login/demo"
         return page.query["state"]
-
-    @property
-    def state(self) -> str:
-        """The state the site sent to the service; a browser never sees it before the callback."""
-        return str(self.service.sessions[self.session_id]["state"])
 
 
 def new_http(site_url: str) -> aiohttp.ClientSession:

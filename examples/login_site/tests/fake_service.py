@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 from typing import Any
 
 from aiohttp import web
 
 API_KEY = "msk_test"
-SECRET = "whsec_dGVzdA=="
 CHANNELS = ("messenger_a", "messenger_b")
 
 
+def secret_of(text: bytes) -> str:
+    """A secret as the service shows one."""
+    return f"whsec_{base64.b64encode(text.ljust(32)).decode()}"
+
+
+SECRET = secret_of(b"ours")
+
+
 class FakeService:
-    """The five calls the site makes, and what the messenger would do to a session."""
+    """The four calls the site makes, and what the messenger would do to a session."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, dict[str, Any]] = {}
@@ -22,7 +30,6 @@ class FakeService:
         self.app = web.Application(middlewares=[self._authenticated])
         self.app.add_routes(
             [
-                web.get("/v1/auth/links/demo", self._links),
                 web.post("/v1/auth/session", self._open),
                 web.get("/v1/auth/session/{id}/status", self._status),
                 web.post("/v1/auth/verify", self._verify),
@@ -40,7 +47,7 @@ class FakeService:
     def press_cancel(self, session_id: str) -> None:
         self.sessions[session_id]["status"] = "denied"
 
-    def code_for(self, first_name: str, session_id: str, state: str | None = None) -> str:
+    def code_for(self, first_name: str, session_id: str, state: str = "") -> str:
         """A code as a confirmation makes it; without a state it is a static link's."""
         code = secrets.token_urlsafe(32)
         self.codes[code] = {
@@ -50,6 +57,7 @@ class FakeService:
             "username": first_name.lower(),
             "lang": "en",
             "tags": [],
+            "external_id": None,
             "state": state,
             "session_id": session_id,
             "auth_time": "2026-11-05T10:00:00Z",
@@ -63,10 +71,6 @@ class FakeService:
         answer: web.StreamResponse = await handler(request)
         return answer
 
-    async def _links(self, request: web.Request) -> web.Response:
-        links = {channel: f"https://chat.test/{channel}?start=auth_demo" for channel in CHANNELS}
-        return web.json_response({"slug": "demo", "links": links})
-
     async def _open(self, request: web.Request) -> web.Response:
         session_id = f"ses_{secrets.token_hex(8)}"
         self.sessions[session_id] = {"status": "pending", **await request.json()}
@@ -76,6 +80,7 @@ class FakeService:
             "status": "pending",
             "links": {channel: f"{base}/{channel}" for channel in CHANNELS},
             "qr": {channel: f"{base}/{channel}.svg" for channel in CHANNELS},
+            "match_number": 47,
             "expires_in": 600,
             "interval": 2,
         }
@@ -84,7 +89,7 @@ class FakeService:
     async def _status(self, request: web.Request) -> web.Response:
         session_id = request.match_info["id"]
         session = self.sessions[session_id]
-        known = {key: session[key] for key in ("status", "state", "code") if key in session}
+        known = {key: session.get(key) for key in ("status", "state", "code")}
         return web.json_response({"session_id": session_id, "expires_in": 500, **known})
 
     async def _verify(self, request: web.Request) -> web.Response:

@@ -7,26 +7,28 @@ import pytest
 
 from examples.login_site.tests.browser import Browser
 from examples.login_site.tests.conftest import APP
-from examples.login_site.tests.fake_service import CHANNELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_the_home_page_links_to_the_bot_of_every_messenger(browser: Browser) -> None:
+async def test_without_scripts_the_button_is_a_link_to_the_services_page(browser: Browser) -> None:
     status, page = await browser.get("/")
 
     assert status == 200
-    for channel in CHANNELS:
-        assert f'href="https://chat.test/{channel}?start=auth_demo"' in page
+    assert 'href="/login">Sign in with a messenger</a></msgsvc-signin>' in page
 
 
-async def test_the_page_allows_the_qr_image_and_no_other_host(browser: Browser) -> None:
-    await browser.begin("qr")
-
+async def test_the_pages_policy_is_strict_and_the_element_comes_from_the_site(
+    browser: Browser,
+) -> None:
     async with browser.http.get("/") as response:
         policy = response.headers["Content-Security-Policy"]
+    async with browser.http.get("/static/msgsvc-signin.js") as response:
+        element = await response.text()
 
-    assert "default-src 'self'; img-src 'self' https://chat.test; " in policy
+    assert policy.startswith("default-src 'self'; script-src 'self'; style-src 'self';")
+    assert "require-trusted-types-for 'script'" in policy
+    assert (response.content_type, "msgsvc-signin" in element) == ("text/javascript", True)
 
 
 async def test_the_page_speaks_russian_when_asked(browser: Browser) -> None:

@@ -1,10 +1,90 @@
-"""Signing in by a static link, a link of the browser's own and a QR code, and who is kept out."""
+"""Signing in by the button, on the service's own page and by a static link, and who is kept out."""
 
 import pytest
 
 from examples.login_site.tests.browser import Browser, new_http
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_the_button_is_told_what_to_show_and_nothing_more(browser: Browser) -> None:
+    shown = await browser.begin()
+
+    session = browser.service.sessions[browser.session_id]
+    assert shown == {
+        "names": {"messenger_a": "Messenger A", "messenger_b": "Messenger B"},
+        "links": {
+            channel: f"https://chat.test/{browser.session_id}/{channel}"
+            for channel in ("messenger_a", "messenger_b")
+        },
+        "start_messages": None,
+        "match_number": 47,
+        "expires_in": 600,
+    }
+    assert session["match"] is True
+    assert "callback_url" not in session
+
+
+async def test_who_began_is_signed_in_and_greeted_by_first_name(browser: Browser) -> None:
+    await browser.begin()
+    before = await browser.json("/signin")
+    browser.service.press_yes(browser.session_id, "Boris")
+
+    after = await browser.json("/signin")
+    _, page = await browser.get(after["redirect"])
+
+    assert before["status"] == "pending"
+    assert after == {"status": "confirmed", "redirect": "/signin/finish"}
+    assert "Hello, Boris!" in page
+    assert (await browser.json("/session.json"))["subscriber_id"] == "sub_Boris"
+
+
+async def test_another_browser_can_neither_ask_nor_finish(browser: Browser, site_url: str) -> None:
+    await browser.begin()
+    code = browser.service.press_yes(browser.session_id, "Gleb")
+
+    async with new_http(site_url) as http:
+        stranger = Browser(http, browser.service)
+        asked, _ = await stranger.get("/signin")
+        finished, page = await stranger.get("/signin/finish")
+
+    assert (asked, finished) == (404, 400)
+    assert "not started in this browser" in page
+    assert code in browser.service.codes
+
+
+async def test_signing_in_gives_the_browser_a_new_session(browser: Browser) -> None:
+    await browser.begin()
+    browser.service.press_yes(browser.session_id, "Faina")
+
+    await browser.get("/signin/finish")
+
+    status, _ = await browser.get("/signin")
+    assert status == 404
+
+
+async def test_another_site_cannot_begin_a_sign_in(browser: Browser) -> None:
+    before = len(browser.service.sessions)
+
+    async with browser.http.post("/signin", headers={"Sec-Fetch-Site": "cross-site"}) as response:
+        assert response.status == 403
+
+    assert len(browser.service.sessions) == before
+
+
+@pytest.mark.parametrize("status", ["denied", "expired"])
+async def test_a_sign_in_that_ended_is_told_and_lets_nobody_in(
+    browser: Browser, status: str
+) -> None:
+    await browser.begin()
+    browser.service.sessions[browser.session_id]["status"] = status
+
+    answer = await browser.json("/signin")
+    finished, _ = await browser.get("/signin/finish")
+
+    assert answer["status"] == status
+    assert finished == 400
+    assert (await browser.json("/session.json")) == {"signed_in": False}
 
 
 async def test_a_static_link_signs_in_and_greets_by_first_name(browser: Browser) -> None:
@@ -14,16 +94,6 @@ async def test_a_static_link_signs_in_and_greets_by_first_name(browser: Browser)
 
     assert status == 200
     assert "Hello, Ann!" in page
-
-
-async def test_a_session_comes_back_with_its_state_and_signs_in(browser: Browser) -> None:
-    await browser.begin("link")
-    code = browser.service.press_yes(browser.session_id, "Boris")
-
-    _, page = await browser.get("/callback", params={"code": code, "state": browser.state})
-
-    assert "Hello, Boris!" in page
-    assert (await browser.json("/session.json"))["subscriber_id"] == "sub_Boris"
 
 
 async def test_hosted_page_is_opened_with_a_state_that_comes_back(browser: Browser) -> None:
@@ -37,7 +107,7 @@ async def test_hosted_page_is_opened_with_a_state_that_comes_back(browser: Brows
     assert "Hello, Zoe!" in page
 
 
-async def test_hosted_state_of_another_browser_is_refused(browser: Browser, site_url: str) -> None:
+async def test_another_browsers_state_is_refused(browser: Browser, site_url: str) -> None:
     state = await browser.begin_hosted()
     code = browser.service.code_for("Mallory", "ses_hosted", state=state)
 
@@ -50,19 +120,9 @@ async def test_hosted_state_of_another_browser_is_refused(browser: Browser, site
         assert (await victim.json("/session.json")) == {"signed_in": False}
 
 
-async def test_only_the_link_session_names_a_callback(browser: Browser) -> None:
-    await browser.begin("qr")
-    qr = browser.service.sessions[browser.session_id]
-    await browser.begin("link")
-    link = browser.service.sessions[browser.session_id]
-
-    assert "callback_url" not in qr
-    assert link["callback_url"].endswith("/callback")
-
-
 async def test_a_wrong_state_is_refused_and_leaves_the_code_alone(browser: Browser) -> None:
-    await browser.begin("link")
-    code = browser.service.press_yes(browser.session_id, "Cleo")
+    state = await browser.begin_hosted()
+    code = browser.service.code_for("Cleo", "ses_hosted", state=state)
 
     status, page = await browser.get("/callback", params={"code": code, "state": "guessed"})
 
@@ -71,24 +131,11 @@ async def test_a_wrong_state_is_refused_and_leaves_the_code_alone(browser: Brows
     assert code in browser.service.codes
 
 
-async def test_another_browsers_state_is_refused(browser: Browser, site_url: str) -> None:
-    await browser.begin("link")
-    code = browser.service.press_yes(browser.session_id, "Mallory")
-
-    async with new_http(site_url) as http:
-        victim = Browser(http, browser.service)
-        await victim.begin("link")
-        status, _ = await victim.get("/callback", params={"code": code, "state": browser.state})
-
-        assert status == 400
-        assert (await victim.json("/session.json")) == {"signed_in": False}
-
-
 async def test_a_code_of_another_session_beside_our_state_is_refused(browser: Browser) -> None:
-    await browser.begin("link")
+    state = await browser.begin_hosted()
     foreign = browser.service.code_for("Mallory", "ses_other", state="of-another-browser")
 
-    status, _ = await browser.get("/callback", params={"code": foreign, "state": browser.state})
+    status, _ = await browser.get("/callback", params={"code": foreign, "state": state})
 
     assert status == 400
     assert (await browser.json("/session.json")) == {"signed_in": False}
@@ -118,66 +165,3 @@ async def test_head_of_the_callback_does_not_spend_the_code(browser: Browser) ->
         assert response.status == 200
 
     assert code in browser.service.codes
-
-
-async def test_polling_a_confirmed_qr_session_signs_in(browser: Browser) -> None:
-    status_url = (await browser.begin("qr"))["status_url"]
-    before = await browser.json(status_url)
-    browser.service.press_yes(browser.session_id, "Egor")
-
-    after = await browser.json(status_url)
-
-    assert (before["status"], after["status"]) == ("pending", "signed_in")
-    assert "Hello, Egor!" in (await browser.get("/"))[1]
-
-
-async def test_signing_in_changes_the_cookie(browser: Browser) -> None:
-    status_url = (await browser.begin("qr"))["status_url"]
-    before = {cookie.value for cookie in browser.http.cookie_jar}
-    browser.service.press_yes(browser.session_id, "Faina")
-
-    await browser.json(status_url)
-
-    assert before.isdisjoint({cookie.value for cookie in browser.http.cookie_jar})
-
-
-async def test_polling_from_another_browser_lets_nobody_in(browser: Browser, site_url: str) -> None:
-    status_url = (await browser.begin("qr"))["status_url"]
-    code = browser.service.press_yes(browser.session_id, "Gleb")
-
-    async with new_http(site_url) as http:
-        status, _ = await Browser(http, browser.service).get(status_url)
-
-    assert status == 404
-    assert code in browser.service.codes
-
-
-@pytest.mark.parametrize("kind", ["link", "qr"])
-async def test_a_cancelled_sign_in_is_told(browser: Browser, kind: str) -> None:
-    status_url = (await browser.begin(kind))["status_url"]
-    browser.service.press_cancel(browser.session_id)
-
-    answer = await browser.json(status_url)
-
-    assert answer == {
-        "status": "denied",
-        "message": "Sign-in was cancelled in the messenger.",
-    }
-
-
-async def test_an_expired_sign_in_is_told_and_the_next_one_is_new(browser: Browser) -> None:
-    first = await browser.begin("qr")
-    browser.service.sessions[first["session_id"]]["status"] = "expired"
-
-    answer = await browser.json(first["status_url"])
-    second = await browser.begin("qr")
-
-    assert answer["status"] == "expired"
-    assert second["session_id"] != first["session_id"]
-
-
-async def test_pressing_again_goes_on_with_the_open_session(browser: Browser) -> None:
-    first = await browser.begin("qr")
-    second = await browser.begin("qr")
-
-    assert second == first

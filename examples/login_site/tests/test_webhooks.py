@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from examples.login_site.tests.browser import Browser
-from examples.login_site.tests.fake_service import SECRET
+from examples.login_site.tests.fake_service import SECRET, secret_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -63,7 +63,7 @@ async def test_a_signed_delivery_is_listed_as_valid(browser: Browser) -> None:
 async def test_one_matching_signature_of_two_is_enough(browser: Browser) -> None:
     body = event_body("Jan")
 
-    status = await deliver(browser, body, signed(body, "whd_rotated", "whsec_old", SECRET))
+    status = await deliver(browser, body, signed(body, "whd_rotated", secret_of(b"old"), SECRET))
 
     assert status == 204
 
@@ -104,7 +104,7 @@ async def test_a_repeated_delivery_is_counted_and_listed_once(browser: Browser) 
 async def test_a_forged_delivery_does_not_take_the_id_of_a_real_one(browser: Browser) -> None:
     body = event_body("Mira")
 
-    await deliver(browser, body, signed(body, "whd_raced", "whsec_wrong"))
+    await deliver(browser, body, signed(body, "whd_raced", secret_of(b"wrong")))
     await deliver(browser, body, signed(body, "whd_raced", SECRET))
 
     marks = [event["signature_valid"] for event in await listed(browser, "whd_raced")]

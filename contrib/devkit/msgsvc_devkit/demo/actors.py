@@ -115,25 +115,28 @@ class Browser:
         self._http = http
         self._site_url = site_url
 
-    async def begin(self, kind: str) -> dict[str, Any]:
-        """Presses "sign in": `link` or `qr`."""
-        url = f"{self._site_url}/login/session"
-        headers = {"Accept": "application/json"}
-        async with self._http.post(url, data={"kind": kind}, headers=headers) as answer:
-            if answer.status != 201:
+    async def begin(self) -> dict[str, Any]:
+        """Presses the sign-in button; returns what it shows."""
+        async with self._http.post(f"{self._site_url}/signin") as answer:
+            if answer.status != 200:
                 raise StepFailed(f"the site did not begin a sign-in: {await answer.text()}")
             begun: dict[str, Any] = await answer.json()
             return begun
 
-    async def status(self, begun: Mapping[str, Any], wanted: str) -> None:
-        """Polls, as the page does, until the sign-in has the status `wanted`."""
+    async def waits_for(self, wanted: str) -> None:
+        """Asks, as the button does, until the sign-in has the status `wanted`."""
 
         async def look() -> str | None:
-            async with self._http.get(self._site_url + begun["status_url"]) as answer:
+            async with self._http.get(f"{self._site_url}/signin", params={"wait": 5}) as answer:
                 found: str = (await answer.json())["status"]
                 return found if found == wanted else None
 
         await appears(f"the site's status {wanted!r}", look)
+
+    async def finish(self) -> int:
+        """Goes where the button leads once the person has confirmed; returns the HTTP status."""
+        async with self._http.get(f"{self._site_url}/signin/finish") as answer:
+            return answer.status
 
     async def follow(self, message: Mapping[str, Any]) -> int:
         """Opens the link button of the bot's confirmation; returns the site's HTTP status."""

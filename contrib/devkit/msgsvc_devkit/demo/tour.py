@@ -48,9 +48,9 @@ async def play(console: Console, parts: Parts) -> None:
         await fill_in_form(cast)
         await answer_ticket(cast)
         await _static_link(cast)
-        await _session_with_state(cast)
-        await _qr_with_polling(cast)
+        await _button(cast)
         await _cancel(cast)
+        await _qr_code(cast)
         await _verify_twice(cast)
         await sign_in_with_openid(cast)
         await _webhooks(cast)
@@ -170,47 +170,51 @@ async def _static_link(cast: Cast) -> None:
         expect(await browser.signed_in_as(), "Ann", "whom the site greets")
 
 
-async def _session_with_state(cast: Cast) -> None:
+async def _button(cast: Cast) -> None:
     browser = await cast.new_browser("ru")
-    async with cast.stage.step("Session with state: Борис signs in with his other messenger"):
-        begun = await browser.begin("link")
+    async with cast.stage.step("Sign-in button: Борис opens his messenger, chooses the number"):
+        begun = await browser.begin()
         await cast.boris.open(begun["links"]["messenger_b"])
-        await _press_yes(cast.boris, "messenger_b", "Да")
+        await _press_yes(cast.boris, "messenger_b", str(begun["match_number"]))
         event = await cast.api.event("auth.completed", first_name="Борис")
         if not event["state"]:
             raise StepFailed("auth.completed does not carry the state")
-    async with cast.stage.step("Another browser that opens his link is rejected: wrong state"):
-        confirmation = await _confirmed(cast.boris, "messenger_b")
+    async with cast.stage.step("Another browser can't finish his sign-in"):
         stranger = await cast.new_browser()
-        expect(await stranger.follow(confirmation), 400, "the site's answer to the stranger")
+        expect(await stranger.finish(), 400, "the site's answer to the stranger")
         expect(await stranger.signed_in_as(), None, "whom the site greets")
-    async with cast.stage.step("In his own browser the same link signs Борис in"):
-        expect(await browser.follow(confirmation), 200, "the site")
+    async with cast.stage.step("His own browser goes on by itself, and Борис is signed in"):
+        await browser.waits_for("confirmed")
+        expect(await browser.finish(), 200, "the site")
         expect(await browser.signed_in_as(), "Борис", "whom the site greets")
 
 
-async def _qr_with_polling(cast: Cast) -> None:
-    async with cast.stage.step("QR code with polling: Ann scans it, presses Yes and is signed in"):
-        browser = await cast.new_browser()
-        begun = await browser.begin("qr")
-        async with cast.plain.get(begun["qr"]["messenger_a"]) as answer:
-            svg = await answer.text()
-            expect((answer.status, "<svg" in svg), (200, True), "the QR code")
-        await cast.ann.open(begun["links"]["messenger_a"])
-        await _press_yes(cast.ann, "messenger_a", "Yes")
-        await browser.status(begun, "signed_in")
-        expect(await browser.signed_in_as(), "Ann", "whom the site greets")
-
-
 async def _cancel(cast: Cast) -> None:
-    async with cast.stage.step("Борис presses Cancel: the sign-in status becomes denied"):
+    async with cast.stage.step("Борис presses Cancel: the button's status becomes denied"):
         browser = await cast.new_browser("ru")
-        begun = await browser.begin("qr")
+        begun = await browser.begin()
         await cast.boris.open(begun["links"]["messenger_a"])
         question = await cast.boris.sees("messenger_a", PROJECT, button="Отмена")
         await cast.boris.press(question, "Отмена")
-        await browser.status(begun, "denied")
+        await browser.waits_for("denied")
+        expect(await browser.finish(), 400, "the site")
         expect(await browser.signed_in_as(), None, "whom the site greets")
+
+
+async def _qr_code(cast: Cast) -> None:
+    async with cast.stage.step("QR code: the service draws it, and Ann's phone opens its link"):
+        session = await cast.api.post("/v1/auth/session", {"state": "screen"})
+        async with cast.plain.get(session["qr"]["messenger_a"]) as answer:
+            svg = await answer.text()
+            expect((answer.status, "<svg" in svg), (200, True), "the QR code")
+        await cast.ann.open(session["links"]["messenger_a"])
+        await _press_yes(cast.ann, "messenger_a", "Yes")
+        path = f"/v1/auth/session/{session['session_id']}/status?wait=5"
+
+        async def confirmed() -> bool:
+            return bool((await cast.api.get(path))["status"] == "confirmed")
+
+        await appears("her confirmation", confirmed)
 
 
 async def _verify_twice(cast: Cast) -> None:
