@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
-from msgsvc_core.channels.failures import Reason
 from msgsvc_core.content.outgoing import Format, MediaType
 from msgsvc_core.content.substitution import Variables
 from msgsvc_core.kernel.errors import InvalidValue
@@ -29,9 +28,6 @@ STATUS = (
 
 RecipientStatus = Literal["queued", "sent", "failed", "skipped", "unknown"]
 
-
-#: Why a delivery failed, in a response.
-FailureReason = Annotated[str, Field(json_schema_extra={"enum": [*Reason]})]
 
 #: Counts of recipients, which a mailing's progress, its events and its answers share.
 Sent = Annotated[

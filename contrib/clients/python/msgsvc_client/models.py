@@ -1824,8 +1824,8 @@ class LeadAnswer(Model):
 
     #: Its number among the form's routes, from 0.
     route: int
-    #: Its `kind`: `subscriber`, `tag`, `ticket` or `webhook`.
-    kind: str
+    #: Where it leads, by the `kind` of its target.
+    kind: Literal["subscriber", "tag", "ticket", "webhook"]
     #: Whether it could be followed.
     status: Literal["done", "failed"]
     #: Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed.

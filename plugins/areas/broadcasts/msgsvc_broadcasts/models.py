@@ -8,6 +8,7 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time
+from msgsvc_core.channels.failures import Reason
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
 from msgsvc_core.mailings.models import (
@@ -15,7 +16,6 @@ from msgsvc_core.mailings.models import (
     AudienceAnswer,
     Eta,
     Failed,
-    FailureReason,
     MailingStatus,
     Progress,
     RecipientStatus,
@@ -209,7 +209,7 @@ class RecipientAnswer(ResponseModel):
         " got it.",
         examples=["sent"],
     )
-    reason: FailureReason | None = Field(
+    reason: Reason | None = Field(
         description="Why the last attempt failed; null if it did not.", examples=[None]
     )
     error: str | None = Field(
@@ -229,7 +229,7 @@ class RecipientAnswer(ResponseModel):
         return cls(
             subscriber_id=recipient.subscriber_id,
             status=recipient.status,
-            reason=recipient.reason,
+            reason=recipient.reason and Reason(recipient.reason),
             error=recipient.error,
             attempts=recipient.attempts,
             message_id=recipient.message_id,

@@ -328,8 +328,8 @@ class LeadAnswer(ResponseModel):
     """The result of a route."""
 
     route: int = Field(description="Its number among the form's routes, from 0.", examples=[0])
-    kind: str = Field(
-        description="Its `kind`: `subscriber`, `tag`, `ticket` or `webhook`.", examples=["ticket"]
+    kind: Literal["subscriber", "tag", "ticket", "webhook"] = Field(
+        description="Where it leads, by the `kind` of its target.", examples=["ticket"]
     )
     status: LeadStatus = Field(description="Whether it could be followed.")
     id: str | None = Field(

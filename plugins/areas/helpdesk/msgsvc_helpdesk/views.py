@@ -10,9 +10,9 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, SubscriberId, Time, UpdatedAt
+from msgsvc_core.channels.failures import Reason
 from msgsvc_core.content.outgoing import Format
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.mailings.models import FailureReason
 from msgsvc_core.messages.models import MediaAnswer, Message, MessageStatus
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import (
@@ -152,7 +152,7 @@ class AgentReplyDelivery(ResponseModel):
         description="Status of its delivery; `unknown` if the service can't tell whether it arrived.",
         examples=["sent"],
     )
-    reason: FailureReason | None = Field(
+    reason: Reason | None = Field(
         description="Why it could not be delivered; null if it was, or is not yet.", examples=[None]
     )
 
@@ -206,7 +206,9 @@ class TicketEntryAnswer(ResponseModel):
             file_ids=list(entry.file_ids),
             delivery=message
             and AgentReplyDelivery(
-                message_id=message.message_id, status=message.status, reason=message.reason
+                message_id=message.message_id,
+                status=message.status,
+                reason=message.reason and Reason(message.reason),
             ),
             edits=[
                 EditAnswer(text=edit.text, replaced_at=to_rfc3339(edit.replaced_at_ms))

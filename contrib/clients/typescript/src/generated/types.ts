@@ -23,7 +23,7 @@ export interface AgentReplyDelivery {
   /** Status of its delivery; `unknown` if the service can't tell whether it arrived. */
   status: "queued" | "sending" | "sent" | "failed" | "skipped" | "unknown";
   /** Why it could not be delivered; null if it was, or is not yet. */
-  reason: "user_blocked_bot" | "chat_not_found" | "bot_banned" | "invalid_message" | "rate_limited" | "platform_unavailable" | "unknown" | null;
+  reason: Reason | null;
 }
 
 /** A file of an answer, which `GET /v1/files/{file_id}` shows. */
@@ -1360,8 +1360,8 @@ export interface GivenAnswer {
 export interface LeadAnswer {
   /** Its number among the form's routes, from 0. */
   route: number;
-  /** Its `kind`: `subscriber`, `tag`, `ticket` or `webhook`. */
-  kind: string;
+  /** Where it leads, by the `kind` of its target. */
+  kind: "subscriber" | "tag" | "ticket" | "webhook";
   /** Whether it could be followed. */
   status: "done" | "failed";
   /** Id of the message, broadcast or ticket that was made; null for `webhook`, and if it failed. */
@@ -2144,7 +2144,7 @@ export interface RecipientAnswer {
   /** `queued` until there is an outcome; `unknown` if the service can't tell whether they got it. */
   status: "queued" | "sent" | "failed" | "skipped" | "unknown";
   /** Why the last attempt failed; null if it did not. */
-  reason: "user_blocked_bot" | "chat_not_found" | "bot_banned" | "invalid_message" | "rate_limited" | "platform_unavailable" | "unknown" | null;
+  reason: Reason | null;
   /** The cause for people: why the last attempt failed, or why they were skipped. Null if there is none. */
   error: string | null;
   /** How often sending was tried. */
