@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what reads the OpenAPI document in the tests: npm's tools beside the tests, Python's each in an
-# environment of its own. What is there already is left alone.
+# environment of its own. And what builds the TypeScript client. What is there already is left alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -8,11 +8,13 @@ here=tests/clients
 environments=.venv/client-tools
 
 if command -v npm > /dev/null; then
-  if ! cmp -s "$here/package-lock.json" "$here/node_modules/.installed"; then
-    echo "installing the tools for Node"
-    npm ci --prefix "$here" --ignore-scripts --no-audit --no-fund
-    cp "$here/package-lock.json" "$here/node_modules/.installed"
-  fi
+  for folder in "$here" contrib/clients/typescript; do
+    if ! cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed"; then
+      echo "installing the tools of $folder"
+      npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund
+      cp "$folder/package-lock.json" "$folder/node_modules/.installed"
+    fi
+  done
 else
   echo "left out, as there is no npm: the tools for Node" >&2
 fi

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -25,12 +26,17 @@ def python_tool(environment: str, name: str) -> Path:
     return _found(ENVIRONMENTS / environment / "bin" / name)
 
 
+def missing(what: str) -> NoReturn:
+    """Skips the test, or fails it where everything has to be there."""
+    reason = f"{what} is missing: make client-tools"
+    if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
 def _found(program: Path) -> Path:
     if not program.exists():
-        reason = f"{program.name} is missing: make client-tools"
-        if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing(program.name)
     return program
 
 

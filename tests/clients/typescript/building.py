@@ -8,25 +8,12 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+from tests.clients.tools import missing
 
 PACKAGE = Path(__file__).parents[3] / "contrib" / "clients" / "typescript"
 
-#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, all that `make client-tools` installs.
-REQUIRED_NAME = "client-tools"
-
 #: Seconds for one command of npm or Node on a busy machine.
 PATIENCE_S = 180
-
-
-def missing(what: str) -> None:
-    """Skips the test, or fails it where everything has to be there."""
-    reason = f"{what} is missing: make client-tools"
-    if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def program(name: str) -> str:
@@ -34,7 +21,6 @@ def program(name: str) -> str:
     found = shutil.which(name)
     if found is None:
         missing(name)
-    assert found is not None
     return found
 
 
