@@ -39,17 +39,20 @@ def documentation_routes(
     environment = cache(_templates)
     document = cache(make_document)
 
-    async def openapi_json(_request: Request) -> Response:
+    # Both take a second to make, so a thread does, and only once.
+    def openapi_json(_request: Request) -> Response:
         return JSONResponse(document())
 
-    async def docs(_request: Request) -> Response:
-        return _page(
-            environment(),
-            "docs.html",
-            areas=_areas(endpoints),
-            document=document(),
-            conventions=CONVENTIONS,
+    @cache
+    def docs_page() -> str:
+        return (
+            environment()
+            .get_template("docs.html")
+            .render(areas=_areas(endpoints), document=document(), conventions=CONVENTIONS)
         )
+
+    def docs(_request: Request) -> Response:
+        return HTMLResponse(docs_page(), headers=_POLICY)
 
     async def error_codes(_request: Request) -> Response:
         return _page(environment(), "errors.html", errors=list(errors))

@@ -10,7 +10,7 @@ from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.service import Service
 
 #: Fields that no example shows, as they stand in place of those that it shows.
-ALTERNATIVES = {"start_messages", "job_id"}
+ALTERNATIVES = {"start_messages", "job_id", "merged_into"}
 
 #: Times of bodies that may also be local ones.
 LOCAL_TIMES = {"send_at", "starts_at", "ends_at"}

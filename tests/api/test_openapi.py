@@ -406,27 +406,6 @@ def test_lists_say_how_they_are_paged(whole: dict[str, Any]) -> None:
     assert paged["get_ticket"]["next_cursor"] == "messages.next_cursor"
 
 
-def test_every_field_and_parameter_says_what_it_means(published: dict[str, Any]) -> None:
-    models = published["components"]["schemas"]
-    fields = [
-        (f"{model}.{name}", field)
-        for model, schema in models.items()
-        for name, field in schema.get("properties", {}).items()
-    ]
-    parameters = [
-        (f"{operation['operationId']}: {parameter['name']}", parameter)
-        for _, _, operation in operations(published)
-        for parameter in operation["parameters"]
-        if "$ref" not in parameter
-    ]
-
-    assert fields
-    assert parameters
-    for name, described in (*fields, *parameters):
-        referred = models.get(described.get("$ref", "").rpartition("/")[2], {})
-        assert described.get("description") or referred.get("description"), name
-
-
 def test_times_have_their_format(published: dict[str, Any]) -> None:
     times = [
         (f"{model}.{name}", field)
