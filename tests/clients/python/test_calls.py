@@ -3,6 +3,7 @@
 import json
 import pickle
 import traceback
+from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +55,17 @@ async def test_unknown_fields_of_an_answer_are_ignored_and_stay_reachable() -> N
 
     assert sent.raw["new_field"] == 1
     assert not hasattr(sent, "new_field")
+
+
+async def test_answers_are_values() -> None:
+    first, second = [await send(stage(SENT)) for _ in range(2)]
+    other = await send(stage(Answer(202, {"message_id": "msg_2", "status": "queued"})))
+
+    assert first == second != other
+    assert len({first, second, other}) == 2
+    assert repr(first) == "SendAnswer(message_id='msg_1', status='queued')"
+    with pytest.raises(FrozenInstanceError):
+        first.status = "sent"
 
 
 async def test_parameters_are_escaped_and_those_left_out_are_not_sent() -> None:
