@@ -85,8 +85,10 @@ export class Download implements AsyncIterable<Uint8Array<ArrayBuffer>> {
 
   async #read(reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>) {
     const { abort, idleMs, method, path } = this.#source;
-    const late = new TimeoutError(`nothing more of the file within ${idleMs} ms`, method, path);
-    const timer = setTimeout(() => abort.abort(late), idleMs);
+    const expire = (): void => {
+      abort.abort(new TimeoutError(`nothing more of the file within ${idleMs} ms`, method, path));
+    };
+    const timer = setTimeout(expire, idleMs);
     try {
       return await reader.read();
     } catch (error) {

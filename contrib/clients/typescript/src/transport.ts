@@ -232,8 +232,11 @@ export class Transport {
     const controller = new AbortController();
     const abort = (): void => controller.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
-    const late = new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`, call.method, call.path);
-    const timer = setTimeout(() => controller.abort(late), timeoutMs);
+    const expire = (): void => {
+      const message = `no answer within ${Math.round(timeoutMs)} ms`;
+      controller.abort(new TimeoutError(message, call.method, call.path));
+    };
+    const timer = setTimeout(expire, timeoutMs);
     try {
       return await work(controller.signal);
     } catch (error) {
