@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from msgsvc_core.api.endpoint import Router
+from msgsvc_core.api.endpoint import RequestModel, Router
 from msgsvc_core.channels import InboundRule
 from msgsvc_core.config.settings import Section, SettingsSection
 from msgsvc_core.db import MigrationSource
@@ -40,6 +40,14 @@ class Answer(BaseModel):
     done: bool
 
 
+class Body(RequestModel):
+    """A body that its own example does not fit."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"done": "maybe"}]})
+
+    done: bool
+
+
 class Lost(ApiError):
     """Nobody registers it."""
 
@@ -55,6 +63,11 @@ async def shop_silent(ctx: Any) -> Answer:
     return Answer(done=True)
 
 
+async def shop_with_body(ctx: Any, body: Body) -> Answer:
+    """Does things."""
+    return Answer(done=body.done)
+
+
 async def obey(ctx: Any) -> None:
     """A command's."""
 
@@ -66,6 +79,12 @@ async def work(ctx: Any, jobs: Any) -> None:
 def endpoints(path: str = "/v1/shop", handler: Any = shop_things, errors: Any = ()) -> Any:
     router = Router(area="shop")
     router.get(path, errors=errors)(handler)
+    return router.endpoints
+
+
+def posting(handler: Any) -> Any:
+    router = Router(area="shop")
+    router.post("/v1/shop")(handler)
     return router.endpoints
 
 
@@ -114,6 +133,7 @@ def _answering(name: str, answer: Any) -> Any:
 BROKEN: Sequence[tuple[str, dict[str, Any]]] = [
     ("its_endpoints_are_documented", {"register_endpoints": endpoints(handler=shop_silent)}),
     ("its_endpoints_are_documented", {"register_endpoints": endpoints("/shop-things")}),
+    ("its_bodies_take_their_examples", {"register_endpoints": posting(shop_with_body)}),
     (
         "its_endpoints_answer_with_errors_that_are_registered",
         {"register_endpoints": endpoints(errors=(Lost,))},

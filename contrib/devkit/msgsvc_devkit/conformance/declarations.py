@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pytest
 from babel.messages.extract import extract_from_dir, extract_from_file
 from babel.messages.pofile import read_po
+from pydantic import BaseModel, ValidationError
 
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.events import EventSpec
@@ -58,6 +59,14 @@ class Declarations:
                 f"{where}: begin its path with /v1/, or with /{self.name}/ for what is no JSON API;"
                 " if another is published already, name its beginning in own_paths"
             )
+
+    def test_its_bodies_take_their_examples(self, loaded: Service) -> None:
+        for endpoint in self._endpoints(loaded):
+            if endpoint.body is None:
+                continue
+            for example in endpoint.body.model_json_schema().get("examples", ()):
+                refusal = _refusal(endpoint.body, example)
+                assert not refusal, f"{endpoint.body.__name__}: its example {example}: {refusal}"
 
     def test_its_endpoints_answer_with_errors_that_are_registered(self, loaded: Service) -> None:
         known = set(loaded.errors)
@@ -168,6 +177,15 @@ class Declarations:
             found = [text for _, text, _, _ in extract_from_file("python", file)]
         # Both forms of a plural, as in the catalogue.
         return {str(text) for text in found if text}
+
+
+def _refusal(model: type[BaseModel], value: Any) -> str:
+    """Why the model does not take the value; empty if it does."""
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        return str(error)
+    return ""
 
 
 def _catalogue(path: Path) -> dict[str, str]:
