@@ -13,9 +13,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from msgsvc_devkit.late_exports import late_exports
+
 if TYPE_CHECKING:
-    from msgsvc_devkit.ephemeral.actors import AsyncMsgsvc, Msgsvc
+    from msgsvc_devkit.ephemeral.actors import ActingPerson, AsyncMsgsvc, Event, Msgsvc, Webhook
+    from msgsvc_devkit.ephemeral.inbox import SignedRequest
     from msgsvc_devkit.ephemeral.thread import ServiceThread
+
+#: Types for the annotations of tests, each with its module.
+_TYPES = {
+    "ActingPerson": "ephemeral.actors",
+    "AsyncMsgsvc": "ephemeral.actors",
+    "Event": "ephemeral.actors",
+    "Msgsvc": "ephemeral.actors",
+    "SignedRequest": "ephemeral.inbox",
+    "Webhook": "ephemeral.actors",
+}
+
+__getattr__ = late_exports("msgsvc_devkit", _TYPES)
+
+__all__ = [
+    "ActingPerson",
+    "AsyncMsgsvc",
+    "Event",
+    "Msgsvc",
+    "SignedRequest",
+    "Webhook",
+    "msgsvc",
+    "msgsvc_async",
+    "msgsvc_settings",
+    "msgsvc_thread",
+]
 
 
 @pytest.fixture(scope="session")
