@@ -130,7 +130,9 @@ export function createSignIn(options: Options): SignIn {
       const either = AbortSignal.any([signal, woken.signal]);
       const asked = Date.now();
       try {
-        const response = await ask(`${url}${url.includes("?") ? "&" : "?"}wait=${WAIT_S}`, {}, either, WAIT_S);
+        // After a failure at once: a held answer would leave it said that there is no connection.
+        const waitS = pauseS > PAUSE_S ? 0 : WAIT_S;
+        const response = await ask(`${url}${url.includes("?") ? "&" : "?"}wait=${waitS}`, {}, either, waitS);
         const refusal = response.status;
         if (refusal >= 500 || refusal === 429) throw response;
         if (!response.ok) return finish({ status: "failed", refusal });
@@ -160,8 +162,7 @@ export function createSignIn(options: Options): SignIn {
       return () => void listeners.delete(listener);
     },
     async start() {
-      const { messengers, number } = state;
-      const signal = beginRun({ status: "starting", messengers, number });
+      const signal = beginRun({ status: "starting" });
       try {
         const response = await ask(options.session, { method: "POST", headers: options.headers ?? {} }, signal, 0);
         if (!response.ok) return finish({ status: "failed", refusal: response.status });
