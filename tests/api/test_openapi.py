@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel, Router
 from msgsvc_core.cli.openapi import document_text
 from msgsvc_core.cli.reference import of_everything
 from msgsvc_core.config.settings import Settings
@@ -505,3 +505,26 @@ def test_what_may_be_missing_is_in_no_other_response(everything: Service) -> Non
     ]
 
     assert [model for model in inner if getattr(model, "leave_out_none", None)] == []
+
+
+class SendBody(RequestModel):
+    """A plugin's, which is called as one of the core."""
+
+    parcel: str
+
+
+async def send_parcel(ctx: Any, body: SendBody) -> None:
+    """Sends a parcel."""
+
+
+def test_a_plugin_changes_no_name_of_the_core(everything: Service, whole: dict[str, Any]) -> None:
+    router = Router(area="parcels")
+    router.post("/v1/parcels")(send_parcel)
+
+    both = everything.openapi([*everything.endpoints, *router.endpoints])
+
+    assert both["paths"]["/v1/send"] == whole["paths"]["/v1/send"]
+    assert both["components"]["schemas"]["SendBody"] == whole["components"]["schemas"]["SendBody"]
+    body = both["paths"]["/v1/parcels"]["post"]["requestBody"]["content"]["application/json"]
+    name = body["schema"]["$ref"].rpartition("/")[2]
+    assert list(both["components"]["schemas"][name]["properties"]) == ["parcel"]

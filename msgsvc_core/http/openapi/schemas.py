@@ -1,5 +1,6 @@
 """JSON schemas of the models of requests and responses."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from msgsvc_core.api.endpoint import Endpoint, ResponseModel
 from msgsvc_core.kernel.i18n import LISTED_MARK
 
 Schema = dict[str, Any]
+
+#: How pydantic begins the long names of the core's models.
+_CORE = "msgsvc_core"
 
 _REF = "#/components/schemas/{model}"
 
@@ -95,12 +99,37 @@ def schemas_of(
     )
     references = {model: schema for (model, _), schema in by_model.items()}
     schemas = _as_described(document.get("$defs", {}), languages)
+    names = _core_names(schemas)
+    references = _renamed(references, names)
+    schemas = {names.get(name, name): _renamed(schema, names) for name, schema in schemas.items()}
     whole = {
         name: {key: _with_references(value, schemas) for key, value in schema.items()}
         for name, schema in schemas.items()
     }
-    # pydantic also takes dataclasses, of which we hand it none.
-    return references, whole  # type: ignore[return-value]
+    return references, whole
+
+
+def _core_names(schemas: Iterable[str]) -> dict[str, str]:
+    """Short names of the core's models that share theirs with a plugin's, by the long name that pydantic
+    gives both. A model of the core is called the same whatever is loaded."""
+    long = {name: name.rpartition("__")[2] for name in schemas if name.startswith(f"{_CORE}__")}
+    shared = Counter(long.values())
+    return {name: short for name, short in long.items() if shared[short] == 1}
+
+
+def _renamed(part: Any, names: Mapping[str, str]) -> Any:
+    """The same with references to these schemas by their new names."""
+    if not names:
+        return part
+    if isinstance(part, list):
+        return [_renamed(each, names) for each in part]
+    if not isinstance(part, dict):
+        return part
+    found = {key: _renamed(value, names) for key, value in part.items()}
+    if isinstance(reference := part.get("$ref"), str):
+        name = reference.rpartition("/")[2]
+        found["$ref"] = _REF.format(model=names.get(name, name))
+    return found
 
 
 def _with_references(schema: Any, schemas: Mapping[str, Schema]) -> Any:
