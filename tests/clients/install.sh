@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what reads the OpenAPI document in the tests: npm's tools beside the tests, Python's each in an
-# environment of its own. And what builds the TypeScript client. What is there already is left alone.
+# environment of its own. And what builds the TypeScript client and the sign-in element. What is there already
+# is left alone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -8,7 +9,7 @@ here=tests/clients
 environments=.venv/client-tools
 
 if command -v npm > /dev/null; then
-  for folder in "$here" contrib/clients/typescript; do
+  for folder in "$here" contrib/clients/signin contrib/clients/typescript; do
     if ! cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed"; then
       echo "installing the tools of $folder"
       npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund

@@ -2,29 +2,20 @@
 
 import gzip
 import json
-import os
 import re
 import shutil
 import subprocess
 
-import pytest
 import segno
 
-from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
 from tests.clients.element.site import FOLDER
+from tests.clients.tools import missing, run
 
 BUILT = FOLDER / "dist" / "msgsvc-signin.js"
 HOSTED = FOLDER.parents[2] / "plugins/areas/auth/msgsvc_auth/hosted/static/msgsvc-signin.js"
 
 #: Bytes that a text of a code's largest size has, by its version (ISO/IEC 18004, table 7, level M).
 CAPACITIES = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213]
-
-
-def required(program: str, reason: str) -> None:
-    """Skips the test, or fails it where `MSGSVC_TEST_REQUIRE` names the program."""
-    if program in os.environ.get(REQUIRE_VARIABLE, "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def test_the_file_weighs_at_most_6_kb_and_loads_nothing() -> None:
@@ -39,13 +30,10 @@ def test_the_hosted_page_serves_the_file_that_is_built() -> None:
 
 
 def test_what_is_built_is_of_these_sources() -> None:
-    if not (FOLDER / "node_modules").exists() or shutil.which("node") is None:
-        required("npm", "the build's tools are missing: npm ci --prefix contrib/clients/signin")
-    done = subprocess.run(
-        ["node", "build.mjs", "--check"], cwd=FOLDER, capture_output=True, text=True, check=False
-    )
+    if not (FOLDER / "node_modules" / "esbuild").exists():
+        missing("esbuild")
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    run("node", "build.mjs", "--check", cwd=FOLDER)
 
 
 def test_packages_of_the_build_come_from_the_registry() -> None:
@@ -83,7 +71,7 @@ def test_the_wrapper_for_react_is_short() -> None:
 
 def test_codes_are_those_of_another_encoder_in_every_version_and_longer_texts_have_none() -> None:
     if shutil.which("node") is None:
-        required("node", "node is missing, which draws the codes")
+        missing("node")
     texts = ["x" * capacity for capacity in CAPACITIES]
     program = (
         f"import {{ qrPath }} from {json.dumps(BUILT.as_uri())};"
