@@ -34,7 +34,7 @@ const bundle = await build({
   target: "es2022",
   plugins: [styleSheets],
 });
-// A twentieth smaller than by esbuild.
+// 2-4 % smaller than by esbuild alone.
 const { code } = await minify(bundle.outputFiles[0].text, {
   module: true,
   ecma: 2020,
