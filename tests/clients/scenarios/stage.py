@@ -206,8 +206,6 @@ class Stage:
                 await self.people[name].say(text)
             case {"person": name, "blocks": channel}:
                 await self.people[name].block(channel)
-            case {"person": name, "leaves": channel}:
-                await self.people[name].say("/stop", channel=channel)
             case {"person": name, "sees": text, **rest}:
                 message = await self.people[name].wait_for(text=text, timeout_s=PATIENCE_S)
                 for variable, pattern in rest.get("keep", {}).items():
