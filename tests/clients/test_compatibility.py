@@ -116,6 +116,7 @@ def small_document() -> Document:
                         "reason": _nullable({"type": "string"}),
                         "attempts": {"type": "integer"},
                         "sent_at": {"type": "string", "format": "date-time"},
+                        "route": {"oneOf": [_ref("ToTag"), _ref("ToTicket")]},
                         "answers": {"type": "array", "items": _ref("MessageAnswer")},
                     },
                     required=["message_id", "status", "attempts", "sent_at"],
@@ -362,7 +363,7 @@ BREAKING: dict[str, tuple[Change, Kind, str]] = {
     "an alternative of the body is gone": (
         drop(f"{BODY}|properties|to|oneOf|0"),
         Kind.ENUM,
-        "field `ToTag.kind`",
+        "field `SendBody.to`",
     ),
     "a field of an alternative is gone": (
         drop("components|schemas|ToTicket|properties|priority"),
@@ -422,6 +423,11 @@ BREAKING: dict[str, tuple[Change, Kind, str]] = {
         Kind.ENUM,
         "field `MessageAnswer.status`",
     ),
+    "an answer has another alternative": (
+        add(f"{ANSWER}|properties|route|oneOf", _ref("MediaBody")),
+        Kind.ENUM,
+        "field `MessageAnswer.route`",
+    ),
     "an enum of the answer is any text": (
         drop(f"{ANSWER}|properties|status|enum"),
         Kind.RETYPED,
@@ -478,6 +484,7 @@ ADDITIONS: dict[str, Change] = {
     "another alternative of a body": add(f"{BODY}|properties|to|oneOf", _ref("MediaBody")),
     "what is always answered": add(f"{ANSWER}|required", "reason"),
     "what is never null": put(f"{ANSWER}|properties|reason", {"type": "string"}),
+    "an alternative of an answer less": drop(f"{ANSWER}|properties|route|oneOf|0"),
     "fewer values of an answer": put(f"{ANSWER}|properties|status|enum", ["sent"]),
     "what may be left out": put(f"{BODY}|required", []),
     "an error code": add(f"{OPERATION}|responses|400|x-error-codes", "invalid_url"),

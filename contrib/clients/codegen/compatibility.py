@@ -431,17 +431,21 @@ class _Comparison:
         to = _options(target, self._target)
         if any(not option.schema for option in to):
             return
-        for option in _options(source, self._source):
+        options = _options(source, self._source)
+        several = max(len([each for each in side if each.model]) for side in (options, to)) > 1
+        for option in options:
             if option.type == "null":
                 if not any(each.type == "null" for each in to):
                     yield self._null(place)
                 continue
             candidates = [each for each in to if _is_kind_of(option, each)]
-            if candidates:
-                yield from self._of_best(option, candidates, place)
-            else:
+            namesakes = [each for each in candidates if option.model and each.model == option.model]
+            if not candidates:
                 others = [each.schema for each in to if each.type != "null"]
                 yield self._retyped(option.schema, others, place)
+            elif differences := self._of_best(option, namesakes or candidates, place):
+                is_unknown = several and option.model and not namesakes
+                yield from [self._beyond(option.model, place)] if is_unknown else differences
 
     def default(self, source: Schema, target: Schema, place: str) -> Iterator[_Escape]:
         """A released default that has changed: who leaves the value out gets something else."""
@@ -459,15 +463,13 @@ class _Comparison:
     def _of_best(
         self, source: "_Option", to: Sequence["_Option"], place: str
     ) -> tuple[_Escape, ...]:
-        """Against the alternative of the same name, or the one that fits best."""
+        """Against the alternative that fits best."""
         values = source.schema.get("enum", ())
         if len(to) > 1 and len(values) > 1:
             # Each value may be taken by another alternative.
             single = [_Option({**source.schema, "enum": [value]}) for value in values]
             return tuple(escape for one in single for escape in self._of_best(one, to, place))
-        namesakes = [each for each in to if source.model and each.model == source.model]
-        found = [self._of_option(source, each, place) for each in namesakes or to]
-        return min(found, key=len)
+        return min((self._of_option(source, each, place) for each in to), key=len)
 
     def _of_option(self, source: "_Option", target: "_Option", place: str) -> tuple[_Escape, ...]:
         if not (source.model and target.model):
@@ -494,12 +496,8 @@ class _Comparison:
         if taken is not None:
             if values is None:
                 yield self._retyped(source, [target], place)
-            elif beyond := [value for value in values if value not in taken]:
-                named = ", ".join(f"`{value}`" for value in beyond)
-                why = f"it may be {named}, which {{clients}} don't know"
-                if self._is_request:
-                    why = f"{named} is no longer taken, and {{clients}} may send it"
-                yield _Escape(Kind.ENUM, place, why)
+            elif beyond := [str(value) for value in values if value not in taken]:
+                yield self._beyond("`, `".join(beyond), place)
             return
         if values is None:
             yield from self._of_texts(source, target, place)
@@ -576,6 +574,13 @@ class _Comparison:
                 Kind.NEW_REQUIRED, place, "it is required now, and {clients} may leave it out"
             )
         return _Escape(Kind.OPTIONAL, place, "it may be absent now, and {clients} read it always")
+
+    def _beyond(self, named: str, place: str) -> _Escape:
+        """Values or alternatives that the other side doesn't have."""
+        why = f"it may be `{named}`, which {{clients}} don't know"
+        if self._is_request:
+            why = f"`{named}` is no longer taken, and {{clients}} may send it"
+        return _Escape(Kind.ENUM, place, why)
 
     def _null(self, place: str) -> _Escape:
         if self._is_request:
