@@ -46,6 +46,8 @@ async def begin(request: Request) -> Response:
 
 async def status(request: Request) -> Response:
     """GET /signin: how it stands, once that changes. The code stays on the server."""
+    if "person" in request.session:  # signed in meanwhile, in another tab
+        return JSONResponse({"status": "confirmed", "redirect": "/"})
     begun = request.session.get("sign_in")
     if begun is None:
         raise HTTPException(404)
@@ -60,6 +62,8 @@ async def status(request: Request) -> Response:
 
 async def finish(request: Request) -> Response:
     """GET /signin/finish: exchanges the code, for the browser that began."""
+    if "person" in request.session:
+        return RedirectResponse("/", 303)
     begun, t = request.session.get("sign_in"), texts_for(request)
     if begun is None:
         return problem(request, t.state_refused)

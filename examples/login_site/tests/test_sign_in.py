@@ -7,6 +7,10 @@ from examples.login_site.tests.browser import Browser, new_http
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+def session_cookie(browser: Browser) -> str:
+    return next(cookie.value for cookie in browser.http.cookie_jar if cookie.key == "session")
+
+
 async def test_the_button_is_told_what_to_show_and_nothing_more(browser: Browser) -> None:
     shown = await browser.begin()
 
@@ -53,14 +57,17 @@ async def test_another_browser_can_neither_ask_nor_finish(browser: Browser, site
     assert code in browser.service.codes
 
 
-async def test_signing_in_gives_the_browser_a_new_session(browser: Browser) -> None:
+async def test_signing_in_forgets_the_sign_in_and_other_tabs_go_on(browser: Browser) -> None:
     await browser.begin()
     browser.service.press_yes(browser.session_id, "Faina")
+    before = session_cookie(browser)
 
     await browser.get("/signin/finish")
 
-    status, _ = await browser.get("/signin")
-    assert status == 404
+    assert session_cookie(browser) != before
+    assert await browser.json("/signin") == {"status": "confirmed", "redirect": "/"}
+    status, page = await browser.get("/signin/finish")
+    assert (status, "Hello, Faina!" in page) == (200, True)
 
 
 async def test_another_site_cannot_begin_a_sign_in(browser: Browser) -> None:
