@@ -117,3 +117,20 @@ async def test_a_call_succeeds_after_connections_that_broke_or_were_silent() -> 
         script += [hangs_up, ends_in_the_middle, says_nothing]
         assert await asyncio.to_thread(sync) == "msg_1"
         assert script == []
+
+
+async def test_calls_do_not_wait_for_others_that_the_service_holds() -> None:
+    # More than httpx2 connects to by default.
+    all_there = asyncio.Barrier(120)
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await all_there.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async with server(serve) as url:
+        transport = AsyncHttpxTransport()
+        held = [transport.send(Request("GET", url, {}), 20) for _ in range(120)]
+        statuses = [answer.status for answer in await asyncio.gather(*held)]
+        await transport.aclose()
+
+    assert statuses == [200] * 120

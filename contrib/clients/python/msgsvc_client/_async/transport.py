@@ -12,6 +12,10 @@ import httpx2
 from msgsvc_client._failures import ConnectFailed, ConnectionBroken, RequestTimeout
 from msgsvc_client._wire import Request
 
+#: As many connections as there are calls at once: requests that wait for people (long polls) would otherwise
+#: hold up all others behind httpx2's hundred. Twenty are kept for later.
+LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+
 
 class AsyncResponse:
     """The head of an answer, and its body as it arrives. It must be read to its end, or closed.
@@ -80,7 +84,7 @@ class AsyncHttpxTransport:
     one's own; it is closed with the transport."""
 
     def __init__(self, client: httpx2.AsyncClient | None = None) -> None:
-        self._http = client or httpx2.AsyncClient()
+        self._http = client or httpx2.AsyncClient(limits=LIMITS)
 
     async def send(self, request: Request, timeout_s: float) -> AsyncResponse:
         built = self._http.build_request(
