@@ -1,5 +1,6 @@
 """What the generator of both clients reads from contrib/openapi.json, and that its files are up to date."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from contrib.clients.codegen.contract import (
 )
 from contrib.clients.codegen.generate import DOCUMENT, TARGETS, stale
 from contrib.clients.codegen.names import DOTTED_NAMES, NOT_IN_CLIENTS
-from contrib.clients.codegen.python_client import synced
+from contrib.clients.codegen.python_client import DOC_WIDTH, method_doc, synced
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,14 @@ def test_every_operation_has_a_name_and_every_name_an_operation(contract: Contra
     }
 
     assert operations == set(DOTTED_NAMES) | (set(NOT_IN_CLIENTS) & operations)
+
+
+def test_arguments_in_docstrings_fill_their_lines(contract: Contract) -> None:
+    continued = " " * 16
+    for method in contract.methods:
+        for line, following in pairwise(method_doc(method).splitlines()):
+            if following.startswith(continued):
+                assert len(f"{line} {following.split()[0]}") > DOC_WIDTH, method.operation_id
 
 
 def test_names_are_unique_and_no_resource_is_called_as_a_method(contract: Contract) -> None:

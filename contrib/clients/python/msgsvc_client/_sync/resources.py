@@ -48,8 +48,7 @@ class ProjectResource:
         Arguments:
             name: Name shown to people: 1-64 printable characters.
             welcome: Text after subscribing, or one per language, at most 1,000 characters; null for
-            the
-                service's own. `{{ first_name }}` and `{{ project }}` are filled in.
+                the service's own. `{{ first_name }}` and `{{ project }}` are filled in.
             farewell: Text after unsubscribing, like `welcome`.
         """
         call = Call(
@@ -115,8 +114,7 @@ class ChannelsResource:
                 channel, it replaces that one for the project.
             plugin: Kind of messenger, of those that the service lets projects add.
             settings: Settings of that kind of messenger, above all the bot's token; at most 8,192
-            bytes as
-                JSON.
+                bytes as JSON.
         """
         call = Call(
             "POST",
@@ -255,8 +253,7 @@ class SubscribersResource:
             permission: Only subscribers who have granted the permission with this key.
             created_after: Only people who first subscribed after this time.
             query: Case-insensitive prefix of the first name, username or `external_id`. Results are
-            ordered
-                by name instead of newest first.
+                ordered by name instead of newest first.
         """
         call = Call(
             "GET",
@@ -311,8 +308,7 @@ class SubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             external_id: Your own id of the person, 1-128 printable characters; null removes the one
-            they
-                have.
+                they have.
             lang: Language of system messages and templates.
             tags: Replaces all tags; `[]` removes them. Missing ones are created.
             attributes: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON;
@@ -379,8 +375,7 @@ class SubscribersResource:
             external_id: Your own id of this person, 1-128 printable characters; assigned to the first
                 person to open the link. Without it, everybody may use the link.
             expires_in: Seconds for which the link works. Without it, 30 days; with an `external_id`,
-            the
-                setting `limits.personal_link_s`, a day.
+                the setting `limits.personal_link_s`, a day.
         """
         call = Call(
             "POST",
@@ -517,10 +512,10 @@ class SubscribersResource:
         Arguments:
             channel: Channel whose bot the mini app belongs to.
             init_data: The signed data, unchanged, as the page finds it, e.g. in
-            `Telegram.WebApp.initData`.
+                `Telegram.WebApp.initData`.
             tags: Tags added to the person; missing ones are created.
             external_id: Your own id of this person, 1-128 printable characters, if you know who they
-            are.
+                are.
         """
         call = Call(
             "POST",
@@ -869,30 +864,24 @@ class MessagesResource:
         Arguments:
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
             template: Key of a template, in place of `text`, `format`, `media` and `buttons`.
             variables: Values for the template's `{{ name }}`: texts, numbers, true or false. Those
-            without
-                a default in the template are required.
+                without a default in the template are required.
             text: Text that the recipient sees, at most `limits.text_length` characters of `GET
                 /v1/project`. Required unless `template` is given.
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
             media: File that is shown with the text.
             buttons: Rows of buttons under the message, from top to bottom.
             permission: Key of a permission. The message is skipped unless the subscriber has granted
-            it
-                when it is delivered.
+                it when it is delivered.
             silent: Deliver without a notification sound.
             expires_in: Seconds after which the message is skipped if it could not be sent yet; without
-            it,
-                it never is for that reason.
+                it, it never is for that reason.
             metadata: Your own data, at most 4,096 bytes as JSON; delivery events carry it, the
-            recipient
-                never sees it.
+                recipient never sees it.
         """
         call = Call(
             "POST",
@@ -1149,8 +1138,7 @@ class TemplatesResource:
 
         Arguments:
             text: One text for all, or one per language; recipients get theirs, else that of the
-            service's
-                default language. May hold variables.
+                service's default language. May hold variables.
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
             media: File that is shown with the text.
             buttons: Rows of buttons under the message, from top to bottom.
@@ -1257,7 +1245,7 @@ class TemplatesResource:
         Arguments:
             template: The template, by its key.
             variables: Values as in `POST /v1/send`; those without a default in the template are
-            required.
+                required.
             lang: Only this language; without it, all of the service.
         """
         call = Call(
@@ -1401,15 +1389,12 @@ class EventsResource(EventFeed):
         Arguments:
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
             name: Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots.
             properties: Your own data, at most `limits.event_properties_bytes` of `GET /v1/project` as
-            JSON;
-                the event carries it.
+                JSON; the event carries it.
         """
         call = Call(
             "POST",
@@ -1655,8 +1640,7 @@ class AuthSessionsResource(SessionWait):
         Arguments:
             state: Returned with the code; bind it to the browser's session to prevent CSRF.
             callback_url: Where the bot sends the person back with the code; must equal that of one of
-            the
-                static links. Without it, poll the status.
+                the static links. Without it, poll the status.
             channel: Offer only this channel; without it, all that can ask.
             lang: Language of the bot's question; without it, the person's own.
             match: Number matching: the person chooses in the bot the number that your page shows.
@@ -1695,7 +1679,7 @@ class AuthSessionsResource(SessionWait):
         Arguments:
             session_id: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
             wait: Long polling: seconds to hold the response until something changes; 0 answers at
-            once.
+                once.
         """
         call = Call(
             "GET",
@@ -1752,8 +1736,7 @@ class AuthLinksResource:
 
         Arguments:
             slug: Part of its addresses: `/login/<slug>`, and the start parameter `auth_<slug>`. Unique
-            in
-                the whole service; it can't be changed later.
+                in the whole service; it can't be changed later.
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
             match: Whether the hosted page shows a number that the person has to choose in the bot.
@@ -2542,11 +2525,9 @@ class DripsResource:
             drip_id: The campaign's id.
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
         """
         call = Call(
             "POST",
@@ -2706,11 +2687,9 @@ class FormsResource:
             routes: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
-            page of
-                thanks.
+                page of thanks.
             min_fill_seconds: Seconds between loading and submitting the form at least; what comes
-            faster is
-                spam. 0 disables the check.
+                faster is spam. 0 disables the check.
             slug: Part of the messengers' links, `form_<slug>`; can't be changed later.
         """
         call = Call(
@@ -2803,11 +2782,9 @@ class FormsResource:
             routes: Where submissions go, each on its own; at most 40.
             allowed_origins: Origins of the sites whose pages may submit it; `"*"` allows all.
             redirect_url: Where a browser goes after submitting an HTML form; null for the service's
-            page of
-                thanks.
+                page of thanks.
             min_fill_seconds: Seconds between loading and submitting the form at least; what comes
-            faster is
-                spam. 0 disables the check.
+                faster is spam. 0 disables the check.
         """
         call = Call(
             "PUT",
@@ -3085,7 +3062,7 @@ class TicketsResource:
             tag: Only tickets with this tag.
             subscriber_id: Only tickets of this subscriber.
             channel: Only tickets of customers on this channel; `virtual` for those without a
-            messenger.
+                messenger.
             created_after: Only tickets that were opened after this time.
         """
         call = Call(
@@ -3129,11 +3106,9 @@ class TicketsResource:
         Arguments:
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: `virtual` for a customer without a messenger; else, with `external_id`, the
-            channel to
-                choose.
+                channel to choose.
             name: Name of a virtual customer; a subscriber has their own.
             email: Email address of a virtual customer, for agents: nothing is sent to it.
             text: The customer's message.
@@ -3141,8 +3116,7 @@ class TicketsResource:
             priority: How urgent it is.
             tags: Labels for agents.
             assignee_id: The member who is to handle it, no viewer. By default nobody, or the next in
-            turn
-                where tickets are distributed.
+                turn where tickets are distributed.
             file_ids: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
         """
         call = Call(
@@ -3203,8 +3177,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             limit: Entries per page.
             cursor: `next_cursor` of the previous page; without it, the first page.
         """
@@ -3229,8 +3202,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
         """
         call = Call(
             "DELETE",
@@ -3263,8 +3235,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             text: What the customer is told, or the note. Required without `canned`.
             canned: Key of a canned answer, instead of `text` and `format`.
             variables: Variables of the canned answer.
@@ -3311,8 +3282,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             text: What the customer says.
             file_ids: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
         """
@@ -3343,8 +3313,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             assignee_id: The member who is to handle the ticket, no viewer; null to unassign it.
             only_if_unassigned: Fail with 409 if the ticket is already assigned.
         """
@@ -3374,8 +3343,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             status: `open`: an agent is to act; `pending`: the customer is; `closed`.
         """
         call = Call(
@@ -3403,8 +3371,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             priority: How urgent the ticket is.
         """
         call = Call(
@@ -3432,8 +3399,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             tags: All its labels; empty to remove them.
         """
         call = Call(
@@ -3461,8 +3427,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             until: When the ticket is open again, ahead.
         """
         call = Call(
@@ -3489,8 +3454,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
         """
         call = Call(
             "POST",
@@ -3514,8 +3478,7 @@ class TicketsResource:
 
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
-            goes
-                on.
+                goes on.
             into: Id or number of the ticket that remains; of the same customer.
         """
         call = Call(
@@ -3667,27 +3630,24 @@ class OidcClientsResource:
 
         Arguments:
             redirect_uris: Where people may return after sign-in, compared character by character; 20
-            at
-                most.
+                at most.
             post_logout_redirect_uris: Where a browser may return after sign-out; 20 at most.
             backchannel_logout_uri: Receives signed logout tokens when a session ends; null for none.
             scopes: Scopes that the client may request.
             grant_types: Ways in which the client gets tokens.
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
-            it
-                signs with a key that is not known, at most once a minute.
+                it signs with a key that is not known, at most once a minute.
             first_party: Whether people are signed in without being asked for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
-            9126).
+                9126).
             home_url: The client's site, shown to people; null for none.
             name: Shown to people when they sign in.
             token_endpoint_auth_method: How it authenticates; `none` for apps, which can't keep a
-            secret.
+                secret.
             subject_type: Whether `sub` is the subscriber's id (`public`), or another one for each host
-            of
-                the redirect URIs (`pairwise`).
+                of the redirect URIs (`pairwise`).
             id_token_signed_response_alg: Algorithm that its ID tokens are signed with; by default the
                 setting `oidc.signing_alg`.
         """
@@ -3769,8 +3729,7 @@ class OidcClientsResource:
             client_id: The client's id, in this API and in OAuth.
             name: Shown to people when they sign in.
             redirect_uris: Where people may return after sign-in, compared character by character; 20
-            at
-                most.
+                at most.
             post_logout_redirect_uris: Where a browser may return after sign-out; 20 at most.
             backchannel_logout_uri: Receives signed logout tokens when a session ends; null for none.
             scopes: Scopes that the client may request.
@@ -3778,12 +3737,11 @@ class OidcClientsResource:
             jwks: The client's public keys as a JWK Set (RFC 7517), for `private_key_jwt`. Replaces a
                 `jwks_uri`.
             jwks_uri: Where such a set is fetched from instead, when the client is registered and when
-            it
-                signs with a key that is not known, at most once a minute.
+                it signs with a key that is not known, at most once a minute.
             first_party: Whether people are signed in without being asked for consent.
             number_matching: Whether people always have to choose the number that the page shows.
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
-            9126).
+                9126).
             home_url: The client's site, shown to people; null for none.
         """
         call = Call(
@@ -3944,19 +3902,16 @@ class OtpResource:
 
         Arguments:
             purpose: What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active
-            one
-                of the same purpose, and no other.
+                one of the same purpose, and no other.
             ttl_minutes: Minutes for which the code is valid: 1-30, 5 by default.
             max_attempts: Attempts to give it, after which it is no longer valid: 1-10, 3 by default.
             length: Digits of the code: 4-8, 6 by default.
             lang: Language of the message; without it, the person's own.
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
         """
         call = Call(
             "POST",
@@ -3997,8 +3952,7 @@ class OtpResource:
 
         Arguments:
             purpose: What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active
-            one
-                of the same purpose, and no other.
+                one of the same purpose, and no other.
             ttl_minutes: Minutes for which the code is valid: 1-30, 5 by default.
             max_attempts: Attempts to give it, after which it is no longer valid: 1-10, 3 by default.
             length: Digits of the code: 4-8, 6 by default.
@@ -4043,8 +3997,7 @@ class OtpResource:
             external_id: The person whose last code is meant, by your own id of them: on all channels,
                 unless `channel` names one.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
             purpose: `login` by default. With `otp_id`, checked only if given.
             code: What the person typed; spaces are ignored.
         """
@@ -4132,15 +4085,12 @@ class ScheduledResource:
             metadata: Your own data, returned in delivery events; at most 4 KiB as JSON.
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
-            such as
-                `2026-03-02T09:30`. Ahead, by ten years at most.
+                such as `2026-03-02T09:30`. Ahead, by ten years at most.
             timezone: IANA time zone of a local `send_at`, which requires it.
         """
         call = Call(
@@ -4247,7 +4197,7 @@ class ScheduledResource:
             permission: Permission that recipients must have granted; null for none.
             silent: Whether it comes without a notification sound; null for with one.
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
-            never.
+                never.
             metadata: Replaces your own data; null removes it.
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
@@ -4346,23 +4296,18 @@ class RecurringResource:
             metadata: Your own data, returned in delivery events; at most 4 KiB as JSON.
             subscriber_id: The person, on one channel. Exactly one of this and `external_id`.
             external_id: The person, by your own id of them. Of several subscribers with it, the active
-            one
-                that was seen last is chosen.
+                one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
-            to
-                be on.
+                to be on.
             audience: In place of one subscriber: everybody who meets these filters at its time.
             cron: When it is sent, as a cron expression in `timezone`: minute, hour, day of month,
-            month,
-                day of week. Exactly one of this and `every`.
+                month, day of week. Exactly one of this and `every`.
             every: Or how often: counted from `starts_at`, and without it the first run is one interval
-            from
-                now.
+                from now.
             timezone: IANA time zone of `cron`, of days, of quiet hours and of local times.
             starts_at: No run before this time: RFC 3339, or a local time in `timezone`.
             ends_at: No run after this time: RFC 3339, or a local time in `timezone`. By default there
-            is no
-                end.
+                is no end.
             quiet_hours: Runs due in these hours are sent when they end.
         """
         call = Call(
@@ -4477,11 +4422,11 @@ class RecurringResource:
             permission: Permission that recipients must have granted; null for none.
             silent: Whether it comes without a notification sound; null for with one.
             expires_in: Seconds after its time, when recipients that are left are skipped; null for
-            never.
+                never.
             metadata: Replaces your own data; null removes it.
             cron: Replaces `every`; a cron expression of five fields.
             every: Takes the place of `cron`; counted from now, or from `starts_at` where that is
-            ahead.
+                ahead.
             timezone: IANA time zone in which `cron`, days, quiet hours and local times are read.
             starts_at: No run before this time, RFC 3339 or local; null removes it.
             ends_at: No run after this time, RFC 3339 or local; null removes it.
@@ -4621,8 +4566,7 @@ class WebhooksDeliveriesResource:
 
         Arguments:
             delivery_id: The delivery's id, which every attempt carries in a header, so that receivers
-            can
-                recognise repetitions.
+                can recognise repetitions.
         """
         call = Call(
             "GET",
@@ -4644,8 +4588,7 @@ class WebhooksDeliveriesResource:
 
         Arguments:
             delivery_id: The delivery's id, which every attempt carries in a header, so that receivers
-            can
-                recognise repetitions.
+                can recognise repetitions.
         """
         call = Call(
             "POST",
@@ -4754,8 +4697,7 @@ class WebhooksResource:
             events: Names of the events that it receives; empty for all.
             description: Your own note on it; null for none.
             status: `disabled` to receive nothing, which cancels pending deliveries; `active` to
-            receive
-                again.
+                receive again.
         """
         call = Call(
             "PUT",
