@@ -34,8 +34,8 @@ export interface ClientOptions {
 export class Client extends Resources {
   constructor(options: ClientOptions) {
     const { baseUrl, apiKey, fetch: given, clock = systemClock, onResponse, onRetry } = options;
-    // Not in the error: it could be most of a key.
-    if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError("apiKey is empty or has characters that no key has");
+    // Not in the error: it could be most of a key. JavaScript may give undefined, which the expression would take.
+    if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError("apiKey is empty or has characters that no key has");
     super(
       new Transport({
         baseUrl: rootOf(baseUrl),

@@ -26,11 +26,14 @@ export abstract class SessionWaiting extends Resource {
   async wait(sessionId: string, options: WaitOptions = {}): Promise<StatusAnswer> {
     const { clock } = this.transport;
     const { maxWaitMs = 600_000, ...request } = options;
+    const { timeoutMs, deadlineMs } = this.transport.limitsOf(request);
+    // Half of a call's deadline is left for what may go wrong with it.
+    const longest = Math.min(HOLD_S, Math.floor(deadlineMs / 2_000));
     const end = clock.now() + maxWaitMs;
     for (;;) {
       const begun = clock.now();
-      const wait = Math.max(0, Math.min(HOLD_S, Math.floor((end - begun) / 1000)));
-      const answer = await this.getStatus(sessionId, { wait }, { timeoutMs: (wait + 30) * 1000, ...request });
+      const wait = Math.max(0, Math.min(longest, Math.floor((end - begun) / 1000)));
+      const answer = await this.getStatus(sessionId, { wait }, { ...request, timeoutMs: wait * 1000 + timeoutMs });
       const now = clock.now();
       if (answer.status !== "pending" || now >= end) return answer;
       const pause = Math.min(PAUSE_MS - (now - begun), end - now);

@@ -123,6 +123,12 @@ export class Transport {
     return this.#settings.clock;
   }
 
+  /** The limits of a call with these options. */
+  limitsOf(options: RequestOptions): { readonly timeoutMs: number; readonly deadlineMs: number } {
+    const { timeoutMs, deadlineMs } = this.#settings;
+    return { timeoutMs: options.timeoutMs ?? timeoutMs, deadlineMs: options.deadlineMs ?? deadlineMs };
+  }
+
   reportRetry(retry: RetryInfo): void {
     this.#settings.onRetry?.(retry);
   }
@@ -166,10 +172,11 @@ export class Transport {
   }
 
   async #retrying<T>(call: Call, options: PostOptions, run: (attempt: Attempt) => Promise<T>): Promise<T> {
-    const { clock, maxAttempts, deadlineMs, timeoutMs } = this.#settings;
+    const { clock, maxAttempts } = this.#settings;
+    const { deadlineMs, timeoutMs } = this.limitsOf(options);
     const { signal } = options;
     const attempts = options.maxAttempts ?? maxAttempts;
-    const end = clock.now() + (options.deadlineMs ?? deadlineMs);
+    const end = clock.now() + deadlineMs;
     const request = {
       call,
       url: this.#settings.baseUrl + call.path + queryOf(call.query),
@@ -180,7 +187,7 @@ export class Transport {
     for (let number = 1; ; number += 1) {
       signal?.throwIfAborted();
       const left = Math.max(end - clock.now(), 0);
-      const limit = Math.min(options.timeoutMs ?? timeoutMs, left);
+      const limit = Math.min(timeoutMs, left);
       try {
         return await run({ ...request, number, unanswered, timeoutMs: limit });
       } catch (error) {

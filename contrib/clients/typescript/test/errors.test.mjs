@@ -60,6 +60,10 @@ test("a refused key is not repeated in the error", () => {
   assert.throws(make, (error) => error instanceof TypeError && !error.message.includes("msk_"));
 });
 
+test("a key whose variable is not set is refused", () => {
+  assert.throws(() => new Client({ baseUrl: "https://msgsvc.test", apiKey: undefined }), TypeError);
+});
+
 for (const baseUrl of ["ftp://msgsvc.test", "https://ann:secret@msgsvc.test", "https://msgsvc.test?key=secret"]) {
   test(`the address ${baseUrl} is refused`, () => {
     assert.throws(() => new Client({ baseUrl, apiKey: API_KEY }), (error) => !error.message.includes("secret"));

@@ -26,6 +26,18 @@ test("a session is waited for by long polls, over errors that pass", async () =>
   );
 });
 
+test("a session is held for no longer than the limits of a call allow", async (t) => {
+  const timers = t.mock.method(globalThis, "setTimeout");
+  const { client, service } = clientOf([json(confirmed), json(confirmed)], { deadlineMs: 8_000 });
+
+  await client.auth.sessions.wait("ses_1");
+  await client.auth.sessions.wait("ses_1", { deadlineMs: 3_000, timeoutMs: 50 });
+
+  assert.deepEqual(service.requests.map(({ url }) => url.search), ["?wait=4", "?wait=1"]);
+  // What an attempt may take is counted from the end of what the service may hold it for.
+  assert.deepEqual(timers.mock.calls.map((call) => call.arguments[1]), [8_000, 1_050]);
+});
+
 test("a service that holds no request is asked every two seconds", async () => {
   const { client, clock } = clientOf([json(pending), json(pending), json({ ...pending, status: "denied" })]);
 
