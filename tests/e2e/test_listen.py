@@ -278,6 +278,21 @@ async def test_a_replay_that_fails_says_so_by_its_exit_code(
     assert code == 1
 
 
+async def test_what_was_replayed_before_an_unknown_id_is_shown(
+    project: Project, tmp_path: Path
+) -> None:
+    event_id = await project.track("past")
+    unknown = "evt_0354Q06BNiSMPOemgj7eMz"
+    async with WebhookReceiver() as receiver:
+        printed, noted, code = await run(
+            tmp_path, project, receiver.url, "--replay", event_id, "--replay", unknown
+        )
+
+    assert len(receiver.requests) == 1
+    assert event_id in printed
+    assert (unknown in noted, code) == (True, 1)
+
+
 async def test_it_survives_a_restart_of_the_service(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)
     deployment.configure(CONFIG, port=free_ports())

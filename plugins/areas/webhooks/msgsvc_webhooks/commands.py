@@ -137,14 +137,17 @@ async def _listen(
 async def _replay(
     feed: EventFeed, forwarder: Forwarder, ids: list[str], show: Callable[[Forwarded], None]
 ) -> None:
+    all_accepted = True
     try:
-        forwarded = [await forwarder.forward(await feed.find(event_id)) for event_id in ids]
+        for event_id in ids:
+            one = await forwarder.forward(await feed.find(event_id))
+            # At once: the next may be refused, which ends the command.
+            show(one)
+            all_accepted = all_accepted and one.is_accepted
     finally:
         await forwarder.close()
         await feed.close()
-    for one in forwarded:
-        show(one)
-    if not all(one.is_accepted for one in forwarded):
+    if not all_accepted:
         raise typer.Exit(1)
 
 
