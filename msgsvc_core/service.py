@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import structlog
 from starlette.types import ASGIApp
@@ -141,6 +141,9 @@ from msgsvc_core.subscribers.tags.routes import router as tags_router
 from msgsvc_core.telemetry import Metrics
 from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 from msgsvc_core.telemetry.logs import configure_unless_done
+
+if TYPE_CHECKING:
+    from msgsvc_core.telemetry.explanations import Explainer
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Section)
@@ -752,6 +755,42 @@ class Service:
             settings=settings,
             lifespan=self.lifespan,
         )
+
+    def explainers(self) -> "list[Explainer]":
+        """Explains ids to operators, see `msgsvc explain`: the core's kinds, then those of plugins."""
+        from msgsvc_core.channels.explaining import (  # noqa: PLC0415 - servers explain nothing
+            JobExplainer,
+            WaitingJobs,
+        )
+        from msgsvc_core.mailings.explaining import MailingExplainer  # noqa: PLC0415 - see above
+        from msgsvc_core.messages.explaining import MessageExplainer  # noqa: PLC0415 - see above
+        from msgsvc_core.telemetry.explanations import Explainer  # noqa: PLC0415 - see above
+
+        of_plugins: list[Explainer] = flatten(self.plugins.hook.register_explainers())
+        waiting = WaitingJobs(
+            clock=self.clock,
+            channels=self.channels,
+            states=self.channel_states,
+            known=lambda: {spec.name for spec in self.job_specs},
+        )
+        messages = MessageExplainer(
+            clock=self.clock,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            channels=self.channels,
+            events=self.events,
+            waiting=waiting,
+            max_attempts=self.settings.limits.delivery_attempts,
+            follow_events=[each.follow_events for each in of_plugins if each.follow_events],
+        )
+        mailings = MailingExplainer(clock=self.clock, find=self.mailings.find_any)
+        jobs = JobExplainer(clock=self.clock, waiting=waiting)
+        return [
+            Explainer("msg", messages.explain),
+            Explainer("job", mailings.explain),
+            Explainer("job", jobs.explain),
+            *of_plugins,
+        ]
 
     @cached_property
     def media(self) -> MediaFiles:

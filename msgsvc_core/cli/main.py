@@ -32,6 +32,7 @@ COMMANDS = {
     "key": "msgsvc_core.cli.keys:app",
     "member": "msgsvc_core.cli.members:app",
     "jobs": "msgsvc_core.cli.jobs:app",
+    "explain": "msgsvc_core.cli.explain:explain",
     "broadcast": "msgsvc_core.cli.broadcast:app",
     "channels": "msgsvc_core.cli.channels:app",
 }

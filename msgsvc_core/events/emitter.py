@@ -15,7 +15,7 @@ from msgsvc_core.events.contract import Event, EventSpec, EventSubject, Listener
 from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name
-from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.ids import earliest_id, new_id
 
 #: Seconds at shutdown for listeners to process committed events.
 STOP_S = 10.0
@@ -124,6 +124,14 @@ class Events:
         return await store.between(
             tx, project_id, names, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
         )
+
+    async def mentioning(
+        self, tx: Tx, project_id: str, text: str, *, since_ms: int, until_ms: int
+    ) -> list[Event]:
+        """A project's events whose payload contains a text, by the time at which their ids were made: both in
+        Unix milliseconds."""
+        ids = earliest_id("evt", since_ms), earliest_id("evt", until_ms)
+        return await store.mentioning(tx, project_id, text, *ids)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int

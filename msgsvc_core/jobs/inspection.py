@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_update
+from msgsvc_core.jobs import lanes
 from msgsvc_core.jobs.contract import Job
+from msgsvc_core.kernel.ids import creation_ms, earliest_id
 from msgsvc_core.kernel.json import from_json
 from msgsvc_core.kernel.values import value_object
 
@@ -24,7 +26,7 @@ _SECRET_PARTS = ("sealed", "secret", "token", "password", "code")
 
 _COLUMNS = (
     "job_id, name, lane, state, priority, run_at_ms, attempts, deliveries, project_id, key,"
-    " payload, leased_by, leased_until_ms, last_error, created_at_ms"
+    " payload, leased_by, leased_until_ms, last_error, created_at_ms, refused_from_ms"
 )
 
 
@@ -47,6 +49,8 @@ class JobView:
     leased_until_ms: int | None
     last_error: str | None
     created_at_ms: int
+    #: Since when its platform has asked to wait; None while it has not.
+    refused_from_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,60 @@ async def find(tx: Tx, job_id: str) -> JobView | None:
         f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}
     )
     return None if row is None else _letter(row)
+
+
+async def list_enqueued_with(tx: Tx, text: str, *, within_ms: int) -> list[JobView]:
+    """Jobs whose payload contains an id of `new_id`, enqueued in the `within_ms` milliseconds after it was
+    made: by the key of the table, however many jobs there are."""
+    made_ms = creation_ms(text)
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id >= :since AND job_id < :until"
+        " AND payload LIKE :pattern ORDER BY job_id",
+        {
+            "since": earliest_id("job", made_ms),
+            "until": earliest_id("job", made_ms + within_ms),
+            "pattern": f"%{text}%",
+        },
+    )
+    return [_letter(row) for row in rows]
+
+
+async def list_mentioning(tx: Tx, text: str, *, lane: str, name: str) -> list[JobView]:
+    """Open jobs of a lane and a name whose payload contains a text, oldest first. Reads all of the lane."""
+    rows = [
+        row
+        for state in ("ready", "running")
+        for row in await tx.fetch_all(
+            f"SELECT {_COLUMNS} FROM core_jobs WHERE lane = :lane AND state = '{state}'"
+            " AND name = :name AND payload LIKE :pattern",
+            {"lane": lane, "name": name, "pattern": f"%{text}%"},
+        )
+    ]
+    return sorted(map(_letter, rows), key=lambda job: job.job_id)
+
+
+async def count_ahead(tx: Tx, job: JobView, now_ms: int, most: int) -> int:
+    """How many due jobs of its lane are claimed before a waiting job, counted up to `most`."""
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) AS count FROM (SELECT job_id FROM core_jobs"
+        " WHERE lane = :lane AND state = 'ready' AND run_at_ms <= :now_ms AND job_id <> :job_id"
+        " AND (priority < :priority OR (priority = :priority AND (run_at_ms < :run_at_ms"
+        " OR (run_at_ms = :run_at_ms AND job_id < :job_id)))) LIMIT :most) AS found",
+        {
+            "lane": job.lane,
+            "now_ms": now_ms,
+            "job_id": job.job_id,
+            "priority": job.priority,
+            "run_at_ms": job.run_at_ms,
+            "most": most,
+        },
+    )
+    return found
+
+
+async def count_runners(tx: Tx, now_ms: int) -> int:
+    """Number of processes that run jobs, by their leases."""
+    return await lanes.count_runners(tx, now_ms)
 
 
 @value_object

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.outbound import OutboundBatch
 from msgsvc_core.channels.send_attempt import RetryPolicy, SendAttempt
@@ -92,15 +93,21 @@ def is_due(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> bool:
 
 def obstacle(batch: OutboundBatch, delivery: Delivery, now_ms: int) -> str | None:
     """Why a queued message is skipped; None if not."""
-    message, subscriber = delivery.message, delivery.subscriber
+    return why_skipped(delivery.message, delivery.subscriber, batch.channel, now_ms)
+
+
+def why_skipped(
+    message: Message, subscriber: Subscriber | None, channel: Channel | None, now_ms: int
+) -> str | None:
+    """Why a queued message to a subscriber would be skipped now; None if not."""
     if subscriber is None or subscriber.status != "active":
         return "not subscribed"
     if message.expires_at_ms is not None and message.expires_at_ms <= now_ms:
         return "expired"
-    if batch.channel is None:
+    if channel is None:
         return "its channel is gone"
     if message.permission not in {None, *subscriber.permissions}:
         return f"the permission {message.permission!r} is not granted"
-    if subscriber.bot != batch.channel.key:
+    if subscriber.bot != channel.key:
         return "the person has gone over to another bot"
     return None

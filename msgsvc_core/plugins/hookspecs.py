@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from msgsvc_core.plugins.sign_ins import SignInSource
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
+    from msgsvc_core.telemetry.explanations import Explainer
 
 PROJECT = "msgsvc"
 
@@ -156,6 +157,10 @@ class HookSpecs:
 
         Called only if a dashboard plugin is loaded.
         """
+
+    @hookspec
+    def register_explainers(self) -> "Sequence[Explainer]":
+        """What `msgsvc explain` can explain, by the prefix of its ids. Plain; after `register_services`."""
 
     @hookspec
     def register_inbound(self) -> "Sequence[InboundRule]":

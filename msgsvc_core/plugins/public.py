@@ -92,6 +92,7 @@ PUBLIC_MODULES = (
     "msgsvc_core.subscribers.tags.models",
     "msgsvc_core.subscribers.tags.service",
     "msgsvc_core.telemetry",
+    "msgsvc_core.telemetry.explanations",
 )
 
 

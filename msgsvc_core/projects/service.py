@@ -73,6 +73,10 @@ class Projects:
         async with self._db.read() as tx:
             return await store.list_projects(tx)
 
+    async def list_all(self, tx: Tx) -> Sequence[Project]:
+        """All projects, oldest first, in the caller's transaction."""
+        return await store.list_projects(tx)
+
     async def get(self, tx: Tx, project_id: str) -> Project:
         """Raises `NotFound`."""
         project = await store.find_project(tx, project_id)

@@ -25,6 +25,7 @@ MOST_LINES = 10
 DECLARATIONS = {
     "ChannelContext",
     "ChannelKind",
+    "Explainer",
     "LaneSpec",
     "MigrationSource",
     "Peers",

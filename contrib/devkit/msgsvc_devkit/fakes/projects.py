@@ -40,6 +40,9 @@ class FakeProjects(Projects):
     async def list(self) -> list[Project]:
         return [*self.by_id.values()]
 
+    async def list_all(self, tx: Tx) -> Sequence[Project]:
+        return [*self.by_id.values()]
+
     async def get(self, tx: Tx, project_id: str) -> Project:
         if project_id not in self.by_id:
             raise NotFound("there is no project {project_id!r}", project_id=project_id)

@@ -31,6 +31,17 @@ async def find(tx: Tx, project_id: str, delivery_id: str) -> Delivery | None:
     return None if row is None else _delivery(row)
 
 
+async def find_in(tx: Tx, project_ids: Sequence[str], delivery_id: str) -> Delivery | None:
+    """The delivery of one of several projects."""
+    selected = ", ".join(f"d.{name}" for name in _COLUMN_NAMES)
+    row = await tx.fetch_one(
+        f"SELECT {selected} FROM {key_table(_KEY, tx.dialect)} CROSS JOIN webhooks_deliveries d"
+        " WHERE d.project_id = keys.project AND d.delivery_id = keys.delivery",
+        key_params([(project_id, delivery_id) for project_id in project_ids], tx.dialect),
+    )
+    return None if row is None else _delivery(row)
+
+
 async def get_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict[str, Delivery]:
     """A project's deliveries by id."""
     these, params = any_of("delivery_id", "ids", delivery_ids, tx.dialect)

@@ -14,11 +14,13 @@ from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.sealed import SealedColumn
+from msgsvc_core.telemetry.explanations import Explainer
 from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.erasure import erase
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
+from msgsvc_webhooks.explaining import DeliveryExplainer
 from msgsvc_webhooks.health import Health
 from msgsvc_webhooks.jobs import WebhookJobs
 from msgsvc_webhooks.metrics import AttemptMetrics
@@ -98,6 +100,7 @@ class WebhooksPlugin:
             ),
             calls=self._calls,
         )
+        self._explainer = DeliveryExplainer(clock=context.clock, projects=context.projects)
         self._jobs = WebhookJobs(
             clock=context.clock,
             webhooks=self._webhooks,
@@ -116,6 +119,11 @@ class WebhooksPlugin:
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
         return [pages]
+
+    @hookimpl
+    def register_explainers(self) -> Sequence[Explainer]:
+        explainer = self._explainer
+        return [Explainer("whd", explainer.explain, explainer.follow_events)]
 
     @hookimpl
     def register_lanes(self) -> Sequence[LaneSpec]:

@@ -78,6 +78,16 @@ async def list_page(tx: Tx, project_id: str, after: str | None, limit: int) -> l
     return [_webhook(row) for row in rows]
 
 
+async def list_all(tx: Tx, project_id: str) -> list[Webhook]:
+    """A project's webhooks, oldest first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_COLUMNS} FROM webhooks_endpoints WHERE project_id = :project_id"
+        " ORDER BY webhook_id",
+        {"project_id": project_id},
+    )
+    return [_webhook(row) for row in rows]
+
+
 async def list_active(tx: Tx, project_ids: Iterable[str]) -> dict[str, list[Webhook]]:
     """The active webhooks by project."""
     rows = await tx.fetch_all(
