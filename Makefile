@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release bench bench-full simulate oidc-clients client-tools clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,15 @@ clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 clients-release: .venv/installed-dev ## Records what the clients of a release rely on; no change may break it
 	$(BIN)/python -m contrib.clients.codegen.compatibility --release
 
+dist: .venv/installed-dev ## Builds the release into dist/: wheels, sdists, bill of materials, checksums
+	$(BIN)/python -m contrib.release.build
+
+dist-offline: .venv/installed-dev ## The same, with all that it needs to be installed without a network
+	$(BIN)/python -m contrib.release.build --offline
+
+dist-check: dist ## Installs the smallest useful service from dist/, and measures it
+	$(BIN)/python -m contrib.release.minimal
+
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
 
@@ -89,8 +98,8 @@ bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a 
 simulate: .venv/installed-dev ## Sends 10^8 messages in virtual time, by seed (SIMULATE_ARGS="--seed 7")
 	$(BIN)/python -m tests.simulation $(SIMULATE_ARGS)
 
-clean: ## Removes .venv, caches and what the demo left
-	rm -rf .venv .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+clean: ## Removes .venv, dist, caches and what the demo left
+	rm -rf .venv .demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The build backend comes first and stays, so that no distribution gets an environment of its own to
@@ -103,7 +112,7 @@ clean: ## Removes .venv, caches and what the demo left
 	@echo "building .venv"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) install $(PIN) pip hatchling editables
-	@$(PIP) install $(PIN) --no-build-isolation $(addprefix --editable ,$(DISTRIBUTIONS))
+	@$(PIP) install $(PIN) --no-build-isolation $(addprefix --editable ,$(DISTRIBUTIONS)) "msgsvc[all]"
 	@touch $@
 
 .venv/installed-dev: .venv/installed

@@ -55,6 +55,7 @@ __all__ = [
     "load_settings",
     "read_sections",
 ]
+from msgsvc_core.config.optional import check_installed
 from msgsvc_core.config.urls import check_broker_url, check_postgres_url, check_redis_url
 
 #: Minimum characters of a secret key; `msgsvc init` writes 43 (256 bits).
@@ -156,6 +157,8 @@ class JobSettings(Section):
     def _known_broker(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None:
             check_broker_url(url.get_secret_value())
+            if url.get_secret_value().startswith("redis"):
+                check_installed("redis", "Redis", "redis")
         return url
 
 
@@ -351,6 +354,7 @@ class Settings(BaseModel):
             )
         if url.startswith("postgresql://"):
             check_postgres_url(url)
+            check_installed("asyncpg", "PostgreSQL", "postgres")
         return url
 
     @field_validator("redis_url")
@@ -358,6 +362,7 @@ class Settings(BaseModel):
     def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None:
             check_redis_url(url.get_secret_value())
+            check_installed("redis", "Redis", "redis")
         return url
 
     @field_validator("plugins")
@@ -404,6 +409,13 @@ class Settings(BaseModel):
                 'jobs.runner: "dramatiq" needs a broker that wakes the workers: set redis_url,'
                 " or jobs.broker_url"
             )
+        url = self.jobs.broker_url
+        wakes_by_rabbitmq = url is not None and url.get_secret_value().startswith("amqp")
+        extra = "rabbitmq" if wakes_by_rabbitmq else "dramatiq"
+        try:
+            check_installed("dramatiq", '"dramatiq"', extra)
+        except ValueError as error:
+            raise ValueError(f"jobs.runner: {error}") from None
 
     @property
     def errors_url(self) -> str:

@@ -124,7 +124,9 @@ def test_the_top_level_is_the_agreed_one() -> None:
     folders = {
         path.name
         for path in ROOT.iterdir()
-        if path.is_dir() and not path.name.startswith((".", "__")) and path.name != "build"
+        if path.is_dir()
+        and not path.name.startswith((".", "__"))
+        and path.name not in {"build", "dist"}
     }
 
     assert folders == {"msgsvc_core", "plugins", "contrib", "docs", "tests", "examples"}

@@ -1,6 +1,7 @@
 """Settings: where they come from, and how those that can't work are refused."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +355,51 @@ def test_dramatiq_without_what_it_needs_is_refused_with_the_reason(
         load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', MSGSVC_JOBS__RUNNER="dramatiq", **env)
 
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "env", "words"),
+    [
+        (
+            "asyncpg",
+            {"MSGSVC_DATABASE_URL": "postgresql://h/d"},
+            "database_url: PostgreSQL needs asyncpg; install it with `pip install 'msgsvc-core[",
+        ),
+        ("redis", {"MSGSVC_REDIS_URL": "redis://h"}, "redis_url: Redis needs redis; "),
+        (
+            "redis",
+            {"MSGSVC_JOBS__BROKER_URL": "redis://h"},
+            "jobs.broker_url: Redis needs redis; ",
+        ),
+        (
+            "dramatiq",
+            {
+                "MSGSVC_DATABASE_URL": "postgresql://h/d",
+                "MSGSVC_REDIS_URL": "redis://h",
+                "MSGSVC_JOBS__RUNNER": "dramatiq",
+            },
+            'jobs.runner: "dramatiq" needs dramatiq; install it with `pip install \'msgsvc-core[d',
+        ),
+        (
+            "dramatiq",
+            {
+                "MSGSVC_DATABASE_URL": "postgresql://h/d",
+                "MSGSVC_JOBS__BROKER_URL": "amqp://h",
+                "MSGSVC_JOBS__RUNNER": "dramatiq",
+            },
+            "msgsvc-core[rabbitmq]",
+        ),
+    ],
+)
+def test_a_setting_whose_package_is_not_installed_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str, env: dict[str, str], words: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(SettingsError) as refused:
+        load(MSGSVC_SECRET_KEYS=f'["{KEY}"]', **env)
+
+    assert words in str(refused.value)
 
 
 def test_a_worker_can_not_show_metrics_where_the_api_listens(write: Any) -> None:

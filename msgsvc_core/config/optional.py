@@ -1,0 +1,11 @@
+"""Packages that only some installations need: which extra of the core brings them."""
+
+from importlib.util import find_spec
+
+
+def check_installed(module: str, what: str, extra: str) -> None:
+    """Raises ValueError, which names the extra, if `module` is not installed. Imports nothing."""
+    if find_spec(module) is None:
+        raise ValueError(
+            f"{what} needs {module}; install it with `pip install 'msgsvc-core[{extra}]'`"
+        )
