@@ -1,4 +1,5 @@
-"""The core's own declarations, collected from its packages: events, retention, encrypted columns."""
+"""The core's own declarations, collected from its packages: events, retention, encrypted columns,
+columns that are not copied."""
 
 from msgsvc_core.channels import retention as channels
 from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
@@ -12,6 +13,7 @@ from msgsvc_core.events.tracked import EventTracked
 from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
 from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
 from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
+from msgsvc_core.messages.indexing import NOT_COPIED as MESSAGE_COLUMNS
 from msgsvc_core.messages.models import (
     BatchCompleted,
     ButtonClicked,
@@ -100,6 +102,10 @@ CORE_SEALED = (
     CONTACTS,
     key_canary.SEALED,
 )
+
+
+#: Columns that a copy of the database leaves out, with the reason.
+CORE_NOT_COPIED = {**MESSAGE_COLUMNS}
 
 
 def retention_rules(settings: Settings) -> list[RetentionRule]:

@@ -58,6 +58,7 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
+from msgsvc_core.db.unfinished import check_finished
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.erasure import erase_events
 from msgsvc_core.events.routes import router as events_router
@@ -868,7 +869,8 @@ class Service:
         return await migrate(self.settings.database_url, self.migrations)
 
     async def open_database(self) -> None:
-        """Connects to the database only. Raises `MigrationsPending`, `DatabaseUnavailable`.
+        """Connects to the database only. Raises `MigrationsPending`, `DatabaseUnavailable`, and
+        `UnfinishedCopy` if it is a copy that was interrupted.
 
         SQLite is migrated automatically; PostgreSQL, which other processes may be using, by `msgsvc
         migrate`.
@@ -880,6 +882,12 @@ class Service:
                 f"the database lacks {', '.join(pending)}; run `msgsvc migrate` first"
             )
         await self.db.connect()
+        try:
+            async with self.db.read() as tx:
+                await check_finished(tx)
+        except BaseException:
+            await self.db.disconnect()
+            raise
 
     async def start(self, role: Role = "serve") -> None:
         """Opens the database and starts; with role `work`, job processing only, as `msgsvc worker` does.

@@ -10,6 +10,8 @@ from typer.core import TyperGroup
 
 from msgsvc_core.config.settings import SettingsError
 from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
+from msgsvc_core.db.errors import CopyRefused
+from msgsvc_core.db.unfinished import UnfinishedCopy
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.hooks import PluginError
 from msgsvc_core.service import MigrationsPending
@@ -24,6 +26,9 @@ COMMANDS = {
     "serve": "msgsvc_core.cli.serve:serve",
     "worker": "msgsvc_core.cli.worker:worker",
     "migrate": "msgsvc_core.cli.database:migrate",
+    "copy": "msgsvc_core.cli.copies:copy_command",
+    "backup": "msgsvc_core.cli.copies:backup_command",
+    "restore": "msgsvc_core.cli.copies:restore_command",
     "doctor": "msgsvc_core.cli.doctor:doctor",
     "plugins": "msgsvc_core.cli.plugins:plugins",
     "openapi": "msgsvc_core.cli.openapi:openapi_command",
@@ -78,10 +83,18 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ApiError as error:
             raise _exit(error.message, REFUSED) from error
+        except CopyRefused as error:
+            raise _exit(str(error), REFUSED) from error
         except DatabaseUnavailable as error:
             text = f"the database can't be used: {error}\nrun `msgsvc doctor` for details"
             raise _exit(text, UNUSABLE) from error
-        except (SettingsError, PluginError, MigrationsPending, DatabaseTooNew) as error:
+        except (
+            SettingsError,
+            PluginError,
+            MigrationsPending,
+            DatabaseTooNew,
+            UnfinishedCopy,
+        ) as error:
             raise _exit(str(error), UNUSABLE) from error
 
 

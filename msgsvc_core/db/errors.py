@@ -26,6 +26,10 @@ class RolledBack(Exception):
     `savepoint`, and the block continued. Nothing was committed. This is a bug; a retry won't help."""
 
 
+class CopyRefused(Exception):
+    """A copy, backup or restore of the database can't be made; the message says why, and what to do."""
+
+
 class LockTimeout(Exception):
     """Another transaction held a row lock for longer than the statement's lock timeout."""
 

@@ -44,7 +44,7 @@ async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
         return [name for source in sources for name in _upgrade(connection, source)]
 
     async with _alone():
-        engine = _engine(url)
+        engine = new_engine(url)
         try:
             async with _connected(engine) as connection:
                 return await connection.run_sync(run)
@@ -139,7 +139,7 @@ def _is_locked(error: Exception) -> bool:
     return isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause)
 
 
-def _engine(url: str) -> AsyncEngine:
+def new_engine(url: str) -> AsyncEngine:
     scheme, rest = url.split("://", 1)
     if scheme != "sqlite":
         return create_async_engine(f"postgresql+asyncpg://{rest}", poolclass=NullPool)

@@ -6,13 +6,19 @@ processes hang, still acknowledges packets.
 """
 
 import asyncio
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from databases.backends.postgres import PostgresBackend, PostgresConnection
 
+from msgsvc_core.db.errors import named_errors
+
 #: Timeout in seconds for opening a connection, including TLS and authentication.
 CONNECT_S = 5.0
+
+#: Name of every session in `pg_stat_activity`; a copy of the database refuses to start while there are any.
+SESSION = "msgsvc"
 
 #: Timeout in seconds for a statement. The slowest page of a list of a million takes 0.2 s (decision 0044),
 #: deleting a million old rows 1.3 s; larger operations are split. Migrations have separate connections
@@ -42,6 +48,7 @@ class PostgresPool(PostgresBackend):
             timeout=CONNECT_S,
             command_timeout=STATEMENT_S,
             reset=_leave_session,
+            server_settings={"application_name": SESSION},
         )
         self.max_size = max_size
         #: Connections in use or waited for.
@@ -99,6 +106,30 @@ def _is_read_only(connection: Any) -> bool:
         getattr(settings, "in_hot_standby", None),
         getattr(settings, "default_transaction_read_only", None),
     }
+
+
+@asynccontextmanager
+async def open_session(url: str, name: str) -> AsyncIterator[Any]:
+    """A connection of asyncpg without timeouts, called `name`. Raises `DatabaseUnavailable`."""
+    # A pool of one connection, so that it is opened like all others, with all options of the URL.
+    backend = PostgresBackend(
+        url,
+        min_size=1,
+        max_size=1,
+        timeout=CONNECT_S,
+        server_settings={"application_name": name},
+    )
+    with named_errors():
+        await backend.connect()
+    try:
+        connection = backend.connection()
+        await connection.acquire()
+        try:
+            yield connection.raw_connection
+        finally:
+            await connection.release()
+    finally:
+        await backend.disconnect()
 
 
 async def _leave_session(_connection: Any) -> None:

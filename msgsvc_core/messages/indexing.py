@@ -12,6 +12,9 @@ from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 
 JOB = "messages.file"
 
+#: Columns that a copy of the database leaves out, with the reason.
+NOT_COPIED = {"core_messages.filed": "SQLite alone has it, and the job fills it again"}
+
 #: Seconds between two runs. Queries by subscriber scan the messages since the last one.
 EVERY_S = 30.0
 
