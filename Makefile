@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ docs: .venv/installed-dev ## Writes docs/reference, contrib/openapi.json and the
 	$(BIN)/msgsvc reference docs/reference
 	$(BIN)/msgsvc openapi contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate
+
+site: ## Builds the docs site into build/site, to be opened as files or served
+	@PYTHON=$(PYTHON) docs/site/install.sh
+	@.venv/docs-site/bin/python -m docs.site.build
 
 clients: .venv/installed-dev ## Generates the clients from contrib/openapi.json
 	$(BIN)/python -m contrib.clients.codegen.generate

@@ -1,0 +1,266 @@
+"""Pages of the API, from contrib/openapi.json: one for each area, one for the events, and an index."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from docs.site.pages import Page
+
+#: Objects within objects whose fields are listed; deeper ones are only named.
+_DEPTH = 3
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+#: How a request is shown.
+_BASE = "https://msgsvc.example"
+
+
+class ApiPages:
+    """`document` is what an OpenAPI document holds, as `json` reads it."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._areas = {tag["name"]: tag["description"] for tag in document["tags"]}
+
+    def __iter__(self) -> Iterator[Page]:
+        operations = sorted(self._operations(), key=lambda one: one[2]["tags"][0])
+        grouped = groupby(operations, key=lambda one: one[2]["tags"][0])
+        by_area = {area: list(those) for area, those in grouped}
+        yield Page("api/index.md", "".join(self._index(by_area)))
+        for area, those in by_area.items():
+            yield Page(f"api/{area}.md", "".join(self._area(area, those)))
+        yield Page("api/webhook-events.md", "".join(self._events()))
+
+    def _operations(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Method, path and operation."""
+        for path, item in self._document["paths"].items():
+            for method in _METHODS:
+                if method in item:
+                    yield method.upper(), path, item[method]
+
+    def _index(
+        self, by_area: Mapping[str, Sequence[tuple[str, str, Mapping[str, Any]]]]
+    ) -> Iterator[str]:
+        info = self._document["info"]
+        yield f"# HTTP API\n\n{info['summary']} Version {info['version']}. "
+        yield "The OpenAPI document is [openapi.json](../contrib/openapi.json); a running service "
+        yield "serves its own at `/openapi.json`, and this reference at `/docs`.\n\n"
+        yield f"{info['description']}\n\n## Areas\n\n"
+        for area, operations in by_area.items():
+            yield f"### [{area}]({area}.md)\n\n{self._areas[area]}\n\n"
+            yield "| operation | what it does |\n| --- | --- |\n"
+            for method, path, operation in operations:
+                link = f"{area}.md#{_anchor(operation)}"
+                yield f"| [`{method} {path}`]({link}) | {_cell(operation['summary'])} |\n"
+            yield "\n"
+        yield "### [Webhook events](webhook-events.md)\n\nWhat the service sends to your webhooks.\n"
+
+    def _area(
+        self, area: str, operations: Sequence[tuple[str, str, Mapping[str, Any]]]
+    ) -> Iterator[str]:
+        yield f"# API: {area}\n\n{self._areas[area]}\n\n"
+        yield "What all operations have in common, such as authentication, lists and idempotency keys, is in "
+        yield "the [overview](index.md).\n\n"
+        for method, path, operation in operations:
+            # The anchor is the operation's id, which stays when a path's parameter is renamed.
+            yield f"## `{method} {path}` {{#{_anchor(operation)}}}\n\n{operation['summary']}\n\n"
+            if "description" in operation:
+                yield f"{operation['description']}\n\n"
+            if operation.get("deprecated"):
+                yield "**Deprecated.**\n\n"
+            yield from self._request(method, path, operation)
+            yield from self._responses(operation)
+
+    def _request(self, method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
+        parameters = [self._resolved(one) for one in operation.get("parameters", [])]
+        if parameters:
+            yield "| parameter | in | type | meaning |\n| --- | --- | --- | --- |\n"
+            for one in parameters:
+                schema = self._resolved(one["schema"])
+                meaning = self._meaning(schema, one.get("description", ""), one.get("required"))
+                yield f"| `{one['name']}` | {one['in']} | {self._type(one['schema'])} | {meaning} |\n"
+            yield "\n"
+        body = self._resolved(operation.get("requestBody", {}))
+        example: Any = None
+        for media_type, content in body.get("content", {}).items():
+            needed = "" if body.get("required") else ", optional"
+            yield f"**Body**: `{media_type}`{needed}\n\n"
+            yield from self._fields(content["schema"])
+            if media_type == "application/json":
+                example = self._example(content)
+        yield from _curl(method, path, parameters, operation, body, example)
+
+    def _responses(self, operation: Mapping[str, Any]) -> Iterator[str]:
+        errors: list[tuple[str, list[str]]] = []
+        for status, reference in operation["responses"].items():
+            response = self._resolved(reference)
+            codes = response.get("x-error-codes")
+            if codes:
+                errors.append((status, codes))
+                continue
+            yield f"**Response {status}**: {response['description']}\n\n"
+            for media_type, content in response.get("content", {}).items():
+                if media_type != "application/json":
+                    yield f"Its body is `{media_type}`.\n\n"
+                    continue
+                yield from self._fields(content["schema"])
+                example = self._example(content)
+                if example is not None:
+                    yield _json_block(example, "Response")
+        if errors:
+            yield "| error | codes |\n| --- | --- |\n"
+            for status, codes in errors:
+                links = ", ".join(f"[`{code}`](../reference/errors.md#{code})" for code in codes)
+                yield f"| {status} | {links} |\n"
+            yield "\n"
+
+    def _events(self) -> Iterator[str]:
+        yield "# API: webhook events\n\n"
+        yield "What the service sends to your webhooks: a `POST` with a signed JSON body, "
+        yield "to be answered with a status of 2xx. How to verify it is in [Receive webhooks]"
+        yield "(../guides/receive-webhooks.md).\n\n"
+        first = next(iter(self._document["webhooks"].values()))["post"]
+        yield "Each request has these headers:\n\n| header | meaning |\n| --- | --- |\n"
+        for one in first["parameters"]:
+            parameter = self._resolved(one)
+            yield f"| `{parameter['name']}` | {_cell(parameter['description'])} |\n"
+        yield "\n"
+        for event, item in self._document["webhooks"].items():
+            operation = item["post"]
+            content = operation["requestBody"]["content"]["application/json"]
+            yield f"## `{event}`\n\n{operation['summary']}\n\n"
+            if "description" in operation:
+                yield f"{operation['description']}\n\n"
+            yield from self._fields(content["schema"])
+            example = self._example(content)
+            if example is not None:
+                yield _json_block(example, "Body")
+
+    def _fields(self, schema: Mapping[str, Any]) -> Iterator[str]:
+        """A table of an object's fields, with those of the objects in it; nothing if it has none."""
+        rows = list(self._rows(self._resolved(schema), "", ()))
+        if rows:
+            yield "| field | type | meaning |\n| --- | --- | --- |\n"
+            yield from rows
+            yield "\n"
+
+    def _rows(
+        self, schema: Mapping[str, Any], prefix: str, inside: tuple[str, ...]
+    ) -> Iterator[str]:
+        required = set(schema.get("required", ()))
+        for name, reference in schema.get("properties", {}).items():
+            field = self._resolved(reference)
+            meaning = self._meaning(
+                field, reference.get("description", field.get("description", "")), name in required
+            )
+            yield f"| `{prefix}{name}` | {self._type(reference)} | {meaning} |\n"
+            for suffix, inner in self._objects(reference):
+                known = str(inner.get("title", ""))
+                if len(inside) < _DEPTH and known not in inside:
+                    yield from self._rows(inner, f"{prefix}{name}{suffix}.", (*inside, known))
+
+    def _objects(
+        self, schema: Mapping[str, Any], suffix: str = ""
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The objects that a field holds, and what stands between its name and theirs: `[]` for a list's."""
+        found = self._resolved(schema)
+        for choice in [*found.get("anyOf", ()), *found.get("oneOf", ())]:
+            yield from self._objects(choice, suffix)
+        if "items" in found:
+            yield from self._objects(found["items"], f"{suffix}[]")
+        if "properties" in found:
+            yield suffix, found
+
+    def _type(self, schema: Mapping[str, Any]) -> str:
+        found = self._resolved(schema)
+        choices = [*found.get("anyOf", ()), *found.get("oneOf", ())]
+        if choices:
+            return " or ".join(dict.fromkeys(self._type(choice) for choice in choices))
+        if "const" in found:
+            return f"`{json.dumps(found['const'], ensure_ascii=False)}`"
+        if "enum" in found:
+            return ", ".join(f"`{value}`" for value in found["enum"])
+        kind = found.get("type", "any value")
+        if kind == "array":
+            inner = self._type(found.get("items", {}))
+            return f"list of {inner}"
+        if kind == "string" and found.get("format"):
+            return str(found["format"])
+        return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+    def _meaning(self, schema: Mapping[str, Any], description: str, required: object) -> str:
+        parts = [description, *self._limits(schema)]
+        if required:
+            parts.insert(0, "**Required.**")
+        elif schema.get("default") is not None:
+            parts.append(f"Default `{json.dumps(schema['default'], ensure_ascii=False)}`.")
+        return _cell(" ".join(filter(None, parts)))
+
+    def _limits(self, schema: Mapping[str, Any]) -> Iterator[str]:
+        for one in (schema, *map(self._resolved, schema.get("anyOf", ()))):
+            if "minimum" in one and "maximum" in one:
+                yield f"{one['minimum']} to {one['maximum']}."
+            elif "minimum" in one:
+                yield f"At least {one['minimum']}."
+            elif "maximum" in one:
+                yield f"At most {one['maximum']}."
+            if "maxLength" in one:
+                yield f"At most {one['maxLength']} characters."
+            if "maxItems" in one:
+                yield f"At most {one['maxItems']} entries."
+            if "pattern" in one:
+                yield f"Pattern `{one['pattern']}`."
+
+    def _example(self, content: Mapping[str, Any]) -> Any:
+        if "example" in content:
+            return content["example"]
+        for example in content.get("examples", {}).values():
+            return self._resolved(example)["value"]
+        return next(iter(self._resolved(content["schema"]).get("examples", ())), None)
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in schema:
+            found: Any = self._document
+            for part in schema["$ref"].removeprefix("#/").split("/"):
+                found = found[part.replace("~1", "/").replace("~0", "~")]
+            schema = found
+        return schema
+
+
+def _anchor(operation: Mapping[str, Any]) -> str:
+    return str(operation["operationId"]).replace("_", "-")
+
+
+def _curl(
+    method: str,
+    path: str,
+    parameters: Sequence[Mapping[str, Any]],
+    operation: Mapping[str, Any],
+    body: Mapping[str, Any],
+    example: Any,
+) -> Iterator[str]:
+    for one in parameters:
+        if one["in"] == "path" and "example" in one:
+            path = path.replace(f"{{{one['name']}}}", str(one["example"]))
+    lines = [f"curl {'' if method in ('GET', 'POST') else f'-X {method} '}{_BASE}{path}"]
+    if operation.get("security") != []:
+        lines.append('-H "Authorization: Bearer $KEY"')
+    if example is not None:
+        shown = json.dumps(example, ensure_ascii=False, indent=2).replace("'", "'\\''")
+        lines += ['-H "Content-Type: application/json"', f"-d '{shown}'"]
+    elif "multipart/form-data" in body.get("content", {}):
+        lines.append('-F "file=@invoice.pdf"')
+    elif method == "POST":
+        lines[0] = lines[0].replace("curl ", "curl -X POST ")
+    joined = " \\\n  ".join(lines)
+    yield f"```sh\n{joined}\n```\n\n"
+
+
+def _json_block(value: Any, title: str) -> str:
+    shown = json.dumps(value, ensure_ascii=False, indent=2)
+    return f"{title}, for example:\n\n```json\n{shown}\n```\n\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,74 @@
+"""What builds the site, as `make site` installs it, and what a page of HTML holds."""
+
+import os
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from msgsvc_devkit.fixtures import REQUIRE_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+
+#: Names, in the environment's `MSGSVC_TEST_REQUIRE`, what builds the site.
+REQUIRED_NAME = "docs-site"
+
+#: Attributes by which a page loads something by itself. Links are for people to follow.
+_LOADING = {
+    ("script", "src"),
+    ("img", "src"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("video", "src"),
+}
+_LOADING_RELATIONS = {
+    "stylesheet",
+    "icon",
+    "preload",
+    "modulepreload",
+    "preconnect",
+    "dns-prefetch",
+}
+
+
+def site_python() -> Path:
+    """The Python that has Zensical; the test is skipped, or fails if required, where it is missing."""
+    python = ROOT / ".venv" / "docs-site" / "bin" / "python"
+    if not (python.parent / "zensical").exists():
+        reason = "Zensical is missing: docs/site/install.sh"
+        if REQUIRED_NAME in os.environ.get(REQUIRE_VARIABLE, "").split(","):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return python
+
+
+@dataclass
+class Html(HTMLParser):
+    """What a page links to and loads, the ids in it, and its languages of code."""
+
+    links: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @classmethod
+    def read(cls, path: Path) -> "Html":
+        page = cls()
+        page.feed(path.read_text("utf-8"))
+        return page
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.ids |= {found[name] for name in ("id", "name") if name in found}
+        if tag == "a" and "href" in found:
+            self.links.append(found["href"])
+        for name, value in found.items():
+            if (tag, name) in _LOADING:
+                self.loaded.append(value)
+        if tag == "link" and _LOADING_RELATIONS & set(found.get("rel", "").split()):
+            self.loaded.append(found["href"])
+        elif tag == "link":
+            self.links.append(found["href"])
