@@ -164,6 +164,8 @@ class Endpoint:
     owners_only: bool = False
     #: Media type of a response other than JSON, for the documentation; None if it has no body.
     media_type: str | None = None
+    #: Such a response, for the documentation.
+    example: str | None = None
     #: The handler with its objects filled in; set by `bound`.
     call: HandlerFunction = _unbound
 
@@ -260,7 +262,7 @@ class Router:
 
     def get(self, path: str, **options: Any) -> Callable[[F], F]:
         """Options: `errors`, `public` (no API key), `holds_connection`, `media_type` (of a response other
-        than JSON)."""
+        than JSON) and an `example` of it."""
         return self.add("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Callable[[F], F]:

@@ -27,6 +27,9 @@ EVENT_ID = "evt_032aJamqqzSvKd4eKyZSsW"
 FILE_ID = "fil_032aJamqr5AivmtULYtOMF"
 MEMBER_ID = "mem_032PUt3EK2cmwfF2t44HeH"
 
+#: What a file holds.
+FILE = "Order 1042: two cups, a teapot.\n"
+
 #: Tags and permissions of the shop.
 TAG = "vip"
 PERMISSION = "news"

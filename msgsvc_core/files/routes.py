@@ -1,5 +1,6 @@
 """/v1/files."""
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Response, Router
 from msgsvc_core.api.uploads import Upload
@@ -34,6 +35,7 @@ async def get_file(ctx: Context, file_id: FileId, files: Files) -> FileAnswer:
     errors=(NotFound, Conflict),
     holds_connection=False,
     media_type="application/octet-stream",
+    example=examples.FILE,
 )
 async def get_file_content(ctx: Context, file_id: FileId, files: Files, db: Database) -> Response:
     """Streams a file as a download; 409 while it is not `ready`."""

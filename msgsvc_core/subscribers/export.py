@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+from msgsvc_core.api import examples
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
@@ -30,6 +31,31 @@ COLUMNS = (
     "source",
     "created_at",
     "last_seen_at",
+)
+
+
+#: A file with one subscriber.
+EXAMPLE = lines(
+    [
+        COLUMNS,
+        (
+            examples.SUBSCRIBER_ID,
+            examples.CHANNEL,
+            "Ann",
+            "ann_example",
+            "en",
+            examples.TAG,
+            examples.PERMISSION,
+            examples.EXTERNAL_ID,
+            "",
+            "",
+            '{"city": "Riga"}',
+            "active",
+            "deep_link",
+            examples.EARLIER,
+            examples.TIME,
+        ),
+    ]
 )
 
 

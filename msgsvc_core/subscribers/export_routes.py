@@ -7,14 +7,16 @@ from msgsvc_core.billing import BillingGate
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.subscribers.contacts.service import VerifiedContacts
-from msgsvc_core.subscribers.export import to_csv
+from msgsvc_core.subscribers.export import EXAMPLE, to_csv
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
 
 router = Router(area="subscribers")
 
 
-@router.get("/v1/subscribers/export", holds_connection=False, media_type="text/csv")
+@router.get(
+    "/v1/subscribers/export", holds_connection=False, media_type="text/csv", example=EXAMPLE
+)
 async def export_subscribers(
     ctx: Context,
     query: SubscriberFilters,

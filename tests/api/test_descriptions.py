@@ -102,3 +102,19 @@ def test_models_have_short_names(document: dict[str, Any]) -> None:
     names = document["components"]["schemas"]
 
     assert [name for name in names if "_" in name or "-" in name or name.startswith("Msgsvc")] == []
+
+
+def test_every_body_has_an_example(document: dict[str, Any]) -> None:
+    """Files too, and the parts of an upload."""
+    bodies = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for where, holder in [
+                ("request", operation.get("requestBody", {})),
+                *operation["responses"].items(),
+            ]:
+                for kind, content in holder.get("content", {}).items():
+                    bodies[f"{method} {path} {where} {kind}"] = content
+
+    assert "get /v1/subscribers/export 200 text/csv" in bodies
+    assert [name for name, one in bodies.items() if not {"example", "examples"} & one.keys()] == []

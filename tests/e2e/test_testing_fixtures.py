@@ -90,6 +90,11 @@ def test_kept_webhooks_are_those_that_the_service_signs(
         open_webhook(request.headers, request.body, other.secret)
 
 
+def test_a_webhook_with_a_url_of_its_own_keeps_nothing(msgsvc: Msgsvc) -> None:
+    with pytest.raises(ValueError, match="a URL of its own"):
+        msgsvc.take(msgsvc.webhook("http://127.0.0.1:3000/hook/1"))
+
+
 async def test_coroutines_await_the_same(msgsvc_async: AsyncMsgsvc) -> None:
     headers = {"Authorization": f"Bearer {msgsvc_async.api_key}"}
     async with (

@@ -6,6 +6,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.api.uploads import UPLOAD_FIELD
 from msgsvc_core.http.openapi.errors import ErrorEnvelope, errors_of
@@ -31,6 +32,9 @@ _UPLOAD = {
     "required": [UPLOAD_FIELD],
     "additionalProperties": False,
 }
+
+#: Its parts, for the example: bytes can't stand in JSON, so it is a text.
+_UPLOADED = {UPLOAD_FIELD: examples.FILE}
 
 _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
@@ -73,7 +77,7 @@ class Operations:
         if endpoint.takes_upload:
             operation["requestBody"] = {
                 "required": True,
-                "content": {"multipart/form-data": {"schema": _UPLOAD}},
+                "content": {"multipart/form-data": {"schema": _UPLOAD, "example": _UPLOADED}},
             }
         if endpoint.public:
             operation["security"] = []
@@ -138,7 +142,7 @@ class Operations:
         if endpoint.media_type:
             return endpoint.status, {
                 "description": endpoint.summary,
-                "content": {endpoint.media_type: {"schema": _file(endpoint.media_type)}},
+                "content": {endpoint.media_type: _file(endpoint.media_type, endpoint.example)},
             }
         return 204, {"description": "Done; there is no body."}
 
@@ -161,11 +165,12 @@ def _after_summary(endpoint: Endpoint) -> str:
     return endpoint.description.partition("\n")[2].strip()
 
 
-def _file(media_type: str) -> Schema:
-    """The schema of a file. `format: binary` is for generators that know of OpenAPI 3.0 alone."""
-    if media_type.startswith("text/"):
-        return {"type": "string", "contentMediaType": media_type}
-    return {"type": "string", "format": "binary", "contentMediaType": media_type}
+def _file(media_type: str, example: str | None) -> dict[str, Any]:
+    """A file as content. `format: binary` is for generators that know of OpenAPI 3.0 alone."""
+    schema: Schema = {"type": "string", "contentMediaType": media_type}
+    if not media_type.startswith("text/"):
+        schema["format"] = "binary"
+    return {"schema": schema, **({} if example is None else {"example": example})}
 
 
 def _pagination(endpoint: Endpoint) -> dict[str, str] | None:

@@ -33,8 +33,11 @@ class Inboxes:
         return f"{self._base_url}{PATH}{name}"
 
     def take(self, url: str) -> list[SignedRequest]:
-        """The requests to that URL that were not taken yet, oldest first."""
-        name = url.rpartition("/")[2]
+        """The requests to that URL that were not taken yet, oldest first. Raises `ValueError` for a URL that
+        `open` did not return."""
+        before, path, name = url.partition(PATH)
+        if not path or before != self._base_url or name not in self._kept:
+            raise ValueError(f"requests to {url} are not kept: that webhook has a URL of its own")
         taken, self._kept[name] = self._kept[name], []
         return taken
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from msgsvc_core.api import examples
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.csv import BOM, escape_formula, lines
@@ -15,6 +16,14 @@ CHUNK = 500
 
 #: What stands before the answers.
 COLUMNS = ("submission_id", "created_at", "form_version", "source", "subscriber_id", "spam")
+
+#: A file with one submission of a form that asks for a name and whether somebody comes.
+EXAMPLE = lines(
+    [
+        (*COLUMNS, "name", "comes"),
+        ("fsb_032aJeVyQewCYCFdzckHcQ", examples.TIME, "1", "web", "", "", "Ann", "true"),
+    ]
+)
 
 
 async def to_csv(

@@ -13,7 +13,7 @@ from msgsvc_core.kernel.errors import (
     NotFound,
     SubscriberNotFound,
 )
-from msgsvc_forms.export import to_csv
+from msgsvc_forms.export import EXAMPLE, to_csv
 from msgsvc_forms.models import (
     CreateFormBody,
     FormAnswer,
@@ -102,6 +102,7 @@ async def list_form_submissions(
     errors=(NotFound,),
     holds_connection=False,
     media_type="text/csv",
+    example=EXAMPLE,
 )
 async def export_form_submissions(
     ctx: Context,

@@ -108,8 +108,8 @@ def listen(
         if replay:
             asyncio.run(_replay(feed, forwarder, replay, show))
         else:
-            _note(f"signing secret: {signing}")
-            asyncio.run(_listen(feed, forwarder, names, show, after, f"{service} -> {url}"))
+            ready = f"signing secret: {signing}\nforwarding {service} -> {url}; Ctrl-C ends it"
+            asyncio.run(_listen(feed, forwarder, names, show, after, ready))
     except (FeedRefused, FeedUnavailable) as error:
         _note(f"msgsvc: {error}")
         raise typer.Exit(1) from None
@@ -124,11 +124,12 @@ async def _listen(
     names: set[str],
     show: Callable[[Forwarded], None],
     after: str | None,
-    route: str,
+    ready: str,
 ) -> None:
     listener = Listener(feed, forwarder, names=names, show=show, warn=_note)
     try:
-        await listener.run(lambda: _note(f"forwarding {route}; Ctrl-C ends it"), after)
+        # A secret is derived from the key, so it is worth showing once the service has taken that.
+        await listener.run(lambda: _note(ready), after)
     finally:
         await forwarder.close()
         await feed.close()
