@@ -37,6 +37,7 @@ COMMANDS = {
     "key": "msgsvc_core.cli.keys:app",
     "member": "msgsvc_core.cli.members:app",
     "jobs": "msgsvc_core.cli.jobs:app",
+    "top": "msgsvc_core.cli.top:top",
     "explain": "msgsvc_core.cli.explain:explain",
     "broadcast": "msgsvc_core.cli.broadcast:app",
     "channels": "msgsvc_core.cli.channels:app",

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.events import store
 from msgsvc_core.events.contract import Event, EventSpec, EventSubject, Listener, NewEvent
 from msgsvc_core.kernel.aio import cancel_and_wait
@@ -124,6 +124,11 @@ class Events:
         return await store.between(
             tx, project_id, names, since_ms=since_ms, until_ms=until_ms, after=after, limit=limit
         )
+
+    async def count_by_second(self, tx: Tx, names: Sequence[str], since_ms: int) -> list[Row]:
+        """How many events of these names happened in all projects since a time: `second`, `project_id`,
+        `channel`, `name` and `count`."""
+        return await store.count_by_second(tx, names, since_ms)
 
     async def mentioning(
         self, tx: Tx, project_id: str, text: str, *, since_ms: int, until_ms: int

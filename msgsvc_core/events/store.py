@@ -134,6 +134,25 @@ async def between(
     return [_event(row) for row in rows]
 
 
+async def count_by_second(tx: Tx, names: Sequence[str], since_ms: int) -> list[Row]:
+    """`second` (Unix), `project_id`, `channel` of the subscriber, `name` and `count` of all projects' events
+    of these names since a time: by the index by time."""
+    known, params = any_of(
+        "+name" if tx.dialect == "sqlite" else "name", "names", names, tx.dialect
+    )
+    channel = (
+        "json_extract(data, '$.channel')"
+        if tx.dialect == "sqlite"
+        else "CAST(data AS json) ->> 'channel'"
+    )
+    return await tx.fetch_all(
+        f"SELECT occurred_at_ms / 1000 AS second, project_id, {channel} AS channel, name,"
+        f" COUNT(*) AS count FROM core_events WHERE occurred_at_ms >= :since_ms AND {known}"
+        " GROUP BY 1, 2, 3, 4",
+        {"since_ms": since_ms, **params},
+    )
+
+
 async def count(
     tx: Tx, project_id: str, names: Sequence[str], *, since_ms: int, until_ms: int, limit: int
 ) -> int:

@@ -5,7 +5,7 @@ Payloads are returned without encrypted values, and those that look like secrets
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from msgsvc_core.db import Row, Tx
@@ -140,6 +140,46 @@ async def count_ahead(tx: Tx, job: JobView, now_ms: int, most: int) -> int:
         },
     )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLoad:
+    """The jobs of a lane. `oldest_ms` is since when the first of the `ready` ones has been due, in Unix
+    milliseconds; None without one."""
+
+    lane: str
+    ready: int = 0
+    delayed: int = 0
+    running: int = 0
+    dead: int = 0
+    oldest_ms: int | None = None
+
+
+async def lane_loads(tx: Tx, now_ms: int) -> list[LaneLoad]:
+    """The lanes that have jobs, by name. Waiting and running jobs are counted in their indexes alone."""
+    waiting = await tx.fetch_all(
+        "SELECT lane, SUM(CASE WHEN run_at_ms > :now_ms THEN 0 ELSE 1 END) AS ready,"
+        " COUNT(*) AS total, MIN(run_at_ms) AS oldest_ms"
+        " FROM core_jobs WHERE state = 'ready' GROUP BY lane",
+        {"now_ms": now_ms},
+    )
+    loads = {
+        row["lane"]: LaneLoad(
+            row["lane"],
+            ready=int(row["ready"]),
+            delayed=row["total"] - int(row["ready"]),
+            oldest_ms=row["oldest_ms"] if row["ready"] else None,
+        )
+        for row in waiting
+    }
+    for state in ("running", "dead"):
+        rows = await tx.fetch_all(
+            f"SELECT lane, COUNT(*) AS count FROM core_jobs WHERE state = '{state}' GROUP BY lane"
+        )
+        for row in rows:
+            load = loads.get(row["lane"], LaneLoad(row["lane"]))
+            loads[load.lane] = replace(load, **{state: row["count"]})
+    return sorted(loads.values(), key=lambda load: load.lane)
 
 
 async def count_runners(tx: Tx, now_ms: int) -> int:

@@ -1,0 +1,282 @@
+"""`msgsvc top`: what the service is doing now, live in the terminal."""
+
+import asyncio
+import json
+import os
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from msgsvc_core.cli.configuration import ConfigOption, opened
+from msgsvc_core.cli.figures import ORDERS, ChannelFigures, Figures, FiguresReader, LaneFigures
+from msgsvc_core.cli.projects import Json
+from msgsvc_core.db import DatabaseUnavailable
+from msgsvc_core.service import Service
+from msgsvc_core.telemetry.explanations import duration, moment
+
+T = TypeVar("T")
+
+#: Default seconds between two refreshes.
+EVERY_S = 2.0
+
+#: How many times longer than its queries took the next refresh is waited for, at least: `top` keeps the
+#: database busy for no more than a tenth of the time.
+REST = 9
+
+#: Lines of the screen that are not rows: the head, the tables' titles, headings and gaps, the keys.
+FRAME_LINES = 12
+
+#: Rows of a table on a small screen, at least.
+LEAST_ROWS = 3
+
+QUIT = "q"
+KEYS = "q quit   s sort by the next column   space refresh"
+
+STATUS_STYLES = {"working": "green", "paused": "yellow", "not receiving": "yellow"}
+
+
+@dataclass(slots=True)
+class _View:
+    """What was chosen by keys."""
+
+    order: str
+    pressed: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+
+
+def _check_order(order: str) -> str:
+    if order not in ORDERS:
+        raise typer.BadParameter(f"is one of {', '.join(ORDERS)}")
+    return order
+
+
+def top(
+    every: Annotated[
+        float, typer.Option("--every", min=0.5, help="Seconds between two refreshes.")
+    ] = EVERY_S,
+    sort: Annotated[
+        str,
+        typer.Option(
+            "--sort", callback=_check_order, help=f"Order of the lanes: {', '.join(ORDERS)}."
+        ),
+    ] = "backlog",
+    once: Annotated[bool, typer.Option("--once", help="Print the figures once and exit.")] = False,
+    config: ConfigOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show lanes, channels, jobs and messages of the last minute, refreshed until q is pressed.
+
+    Reads the database alone, so it shows all processes together. Without a terminal it prints the figures
+    once, as --once and --json do.
+    """
+    is_live = not (once or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
+    if is_live:
+        asyncio.run(_watch(config, every, _View(sort)))
+        return
+    figures = asyncio.run(_read_once(config))
+    if as_json:
+        typer.echo(json.dumps(figures.to_plain(), ensure_ascii=False))
+        return
+    console = Console()
+    if not console.is_terminal:
+        # Lines of a pipe or file are not wrapped.
+        console = Console(width=200)
+    console.print(screen(figures, sort, most_rows=None))
+
+
+async def _read_once(config: Path | None) -> Figures:
+    async with opened(config) as service:
+        return await (await _reader(service)).read()
+
+
+async def _reader(service: Service) -> FiguresReader:
+    # Channels of projects are in the database.
+    await service.channel_sync.refresh()
+    return FiguresReader(
+        clock=service.clock,
+        db=service.db,
+        events=service.events,
+        channels=service.channels,
+        states=service.channel_states,
+    )
+
+
+async def _watch(config: Path | None, every_s: float, view: _View) -> None:
+    """Refreshes the screen until q is pressed. While the database is away the last figures stay, with the
+    reason."""
+    console = Console()
+    figures: Figures | None = None
+    async with opened(config) as service:
+        reader = await _reader(service)
+        with _keys(view.pressed), Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                began_s, problem = time.monotonic(), ""
+                try:
+                    figures = await reader.read()
+                except DatabaseUnavailable as error:
+                    problem = f"the database can't be used: {error}"
+                took_s = time.monotonic() - began_s
+                if not await _show(live, console, figures, problem, view, every_s, took_s):
+                    return
+
+
+async def _show(
+    live: Live,
+    console: Console,
+    figures: Figures | None,
+    problem: str,
+    view: _View,
+    every_s: float,
+    took_s: float,
+) -> bool:
+    """Shows the figures until the next refresh; False once q is pressed."""
+    until_s = time.monotonic() + max(every_s - took_s, took_s * REST)
+    while True:
+        most_rows = max(LEAST_ROWS, (console.height - FRAME_LINES) // 2)
+        shown = [] if figures is None else [screen(figures, view.order, most_rows=most_rows)]
+        live.update(
+            Group(*shown, Text(problem, style="bold red"), Text(KEYS, style="dim")), refresh=True
+        )
+        try:
+            async with asyncio.timeout(max(0, until_s - time.monotonic())):
+                key = await view.pressed.get()
+        except TimeoutError:
+            return True
+        if key == QUIT:
+            return False
+        if key == " ":
+            return True
+        if key == "s":
+            orders = [*ORDERS]
+            view.order = orders[(orders.index(view.order) + 1) % len(orders)]
+
+
+@contextmanager
+def _keys(pressed: asyncio.Queue[str]) -> Iterator[None]:
+    """Puts each key that is pressed into a queue, without waiting for Enter."""
+    descriptor, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+
+    def read() -> None:
+        # Not by `sys.stdin`, which keeps what it has read beyond one key. Nothing: the terminal was closed.
+        for key in os.read(descriptor, 64).decode(errors="replace") or QUIT:
+            pressed.put_nowait(key)
+
+    loop.add_reader(descriptor, read)
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+# ---- what is seen -------------------------------------------------------------------------------
+
+
+def screen(figures: Figures, order: str, *, most_rows: int | None) -> Group:
+    """The figures as tables of up to `most_rows` rows; None shows all."""
+    lanes = sorted(figures.lanes, key=ORDERS[order])
+    # Those in trouble first.
+    channels = sorted(figures.channels, key=lambda each: (each.status == "working", each.key))
+    return Group(
+        _head(figures),
+        Text(),
+        _lanes(lanes[:most_rows], order),
+        _more(lanes, most_rows),
+        _channels(channels[:most_rows], figures.at_ms),
+        _more(channels, most_rows),
+    )
+
+
+def _head(figures: Figures) -> Text:
+    runners = figures.runners
+    return Text.assemble(
+        ("msgsvc top", "bold"),
+        f"  {moment(figures.at_ms)}  {figures.database}  ",
+        (
+            f"{runners} process{'' if runners == 1 else 'es'} running jobs",
+            "" if runners else "bold red",
+        ),
+        "\n",
+        f"jobs: {figures.total('ready'):,} ready, {figures.total('delayed'):,} delayed,"
+        f" {figures.total('running'):,} running, ",
+        (f"{figures.total('dead'):,} dead", "red" if figures.total("dead") else ""),
+        f"   messages of the last minute: {figures.sent:,} sent, ",
+        (f"{figures.failed:,} failed", "red" if figures.failed else ""),
+    )
+
+
+#: The columns of lanes, and by which of them `ORDERS` sorts.
+LANE_COLUMNS = (
+    ("lane", "name"),
+    ("ready", "backlog"),
+    ("delayed", ""),
+    ("running", ""),
+    ("oldest", "oldest"),
+    ("sent/min", "rate"),
+    ("failed/min", ""),
+    ("dead", "dead"),
+)
+
+
+def _lanes(lanes: Sequence[LaneFigures], order: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title, sorts in LANE_COLUMNS:
+        is_sorted = sorts == order
+        table.add_column(
+            f"{title} ▾" if is_sorted else title,
+            justify="left" if title == "lane" else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for lane in lanes:
+        table.add_row(
+            Text(lane.lane),
+            f"{lane.ready:,}",
+            f"{lane.delayed:,}",
+            f"{lane.running:,}",
+            "" if lane.oldest_s is None else duration(round(lane.oldest_s * 1000)),
+            "" if lane.sent is None else f"{lane.sent:,}",
+            "" if lane.failed is None else f"{lane.failed:,}",
+            Text(f"{lane.dead:,}", style="red" if lane.dead else ""),
+        )
+    return table
+
+
+def _channels(channels: Sequence[ChannelFigures], now_ms: int) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("channel", "project", "status", "time", "pace", "detail"):
+        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    for channel in channels:
+        table.add_row(
+            Text(channel.name),
+            channel.project_id or "",
+            Text(channel.status, style=STATUS_STYLES.get(channel.status, "bold red")),
+            _time(channel, now_ms),
+            channel.pace or "",
+            Text(channel.detail),
+        )
+    return table
+
+
+def _time(channel: ChannelFigures, now_ms: int) -> str:
+    if channel.until_ms is not None:
+        return f"for {duration(channel.until_ms - now_ms)}"
+    return "" if channel.since_ms is None else f"since {duration(now_ms - channel.since_ms)}"
+
+
+def _more(rows: Sequence[T], most_rows: int | None) -> Text:
+    left = 0 if most_rows is None else len(rows) - most_rows
+    return Text(f"and {left:,} more" if left > 0 else "", style="dim")
