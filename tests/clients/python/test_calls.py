@@ -144,13 +144,13 @@ async def test_an_upload_is_repeated_byte_for_byte() -> None:
     file |= {"url": None, "url_expires_at": None, "created_at": "2026-03-01T09:30:00.000Z"}
     made = stage(ConnectionBroken("reset"), Answer(201, file))
 
-    uploaded = await made.client.files.upload(b"\x89PN", filename='a".png')
+    uploaded = await made.client.files.upload(b"\x89PN", filename='ä "b\\c".png')
 
     first, second = made.transport.requests
     assert uploaded.file_id == "fil_1"
     assert first.content == second.content
     assert first.headers["Content-Type"] == second.headers["Content-Type"]
-    assert b'filename="a_.png"' in (first.content or b"")
+    assert 'filename="ä _b_c_.png"'.encode() in (first.content or b"")
 
 
 async def test_waits_double_up_to_their_limit() -> None:
@@ -163,13 +163,26 @@ async def test_waits_double_up_to_their_limit() -> None:
     assert caught.value.attempts == 7
 
 
-def test_a_wait_is_drawn_between_nothing_and_the_limit() -> None:
+def test_a_wait_is_drawn_between_half_of_the_limit_and_all_of_it() -> None:
     policy = RetryPolicy()
 
     waits = [policy.wait_s(3, None) for _ in range(200)]
 
-    assert all(0 <= wait <= 2.0 for wait in waits)
+    assert all(1.0 <= wait <= 2.0 for wait in waits)
     assert len(set(waits)) > 100
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(0.0, 11.75), (1.0, 23.5)])
+async def test_a_call_outlasts_a_restart_of_ten_seconds_by_default(
+    share: float, seconds: float
+) -> None:
+    made = stage(ConnectFailed("refused"), uniform=lambda low, high: low + share * (high - low))
+
+    with pytest.raises(ConnectFailed):
+        await send(made)
+
+    assert len(made.transport.requests) == 7
+    assert sum(made.clock.slept) == seconds
 
 
 @pytest.mark.parametrize("value", ["7", "Thu, 01 Jan 1970 00:00:00 GMT", "soon"])

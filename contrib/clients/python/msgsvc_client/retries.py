@@ -9,18 +9,21 @@ from dataclasses import dataclass
 #: Draws a number between two others; tests give their own.
 Uniform = Callable[[float, float], float]
 
+#: Seconds that are added to a `Retry-After`, at most.
+MAX_SPREAD_S = 1.0
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often and how long a call is tried.
 
-    A wait doubles from `base_s` to `max_wait_s`, and is drawn anew between nothing and that ("full jitter"),
-    so that clients that failed together don't return together. If the service sends `Retry-After`, the wait
-    is never shorter.
+    A wait doubles from `base_s` to `max_wait_s`. It is drawn anew between half of that and all of it, so that
+    clients that failed together don't return together, and yet a service has time to start again: the waits
+    of a call add up to 12 to 23 seconds. If the service sends `Retry-After`, the wait is never shorter.
     """
 
     #: Including the first; 1 never repeats.
-    max_attempts: int = 4
+    max_attempts: int = 7
     #: Seconds within which attempts begin. A wait that would end later is not begun: the call fails.
     deadline_s: float = 60.0
     base_s: float = 0.5
@@ -34,9 +37,10 @@ class RetryPolicy:
     def wait_s(self, attempt: int, retry_after_s: float | None) -> float:
         """Seconds to wait after this attempt, which counts from 1."""
         longest = min(self.max_wait_s, self.base_s * 2.0 ** min(attempt - 1, 30))
-        jitter = self.uniform(0.0, longest)
+        if retry_after_s is None:
+            return self.uniform(longest / 2, longest)
         # Those who were told the same second still come one after another.
-        return jitter if retry_after_s is None else retry_after_s + min(jitter, 1.0)
+        return retry_after_s + self.uniform(0.0, min(longest, MAX_SPREAD_S))
 
 
 #: No repeats: for a caller that has a queue of its own.

@@ -1,17 +1,17 @@
 import { type Clock, systemClock } from "./clock.js";
 import { Resources } from "./generated/resources.js";
-import { type ResponseInfo, type RetryInfo, Transport } from "./transport.js";
+import { type ResponseInfo, type RetryInfo, positive, Transport } from "./transport.js";
 
 export interface ClientOptions {
   /** Where the service is: `https://msgsvc.example.com`, or with the path under which it is mounted. */
   baseUrl: string;
   /** The key of a project, from `msgsvc key create`. It belongs on your server, never into a page. */
   apiKey: string;
-  /** Milliseconds for one attempt; 30,000 by default. */
+  /** Milliseconds for one attempt; 30,000 by default, `Infinity` for no limit. */
   timeoutMs?: number | undefined;
-  /** Milliseconds for all attempts of a call and the waits between them; 60,000 by default. */
+  /** Milliseconds for all attempts of a call and the waits between them; 60,000 by default, `Infinity` for no limit. */
   deadlineMs?: number | undefined;
-  /** Attempts of a call, the first one included; 4 by default. */
+  /** Attempts of a call, the first one included; 7 by default. */
   maxAttempts?: number | undefined;
   /** In place of the global one: a proxy, a pool of connections, a test. */
   fetch?: typeof fetch | undefined;
@@ -43,9 +43,9 @@ export class Client extends Resources {
         // Looked up for each call: tests and tracing replace the global one later.
         fetch: given ?? ((input, init) => globalThis.fetch(input, init)),
         clock,
-        timeoutMs: options.timeoutMs ?? 30_000,
-        deadlineMs: options.deadlineMs ?? 60_000,
-        maxAttempts: options.maxAttempts ?? 4,
+        timeoutMs: positive("timeoutMs", options.timeoutMs ?? 30_000),
+        deadlineMs: positive("deadlineMs", options.deadlineMs ?? 60_000),
+        maxAttempts: options.maxAttempts ?? 7,
         onResponse,
         onRetry,
       }),
@@ -54,10 +54,17 @@ export class Client extends Resources {
 }
 
 function rootOf(baseUrl: string): string {
-  const url = new URL(baseUrl);
-  if (url.protocol !== "https:" && url.protocol !== "http:") throw new TypeError("baseUrl is an http or https URL");
+  let url: URL | undefined;
+  try {
+    url = new URL(baseUrl);
+  } catch {
+    // Told below, with an example in place of "Invalid URL".
+  }
+  if (url?.protocol !== "https:" && url?.protocol !== "http:") {
+    throw new TypeError("baseUrl must be like https://msgsvc.example.com");
+  }
   if (url.username || url.password || url.search || url.hash) {
-    throw new TypeError("baseUrl has no user, query or fragment");
+    throw new TypeError("baseUrl must have no user, password, query or fragment");
   }
   return url.origin + url.pathname.replace(/\/+$/, "");
 }

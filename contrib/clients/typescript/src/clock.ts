@@ -8,6 +8,14 @@ export interface Clock {
   random(): number;
 }
 
+/** The longest that a timer can be set to, some 24 days; a longer one would expire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** `setTimeout` for any time: one of more than 24 days never comes. */
+export function startTimer(expire: () => void, ms: number): ReturnType<typeof setTimeout> | undefined {
+  return ms > MAX_TIMER_MS ? undefined : setTimeout(expire, ms);
+}
+
 export const systemClock: Clock = {
   now: () => performance.now(),
 
@@ -17,7 +25,7 @@ export const systemClock: Clock = {
       const timer = setTimeout(() => {
         signal?.removeEventListener("abort", abort);
         resolve();
-      }, ms);
+      }, Math.min(ms, MAX_TIMER_MS));
       const abort = (): void => {
         clearTimeout(timer);
         reject(signal?.reason);

@@ -1,3 +1,4 @@
+import { startTimer } from "./clock.js";
 import { ConnectionError, TimeoutError } from "./errors.js";
 
 interface Source {
@@ -88,7 +89,7 @@ export class Download implements AsyncIterable<Uint8Array<ArrayBuffer>> {
     const expire = (): void => {
       abort.abort(new TimeoutError(`nothing more of the file within ${idleMs} ms`, method, path));
     };
-    const timer = setTimeout(expire, idleMs);
+    const timer = startTimer(expire, idleMs);
     try {
       return await reader.read();
     } catch (error) {

@@ -62,11 +62,15 @@ export class ApiError extends MsgsvcError {
 export class TransportError extends MsgsvcError {
   readonly method: string;
   readonly path: string;
+  /** How many attempts were made. */
+  readonly attempts: number;
 
-  constructor(message: string, method: string, path: string, options?: ErrorOptions) {
-    super(`${message} (${method} ${path})`, options);
+  constructor(message: string, method: string, path: string, options: ErrorOptions & { attempts?: number } = {}) {
+    const { attempts = 1, ...rest } = options;
+    super(`${message} (${method} ${path})${attempts > 1 ? ` after ${attempts} attempts` : ""}`, rest);
     this.method = method;
     this.path = path;
+    this.attempts = attempts;
   }
 
   /** Whether the same request may succeed later. */

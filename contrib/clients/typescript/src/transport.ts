@@ -1,4 +1,4 @@
-import type { Clock } from "./clock.js";
+import { type Clock, startTimer } from "./clock.js";
 import { Download } from "./download.js";
 import {
   ApiError,
@@ -16,9 +16,9 @@ import { VERSION } from "./version.js";
 export interface RequestOptions {
   /** Ends the call, its retries and the body of a download. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds for one attempt, and between two chunks of a download. */
+  /** Milliseconds for one attempt, and between two chunks of a download; `Infinity` for no limit. */
   timeoutMs?: number | undefined;
-  /** Milliseconds for all attempts and the waits between them. */
+  /** Milliseconds for all attempts and the waits between them; `Infinity` for no limit. */
   deadlineMs?: number | undefined;
   /** The first one included; 1 never retries. */
   maxAttempts?: number | undefined;
@@ -84,13 +84,13 @@ export interface TransportSettings {
   readonly onRetry: ((retry: RetryInfo) => void) | undefined;
 }
 
-/** Milliseconds before the first retry; each further one waits twice as long. */
+/** Milliseconds before the first retry, at most; each further one waits twice as long. */
 const FIRST_BACKOFF_MS = 500;
 
 const MAX_BACKOFF_MS = 8_000;
 
 /** The most that is added to `Retry-After`, so that clients which were told the same second come one by one. */
-const MAX_JITTER_MS = 1_000;
+const MAX_SPREAD_MS = 1_000;
 
 /** Statuses of proxies after which another attempt may succeed. */
 const RETRYABLE_STATUSES = new Set([425, 429, 500, 502, 503, 504]);
@@ -126,7 +126,10 @@ export class Transport {
   /** The limits of a call with these options. */
   limitsOf(options: RequestOptions): { readonly timeoutMs: number; readonly deadlineMs: number } {
     const { timeoutMs, deadlineMs } = this.#settings;
-    return { timeoutMs: options.timeoutMs ?? timeoutMs, deadlineMs: options.deadlineMs ?? deadlineMs };
+    return {
+      timeoutMs: positive("timeoutMs", options.timeoutMs ?? timeoutMs),
+      deadlineMs: positive("deadlineMs", options.deadlineMs ?? deadlineMs),
+    };
   }
 
   reportRetry(retry: RetryInfo): void {
@@ -141,7 +144,7 @@ export class Transport {
         const text = await response.text();
         if (!response.ok) throw errorOf(attempt, response, text);
         if (response.status === 204) return undefined as T;
-        return concealed(parsed(call, text), call.secrets) as T;
+        return concealed(parsed(attempt, text), call.secrets) as T;
       }),
     );
   }
@@ -235,21 +238,21 @@ export class Transport {
 
   /** Runs `work` with a signal that the caller or the time limit aborts. */
   async #within<T>(attempt: Attempt, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { call, signal, timeoutMs } = attempt;
+    const { call, number: attempts, signal, timeoutMs } = attempt;
     const controller = new AbortController();
     const abort = (): void => controller.abort(signal?.reason);
     signal?.addEventListener("abort", abort, { once: true });
     const expire = (): void => {
       const message = `no answer within ${Math.round(timeoutMs)} ms`;
-      controller.abort(new TimeoutError(message, call.method, call.path));
+      controller.abort(new TimeoutError(message, call.method, call.path, { attempts }));
     };
-    const timer = setTimeout(expire, timeoutMs);
+    const timer = startTimer(expire, timeoutMs);
     try {
       return await work(controller.signal);
     } catch (error) {
       if (controller.signal.aborted) throw controller.signal.reason;
       if (error instanceof MsgsvcError) throw error;
-      throw new ConnectionError("the service can't be reached", call.method, call.path, { cause: error });
+      throw new ConnectionError("the service can't be reached", call.method, call.path, { cause: error, attempts });
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
@@ -271,6 +274,12 @@ export class Transport {
     });
     return response;
   }
+}
+
+/** Raises a RangeError for what is no time to wait; `Infinity` is one. */
+export function positive(name: string, ms: number): number {
+  if (!(ms > 0)) throw new RangeError(`${name} is more than 0 milliseconds, or Infinity`);
+  return ms;
 }
 
 /** A value as one segment of a path. */
@@ -306,10 +315,12 @@ function mayHaveTakenEffect(error: ApiError | TransportError): boolean {
 }
 
 function backoffMs(attempt: number, error: ApiError | TransportError, random: number): number {
-  // Full jitter: clients that failed together don't come back together.
-  const jitter = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS) * random;
+  const longest = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS);
   const asked = error instanceof ApiError ? error.retryAfterS : null;
-  return asked === null ? jitter : asked * 1000 + Math.min(jitter, MAX_JITTER_MS);
+  if (asked !== null) return asked * 1000 + Math.min(longest, MAX_SPREAD_MS) * random;
+  // At random, so that clients which failed together don't return together; half at least, so that a service has
+  // time to start again.
+  return (longest / 2) * (1 + random);
 }
 
 function errorOf(attempt: Attempt, response: Response, text: string): ApiError {
@@ -361,12 +372,12 @@ function envelopeOf(text: string): Envelope | undefined {
   }
 }
 
-function parsed(call: Call, text: string): unknown {
+function parsed({ call, number: attempts }: Attempt, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
     // Without the cause, which quotes the text.
-    throw new InvalidResponseError("an answer that is not JSON", call.method, call.path);
+    throw new InvalidResponseError("an answer that is not JSON", call.method, call.path, { attempts });
   }
 }
 
@@ -395,7 +406,8 @@ function randomKey(): string {
 
 function multipart(file: { field: string; content: Blob; name: string }): { body: Blob; type: string } {
   const boundary = `msgsvc-${randomKey()}`;
-  const name = file.name.replace(/["\r\n]/g, encodeURIComponent);
+  // Not encoded: receivers don't agree on how such a name is to be read.
+  const name = file.name.replace(/["\\\r\n]/g, "_");
   const head =
     `--${boundary}\r\nContent-Disposition: form-data; name="${file.field}"; filename="${name}"\r\n` +
     `Content-Type: ${file.content.type || "application/octet-stream"}\r\n\r\n`;

@@ -64,6 +64,14 @@ test("a key whose variable is not set is refused", () => {
   assert.throws(() => new Client({ baseUrl: "https://msgsvc.test", apiKey: undefined }), TypeError);
 });
 
+for (const baseUrl of ["msgsvc.example.com", "msgsvc.example.com:8000", "", undefined]) {
+  test(`${baseUrl} is no address, and the error shows one`, () => {
+    const message = "baseUrl must be like https://msgsvc.example.com";
+
+    assert.throws(() => new Client({ baseUrl, apiKey: API_KEY }), { name: "TypeError", message });
+  });
+}
+
 for (const baseUrl of ["ftp://msgsvc.test", "https://ann:secret@msgsvc.test", "https://msgsvc.test?key=secret"]) {
   test(`the address ${baseUrl} is refused`, () => {
     assert.throws(() => new Client({ baseUrl, apiKey: API_KEY }), (error) => !error.message.includes("secret"));

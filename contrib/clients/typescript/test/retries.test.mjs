@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
+import { setImmediate, setTimeout } from "node:timers/promises";
 import { ApiError, ConnectionError, InvalidResponseError, NotFoundError, RateLimitProjectError, TimeoutError } from "../dist/index.js";
 import { clientOf, json, refusal, silence } from "./support.mjs";
 
@@ -48,15 +48,27 @@ for (const [method, call] of [
   });
 }
 
-test("waits double up to eight seconds, of which a random part is waited", async () => {
+test("waits double up to eight seconds, of which half or more is waited", async () => {
   const failures = Array.from({ length: 7 }, () => refusal(500, "internal_error"));
   const { client, clock } = clientOf([...failures, json({})], { maxAttempts: 8 });
   clock.chance = 0.5;
 
   await client.project.get();
 
-  assert.deepEqual(clock.waits, [250, 500, 1000, 2000, 4000, 4000, 4000]);
+  assert.deepEqual(clock.waits, [375, 750, 1500, 3000, 6000, 6000, 6000]);
 });
+
+for (const [chance, least, most] of [[0, 11_750, 11_750], [0.999, 23_000, 23_500]]) {
+  test(`a call outlasts a restart of ten seconds by default, whatever chance draws (${chance})`, async () => {
+    const { client, service, clock } = clientOf(Array.from({ length: 7 }, broken));
+    clock.chance = chance;
+
+    await assert.rejects(client.messages.send(MESSAGE), ConnectionError);
+
+    assert.equal(service.requests.length, 7);
+    assert.ok(clock.time >= least && clock.time <= most, String(clock.time));
+  });
+}
 
 test("Retry-After is waited for, with jitter on top", async () => {
   const limited = refusal(429, "rate_limit_project", { headers: { "Retry-After": "7" } });
@@ -113,6 +125,37 @@ test("an attempt without an answer ends after its time, and is repeated", async 
   const call = client.project.get({ timeoutMs: 5, maxAttempts: 2 });
 
   await assert.rejects(call, (error) => error instanceof TimeoutError && /within 5 ms \(GET \/v1\/project\)/.test(error.message));
+  assert.equal(service.requests.length, 2);
+});
+
+test("a failure says how many attempts were made", async () => {
+  const { client } = clientOf([broken(), broken(), broken(), new Response("<h1>Welcome</h1>")]);
+
+  const error = await client.project.get({ maxAttempts: 2 }).catch((caught) => caught);
+  const strange = await client.project.get().catch((caught) => caught);
+
+  assert.equal(error.attempts, 2);
+  assert.match(error.message, /\(GET \/v1\/project\) after 2 attempts$/);
+  assert.deepEqual([strange.constructor, strange.attempts], [InvalidResponseError, 2]);
+});
+
+test("Infinity is no limit, and what is no time is refused", async () => {
+  const late = async () => {
+    await setTimeout(20);
+    return json({ name: "Shop" });
+  };
+  const limits = { timeoutMs: Infinity, deadlineMs: Infinity };
+  const { client, service } = clientOf([late, late], limits);
+
+  assert.deepEqual(await client.project.get(), { name: "Shop" });
+  assert.deepEqual(await client.project.get({ timeoutMs: 2 ** 40 }), { name: "Shop" });
+
+  for (const name of ["timeoutMs", "deadlineMs"]) {
+    for (const value of [0, -1, NaN]) {
+      await assert.rejects(client.project.get({ [name]: value }), { name: "RangeError", message: new RegExp(name) });
+      assert.throws(() => clientOf([], { [name]: value }), RangeError);
+    }
+  }
   assert.equal(service.requests.length, 2);
 });
 
@@ -210,7 +253,7 @@ test("answers and retries are reported", async () => {
 
   assert.deepEqual(seen, [
     { status: 503, attempt: 1, replayed: false, remaining: null, requestId: null },
-    { code: "unavailable", attempt: 1, delayMs: 0 },
+    { code: "unavailable", attempt: 1, delayMs: 250 },
     { status: 202, attempt: 2, replayed: true, remaining: 299, requestId: "req_1" },
   ]);
 });
