@@ -13,12 +13,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from msgsvc_core.cli.log_reference import log_page
 from msgsvc_core.config.settings import Section, Settings, load_settings
 from msgsvc_core.http.openapi import EVERYWHERE, errors_of
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.hooks import flatten
+from msgsvc_core.kernel.i18n import CORE
 from msgsvc_core.plugins.hookspecs import HookSpecs
-from msgsvc_core.plugins.loading import available_plugins
+from msgsvc_core.plugins.loading import available_plugins, package
 from msgsvc_core.plugins.public import PUBLIC_MODULES, PUBLIC_PACKAGES
 from msgsvc_core.service import Service
 
@@ -36,7 +38,7 @@ def reference(
         ),
     ] = None,
 ) -> None:
-    """Generate the reference: channels, endpoints, events, errors, hooks, modules and settings."""
+    """Generate the reference: channels, endpoints, events, errors, hooks, log lines, modules and settings."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = load_settings(config) if config else of_everything()
     for name, text in reference_pages(Service(settings)).items():
@@ -61,10 +63,17 @@ def reference_pages(service: Service) -> dict[str, str]:
         "errors.md": _errors(service),
         "events.md": _events(service),
         "hooks.md": _hooks(),
+        "logs.md": log_page(_packages(service)),
         "modules.md": _modules(),
         "settings.md": _settings(service),
     }
     return {name: _NOTE + "\n".join(lines) + "\n" for name, lines in pages.items()}
+
+
+def _packages(service: Service) -> list[str]:
+    """The core, and the packages of the loaded plugins."""
+    loaded = {package(plugin) for plugin in service.plugins.get_plugins()}
+    return [CORE, *sorted(loaded - {CORE})]
 
 
 def _modules() -> Iterator[str]:

@@ -185,3 +185,17 @@ class LogSettings(Section):
         description="Which requests are logged: all, failed ones (5xx or no response), or none. "
         "Metrics always count all requests.",
     )
+    request_sample: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description='Share of ordinary requests that are logged with `requests = "all"`, chosen at random: '
+        "0.01 logs one in a hundred, with the field `sample`. Errors (4xx, 5xx, no response) and slow "
+        "requests are always logged.",
+    )
+    slow_request_s: float = Field(
+        2.0,
+        gt=0,
+        description="Seconds from which a request is slow, and logged whatever `request_sample` is. Long "
+        "polls count with the time that they wait, up to 25 s.",
+    )

@@ -59,9 +59,7 @@ def build_app(
         assert isinstance(error, ApiError)
         return envelope(error, errors_url)
 
-    middleware = [
-        Middleware(RequestLog, errors_url=errors_url, lines=settings.log.requests, metrics=metrics)
-    ]
+    middleware = [Middleware(RequestLog, errors_url=errors_url, log=settings.log, metrics=metrics)]
     # Without a proxy to trust there is nothing to look at, and so nothing to pay.
     if proxies := Networks(settings.server.trusted_proxies):
         middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))

@@ -6,8 +6,9 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from msgsvc_core.api.envelope import api_error, envelope
+from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.telemetry.logs import RequestLines, request_lines
+from msgsvc_core.telemetry.logs import request_lines
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
 ID_HEADER = b"x-request-id"
@@ -17,11 +18,11 @@ class RequestLog:
     """Pure ASGI middleware (Starlette's `BaseHTTPMiddleware` cost 80 % of the throughput)."""
 
     def __init__(
-        self, app: ASGIApp, *, errors_url: str, lines: RequestLines, metrics: RequestMetrics
+        self, app: ASGIApp, *, errors_url: str, log: LogSettings, metrics: RequestMetrics
     ) -> None:
         self._app = app
         self._errors_url = errors_url
-        self._write_line = request_lines(lines)
+        self._write_line = request_lines(log)
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

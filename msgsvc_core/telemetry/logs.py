@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import re
 import sys
 import time
@@ -10,7 +11,7 @@ from contextlib import suppress
 from contextvars import Context
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any, Literal, TextIO, cast
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -84,28 +85,38 @@ def _processors() -> list[Any]:
     ]
 
 
-#: Which requests are logged: the setting `log.requests`.
-RequestLines = Literal["all", "failed", "none"]
-
-
-def request_lines(which: RequestLines = "all") -> Callable[..., None]:
-    """Writes the log line of a request, from its values by name, if `log.requests` selects it.
+def request_lines(settings: LogSettings) -> Callable[..., None]:
+    """Writes the log line of a request, from its values by name, if the settings select it.
 
     In a process with `configure_logs(for_good=True)` it is formatted here: the values are our own and have no
     secrets, and running all processors took a tenth of a request's time.
     """
-    if which == "none":
+    if settings.requests == "none":
         return _write_nothing
     write = _request_lines()
-    if which == "all":
+    if settings.requests == "failed":
+        return partial(_write_failed, write)
+    if settings.request_sample >= 1:
         return write
+    slow_ms = settings.slow_request_s * 1000
+    return partial(_write_sampled, write, settings.request_sample, slow_ms)
 
-    def write_failed(**values: Any) -> None:
-        # 0 means no response.
-        if values["status"] >= 500 or not values["status"]:
-            write(**values)
 
-    return write_failed
+def _write_failed(write: Callable[..., None], **values: Any) -> None:
+    # 0 means no response.
+    if values["status"] >= 500 or not values["status"]:
+        write(**values)
+
+
+def _write_sampled(
+    write: Callable[..., None], sample: float, slow_ms: float, **values: Any
+) -> None:
+    status = values["status"]
+    if status >= 400 or not status or values["duration_ms"] >= slow_ms:
+        write(**values)
+    elif random.random() < sample:  # noqa: S311 - no secret
+        # Whoever counts lines divides by it.
+        write(**values, sample=sample)
 
 
 def _request_lines() -> Callable[..., None]:

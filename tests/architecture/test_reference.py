@@ -32,7 +32,7 @@ def test_no_page_is_left_over() -> None:
     assert {path.name for path in REFERENCE.iterdir()} == set(PAGES)
 
 
-@pytest.mark.parametrize("name", ["errors.md", "settings.md"])
+@pytest.mark.parametrize("name", ["errors.md", "logs.md", "settings.md"])
 def test_nothing_is_without_a_meaning(name: str) -> None:
     rows = [line for line in PAGES[name].splitlines() if line.startswith("|") and "`" in line]
 

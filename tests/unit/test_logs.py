@@ -12,6 +12,7 @@ import structlog
 import structlog.testing
 from starlette.responses import RedirectResponse
 
+from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_core.service import Service
@@ -123,7 +124,7 @@ from msgsvc_core.config.settings import LogSettings
 configure_logs(LogSettings(format="{format}", level="{level}"), for_good=True)
 values = dict(method="POST", endpoint="/v1/send", status=202, duration_ms=1.5, request_id="req_1")
 async def answer():
-    request_lines()(**values, project_id=None)
+    request_lines(LogSettings())(**values, project_id=None)
 
 asyncio.run(answer())
 structlog.contextvars.bind_contextvars(request_id="req_1")
@@ -247,7 +248,7 @@ async def test_a_status_that_is_named_is_logged_as_a_number(service: Service) ->
             app=RequestLog(
                 away,
                 errors_url=service.settings.errors_url,
-                lines="all",
+                log=LogSettings(),
                 metrics=service.metrics.requests,
             )
         )
@@ -266,8 +267,25 @@ def test_requests_get_lines_as_the_setting_says(
 ) -> None:
     structlog.reset_defaults()
     with structlog.testing.capture_logs() as lines:
-        write = request_lines(which)
+        write = request_lines(LogSettings(requests=which))
         for status in (202, 404, 503, 0):
             write(method="POST", endpoint="/v1/send", status=status, request_id="req_1")
 
     assert [line["status"] for line in lines] == statuses
+
+
+def test_a_sample_of_ordinary_requests_is_logged_and_all_that_failed_or_were_slow() -> None:
+    structlog.reset_defaults()
+    settings = LogSettings(request_sample=0.25, slow_request_s=0.5)
+    with structlog.testing.capture_logs() as lines:
+        write = request_lines(settings)
+        for _ in range(2000):
+            write(status=200, duration_ms=3.0)
+        for status, duration_ms in ((404, 3.0), (503, 3.0), (0, 3.0), (200, 500.0)):
+            write(status=status, duration_ms=duration_ms)
+
+    *ordinary, missing, failed, unanswered, slow = lines
+    assert 350 < len(ordinary) < 650, "a quarter of 2,000, give or take 7 standard deviations"
+    assert {line["sample"] for line in ordinary} == {0.25}
+    assert [line["status"] for line in (missing, failed, unanswered, slow)] == [404, 503, 0, 200]
+    assert all("sample" not in line for line in (missing, failed, unanswered, slow))
