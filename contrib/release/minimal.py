@@ -101,9 +101,11 @@ def main() -> None:
         sys.exit("no release in dist/: make dist")
     with TemporaryDirectory(prefix="msgsvc-minimal-") as temporary:
         folder = Path(temporary)
+        began = time.monotonic()
         with console.status("installing"):
             programs = new_environment(folder / "environment")
             install(programs, WANTED, wheels)
+        install_s = time.monotonic() - began
         (packages,) = (folder / "environment").glob("lib/python3.*/site-packages")
         names = [each.name for each in installed_in(path=[str(packages)])]
         with console.status("starting it three times"):
@@ -124,6 +126,7 @@ def main() -> None:
         table.add_row("MiB on disk", f"{bytes_of(packages) / MIB:.0f}", "")
         table.add_row("MiB idle, resident", f"{again.resident_mib:.0f}", f"{MOST_IDLE_MIB}")
         table.add_row("MiB idle, proportional", f"{again.own_mib:.0f}", "")
+        table.add_row("seconds to install", f"{install_s:.0f}", "")
         table.add_row("seconds to start", f"{again.start_s:.1f}", "")
         table.add_row("the first start, with migrations", f"{first.start_s:.1f} s", "")
         table.add_row("MiB idle after it, resident", f"{first.resident_mib:.0f}", "")

@@ -1,12 +1,12 @@
 """Custom events that projects report: `POST /v1/events`."""
 
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
-from msgsvc_core.api.types import NamedByExternalId, NamedById, NamedOnChannel
+from msgsvc_core.api.types import Characters, NamedByExternalId, NamedById, NamedOnChannel
 from msgsvc_core.db import Tx
 from msgsvc_core.events.contract import Event, EventSubject
 from msgsvc_core.events.emitter import Events
@@ -43,8 +43,7 @@ class TrackBody(RequestModel):
     subscriber_id: NamedById = None
     external_id: NamedByExternalId = None
     channel: NamedOnChannel = None
-    name: str = Field(
-        pattern=r"^[\w.-]{1,64}$",
+    name: Annotated[str, Characters(r"[\w.-]", 64)] = Field(
         description="Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots.",
         examples=["cart.abandoned"],
     )

@@ -7,7 +7,16 @@ from pydantic import Field
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import Query, RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
-from msgsvc_core.api.types import CreatedAt, Kept, MomentMs, OnChannel, SubscriberId, Time, Url
+from msgsvc_core.api.types import (
+    Characters,
+    CreatedAt,
+    Kept,
+    MomentMs,
+    OnChannel,
+    SubscriberId,
+    Time,
+    Url,
+)
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
@@ -18,7 +27,7 @@ Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "ap
 Status = Literal["active", "unsubscribed", "blocked"]
 
 #: A tag's name: letters of any script, digits, `_` and `-` (decision 0075: up to 64 characters).
-TagName = Annotated[str, Field(pattern=r"^[\w-]{1,64}$", examples=[examples.TAG])]
+TagName = Annotated[str, Characters(r"[\w-]", 64), Field(examples=[examples.TAG])]
 
 #: A permission's key in the API.
 PermissionKey = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$", examples=[examples.PERMISSION])]

@@ -24,14 +24,12 @@ ENVIRONMENT = {"PATH": os.defpath}
 OPTIONAL = ("aiohttp", "asyncpg", "dramatiq", "pika", "redis", "msgsvc_devkit", "msgsvc_telegram")
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(folder: Path) -> Path:
     """The folder with `msgsvc` in an environment that `pip install msgsvc` has filled."""
-    folder = tmp_path_factory.mktemp("installed")
     build_wheels(folder / "wheels")
-    made = new_environment(folder / "environment")
-    install(made, ["msgsvc"], folder / "wheels", is_compiled=False)
-    return made
+    programs = new_environment(folder / "environment")
+    install(programs, ["msgsvc"], folder / "wheels", is_compiled=False)
+    return programs
 
 
 def run(
@@ -51,72 +49,72 @@ def answered(programs: Path, folder: Path, *arguments: str) -> dict[str, str]:
     return answer
 
 
-async def test_a_person_signs_in_to_an_installed_release(
-    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    port = free_ports()
-    address = f"http://127.0.0.1:{port}"
-    made = await asyncio.to_thread(run, programs, tmp_path, "init", "--yes", "--base-url", address)
-    assert made.returncode == 0, made.stderr
-    command = [programs / "msgsvc", "serve", "--port", str(port)]
-    server = await asyncio.to_thread(start_server, command, tmp_path / "serve.log", ENVIRONMENT)
-    try:
-        project = await asyncio.to_thread(answered, programs, tmp_path, "project", "create", "Shop")
-        key = await asyncio.to_thread(
-            answered, programs, tmp_path, "key", "create", project["project_id"]
-        )
-        headers = {"Authorization": f"Bearer {key['key']}"}
-        async with (
-            httpx2.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client,
-            Sandbox.over_http(server.url) as sandbox,
-        ):
-            session = (await client.post("/v1/auth/session", json={})).json()
-            ann = await sandbox.person("Ann")
-            await ann.open(session["links"]["messenger_a"])
-            await ann.press("Yes")
-            status = f"/v1/auth/session/{session['session_id']}/status?wait=25"
-            confirmed = (await client.get(status)).json()
-            signed_in = await client.post("/v1/auth/verify", json={"code": confirmed["code"]})
-            docs = await client.get("/docs")
-    finally:
-        code = await asyncio.to_thread(server.end)
-
-    assert signed_in.status_code == 200, signed_in.text
-    assert docs.status_code == 200
-    assert code == 0, (tmp_path / "serve.log").read_text()
-
-
-def test_nothing_comes_from_the_clone_and_nothing_optional_is_there(
-    programs: Path, tmp_path: Path
-) -> None:
+def check_what_is_there(programs: Path, folder: Path) -> None:
+    """Nothing comes from the clone, and nothing optional was installed."""
     program = (
         "import importlib.util as u, json, msgsvc_core, sys;"
         "print(json.dumps([msgsvc_core.__file__, [n for n in sys.argv[1:] if u.find_spec(n)]]))"
     )
+    command = [programs / "python", "-c", program, *OPTIONAL]
     said = subprocess.run(
-        [programs / "python", "-c", program, *OPTIONAL],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=True,
+        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=True
     )
-
     path, found = json.loads(said.stdout)
+
     assert not Path(path).is_relative_to(ROOT)
     assert found == []
 
 
-def test_postgresql_without_its_driver_names_the_extra(programs: Path, tmp_path: Path) -> None:
+def check_postgresql_names_its_extra(programs: Path, folder: Path) -> None:
     env = {
         **ENVIRONMENT,
         "MSGSVC_SECRET_KEYS": json.dumps(["k" * 43]),
         "MSGSVC_DATABASE_URL": "postgresql://127.0.0.1/msgsvc",
     }
-
-    refused = run(programs, tmp_path, "migrate", env=env)
+    refused = run(programs, folder, "migrate", env=env)
 
     assert refused.returncode == 2
     assert "pip install 'msgsvc-core[postgres]'" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+async def sign_in(url: str, key: str) -> tuple[httpx2.Response, httpx2.Response]:
+    """The answers to the code of somebody who pressed Yes, and of the page about the API."""
+    headers = {"Authorization": f"Bearer {key}"}
+    async with (
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=60) as client,
+        Sandbox.over_http(url) as sandbox,
+    ):
+        session = (await client.post("/v1/auth/session", json={})).json()
+        ann = await sandbox.person("Ann")
+        await ann.open(session["links"]["messenger_a"])
+        await ann.press("Yes")
+        status = f"/v1/auth/session/{session['session_id']}/status?wait=25"
+        confirmed = (await client.get(status)).json()
+        verified = await client.post("/v1/auth/verify", json={"code": confirmed["code"]})
+        return verified, await client.get("/docs")
+
+
+# All in one test: each worker of the suite would install for itself.
+def test_a_person_signs_in_to_an_installed_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = installed(tmp_path)
+    check_what_is_there(programs, tmp_path)
+    check_postgresql_names_its_extra(programs, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    port = free_ports()
+    made = run(programs, tmp_path, "init", "--yes", "--base-url", f"http://127.0.0.1:{port}")
+    assert made.returncode == 0, made.stderr
+    command = [programs / "msgsvc", "serve", "--port", str(port)]
+    server = start_server(command, tmp_path / "serve.log", ENVIRONMENT)
+    try:
+        project = answered(programs, tmp_path, "project", "create", "Shop")
+        key = answered(programs, tmp_path, "key", "create", project["project_id"])
+        verified, docs = asyncio.run(sign_in(server.url, key["key"]))
+    finally:
+        code = server.end()
+
+    assert verified.status_code == 200, verified.text
+    assert docs.status_code == 200
+    assert code == 0, (tmp_path / "serve.log").read_text()

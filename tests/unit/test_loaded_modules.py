@@ -77,6 +77,7 @@ def test_a_database_that_is_up_to_date_needs_no(second: set[str], module: str) -
         ("asyncpg", "msgsvc_core.db.postgres_batches"),
         ("databases", "databases.backends.postgres"),
         ("dramatiq", "dramatiq"),
+        ("greenlet", "greenlet"),
         ("jinja2", "jinja2"),
         ("redis", "msgsvc_core.limits.redis"),
         ("rich", "rich"),
