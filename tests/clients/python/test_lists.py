@@ -2,16 +2,25 @@
 
 import io
 import json
+import logging
 import os
 from collections.abc import Callable
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from msgsvc_client import AsyncFileCursorStore, ConnectionBroken, Request, errors
-from msgsvc_client._async import feed
+from msgsvc_client import (
+    AsyncFileCursorStore,
+    ConnectFailed,
+    ConnectionBroken,
+    Request,
+    cursors,
+    errors,
+)
 from msgsvc_client.events import UnknownEvent
 from tests.clients.python.fakes import Answer, Step, refusal, stage
 
@@ -134,26 +143,36 @@ async def test_a_file_object_is_read() -> None:
     assert b"content" in (made.transport.requests[0].content or b"")
 
 
+#: When event 0 occurred.
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
 class Feed:
     """`GET /v1/events` over events that are numbered by second, and whose ids tell the order."""
 
     def __init__(self, *numbers: int) -> None:
         self.numbers = list(numbers)
+        self.requests = 0
 
     def __call__(self, request: Request) -> Answer:
         query = query_of(request)
+        self.requests += 1
         found = sorted(self.numbers, reverse="after_event_id" not in query)
         if query.get("after_event_id"):
             found = [each for each in found if self.id(each) > query["after_event_id"]]
-        return Answer(200, {"data": [self.event(each) for each in found], "next_cursor": None})
+        if query.get("cursor"):
+            found = [each for each in found if self.id(each) < query["cursor"]]
+        page = found[: int(query["limit"])]
+        following = self.id(page[-1]) if len(found) > len(page) else None
+        data = [self.event(each) for each in page]
+        return Answer(200, {"data": data, "next_cursor": following})
 
     @staticmethod
     def id(number: int) -> str:
         return f"evt_{number:04}"
 
     def event(self, number: int) -> dict[str, Any]:
-        minutes, seconds = divmod(number, 60)
-        occurred_at = f"2026-03-01T09:{minutes:02}:{seconds:02}.000Z"
+        occurred_at = (START + timedelta(seconds=number)).isoformat().replace("+00:00", "Z")
         return {
             "event_id": self.id(number),
             "event": "something.new",
@@ -167,11 +186,13 @@ async def handled(
     """The numbers of the events that one run handles; it is interrupted at one for which `until` holds."""
     store = AsyncFileCursorStore(path)
     found = []
-    async for event in stage(step).client.events.follow(store, until_idle=True, **options):
-        assert isinstance(event, UnknownEvent)
-        found.append(event.data["number"])
-        if until(found[-1]):
-            break
+    following = stage(step).client.events.follow(store, until_idle=True, **options)
+    async with aclosing(following):
+        async for event in following:
+            assert isinstance(event, UnknownEvent)
+            found.append(event.data["number"])
+            if until(found[-1]):
+                break
     return found
 
 
@@ -223,14 +244,147 @@ async def test_an_event_that_is_committed_late_is_not_lost(tmp_path: Path) -> No
     assert runs == [[1, 100, 130], [110, 131]]
 
 
+async def test_what_was_under_way_when_a_feed_began_is_not_lost(tmp_path: Path) -> None:
+    events, path = Feed(*range(200), 230), tmp_path / "cursor"
+
+    runs = [await handled(events, path)]
+    events.numbers += [225, 231]
+    runs += [await handled(events, path)]
+
+    assert runs == [[], [225, 231]]
+
+
+async def test_a_feed_that_begins_in_a_rush_looks_back_a_minute_over_several_pages(
+    tmp_path: Path,
+) -> None:
+    events, path = Feed(*range(0, 1000, 2)), tmp_path / "cursor"
+
+    def event(number: int) -> dict[str, Any]:
+        return {**Feed().event(number // 10), "event_id": Feed.id(number)}
+
+    events.event = event  # type: ignore[method-assign]
+    await handled(events, path)
+    events.numbers += [401]
+
+    assert await handled(events, path) == [40]
+    assert len(json.loads(path.read_text())["seen"]) > 300
+
+
 async def test_what_a_feed_remembers_stays_small(tmp_path: Path) -> None:
     events, path = Feed(*range(0, 3000, 20)), tmp_path / "cursor"
 
     await handled(events, path, from_beginning=True)
 
-    seen = json.loads(path.read_text())["seen"]
-    assert len(seen) == feed.OVERLAP.total_seconds() / 20 + 2
+    assert json.loads(path.read_text()) == {
+        "after": "evt_2900",
+        "newest_ms": int((START + timedelta(seconds=2980)).timestamp() * 1000),
+        "seen": ["evt_2920", "evt_2940", "evt_2960", "evt_2980"],
+    }
     assert os.listdir(tmp_path) == ["cursor"]
+
+
+def test_a_position_remembers_no_more_than_its_cap() -> None:
+    position = cursors.Position()
+    for number in range(1500):
+        position.add(f"evt_{number:022}", "2026-03-01T09:00:00.000Z")
+
+    position.settle()
+
+    assert position.after == f"evt_{499:022}"
+    assert len(position) == 1000
+    assert len(str(position)) < 30_000
+    assert str(cursors.Position.parse(str(position))) == str(position)
+
+
+async def test_a_cursor_is_saved_once_a_second_and_when_the_loop_is_left() -> None:
+    made = stage(Feed(1, 2, 3, 4, 5, 6, 7))
+    saved: list[list[str]] = []
+
+    class Store:
+        async def load(self) -> str | None:
+            return None
+
+        async def save(self, cursor: str) -> None:
+            saved.append(json.loads(cursor)["seen"])
+
+    following = made.client.events.follow(Store(), from_beginning=True)
+    async with aclosing(following):
+        async for event in following:
+            made.clock.now += 0.4
+            if event.event_id == "evt_0006":
+                break
+
+    assert [each[-1:] for each in saved] == [[], ["evt_0003"], ["evt_0005"]]
+
+
+async def test_a_feed_without_news_is_asked_for_what_follows_alone(tmp_path: Path) -> None:
+    events = Feed(*range(1, 51))
+    made = stage(events)
+    store = AsyncFileCursorStore(tmp_path / "cursor")
+    asked = []
+
+    async for event in made.client.events.follow(store, from_beginning=True):
+        if event.event_id == "evt_0051":
+            break
+        if event.event_id == "evt_0050":
+
+            async def sleep(seconds: float) -> None:
+                made.clock.now += seconds
+                asked.append(query_of(made.transport.requests[-1])["after_event_id"])
+                if made.clock.now > 1100:
+                    events.numbers.append(51)
+
+            made.clock.sleep = sleep  # type: ignore[method-assign]
+
+    assert asked[0] == ""
+    assert asked[-1] == "evt_0050"
+
+
+async def test_a_feed_goes_on_when_the_service_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limited = refusal(429, "rate_limit_project", retry_after="40")
+    events = Feed(1)
+    made = stage(*[ConnectFailed("refused")] * 6, limited, events, max_attempts=1)
+    store = AsyncFileCursorStore(tmp_path / "cursor")
+    caplog.set_level(logging.WARNING, "msgsvc_client")
+
+    following = made.client.events.follow(store, from_beginning=True, until_idle=True)
+
+    assert [event.event_id async for event in following] == ["evt_0001"]
+    assert made.clock.slept == [1, 2, 4, 8, 16, 30, 40]
+    assert caplog.messages[0].startswith("events can't be read, next try in 1 s: refused (GET /v1")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, "invalid_api_key"), (403, "forbidden"), (404, "not_found")]
+)
+async def test_what_does_not_heal_ends_a_feed(tmp_path: Path, status: int, code: str) -> None:
+    with pytest.raises(errors.ApiError, match=code):
+        await handled(refusal(status, code), tmp_path / "cursor")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"after":"","newest_ms":0,"seen":1}'])
+async def test_a_broken_cursor_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "events.cursor"
+    path.write_text(text)
+
+    with pytest.raises(ValueError, match=r"events\.cursor> holds no cursor; mend it"):
+        await handled(Feed(1), path)
+
+
+def test_a_cursor_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("sync"), sync(handle)))
+    monkeypatch.setattr(os, "replace", lambda *names: (steps.append("name"), replace(*names)))
+
+    cursors.FileCursor(tmp_path / "cursor").write("evt_1")
+
+    assert steps == ["sync", "name", "sync"]
+    assert (tmp_path / "cursor").read_text() == "evt_1"
 
 
 async def test_a_feed_waits_between_its_looks(tmp_path: Path) -> None:

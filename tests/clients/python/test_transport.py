@@ -63,7 +63,12 @@ async def stops_in_the_middle(_reader: asyncio.StreamReader, writer: asyncio.Str
     writer.write(HEAD + ANSWER[:10])
 
 
+async def is_not_encoded(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nplain")
+
+
 FAILURES = [
+    (is_not_encoded, ConnectionBroken),
     (hangs_up, ConnectionBroken),
     (ends_in_the_middle, ConnectionBroken),
     (says_nothing, RequestTimeout),

@@ -18,7 +18,10 @@ export type FeedEvent = {
 export interface CursorStore {
   /** What was saved last; null or undefined at the very start. */
   load(): Promise<string | null | undefined> | string | null | undefined;
-  /** Called after an event was handled. At most some 6 kB. */
+  /**
+   * Called at most once a second while events are handled, when all were, and when the loop is left. Some 30 bytes for
+   * each event of the last minute, and 30 kB at most.
+   */
   save(cursor: string): Promise<void> | void;
 }
 
@@ -48,11 +51,17 @@ export interface FollowOptions extends RequestOptions {
   pollIntervalMs?: number | undefined;
 }
 
-/** Milliseconds for which a request may take to commit after it gave its event an id. */
-const SETTLE_MS = 60_000;
+/**
+ * Milliseconds that a look goes back over what was seen: an event gets its id before its transaction is committed, so
+ * that it may become visible after a younger one.
+ */
+const OVERLAP_MS = 60_000;
 
-/** Ids that are remembered, which bounds the size of a cursor. */
-const MAX_RECENT = 200;
+/** Ids remembered of that time, at most; they bound the size of a cursor. */
+const MAX_SEEN = 1_000;
+
+/** Milliseconds between two writes of the cursor while events are handled, at least. */
+const SAVE_EVERY_MS = 1_000;
 
 /** Milliseconds between attempts while the service is away. */
 const MAX_OUTAGE_PAUSE_MS = 30_000;
@@ -63,6 +72,7 @@ interface FeedQuery {
   limit?: number | null | undefined;
   event?: string | null | undefined;
   after_event_id?: string | null | undefined;
+  cursor?: string | null | undefined;
 }
 
 /** `client.events` beside its generated operations. */
@@ -70,41 +80,74 @@ export abstract class EventFollowing extends Resource {
   abstract list(query?: FeedQuery, options?: RequestOptions): Paginator<FeedEvent>;
 
   /**
-   * Events as they happen, oldest first, without an end. The cursor is saved when the next event is asked for,
-   * so an event that was not handled to its end comes again after a restart: handle each id once.
+   * Events as they happen, oldest first, without an end.
    *
    *     for await (const event of client.events.follow({ store })) await handle(event);
    *
-   * While the service is away it keeps trying (and calls the client's `onRetry`); other errors end it. Leave the
-   * loop, or abort `signal`, to stop.
+   * Each comes at least once. The cursor is saved a second after it was saved last, when all events were handled, and
+   * when the loop is left; an event counts as handled when the next one is asked for. After a crash the events of the
+   * last second come again: `event.event_id` tells.
+   *
+   * While the service is away, or limits requests, it keeps trying, with pauses of up to 30 seconds, and calls the
+   * client's `onRetry`; other errors end it. Leave the loop, or abort `signal`, to stop. It throws a `TypeError` if
+   * what the store holds is not a cursor.
    */
   async *follow(options: FollowOptions = {}): AsyncGenerator<FeedEvent, void, undefined> {
     const { store = new MemoryCursorStore(), event: name, fromBeginning, untilIdle, ...rest } = options;
     const { pollIntervalMs = 5_000, ...request } = rest;
     const { clock } = this.transport;
     const saved = await store.load();
-    const place = saved ? Place.read(saved, clock.now()) : new Place(fromBeginning ? "" : await this.#newest(request));
-    if (!saved) await store.save(place.cursor());
-    for (;;) {
-      let after: string | undefined = place.after;
-      while (after !== undefined) {
-        const page: Page<FeedEvent> = await this.#page({ after_event_id: after, limit: PAGE_SIZE, event: name }, request);
-        for (const event of page.data) {
-          if (place.has(event.event_id)) continue;
-          yield event;
-          place.add(event.event_id, clock.now());
-          await store.save(place.cursor());
+    const position = typeof saved === "string" ? Position.parse(saved) : new Position();
+    if (typeof saved !== "string") {
+      if (!fromBeginning) await this.#begin(position, name, request);
+      await store.save(position.cursor());
+    }
+    let savedAt = clock.now();
+    let seenAt = savedAt;
+    let isSaved = true;
+    try {
+      for (;;) {
+        if (clock.now() - seenAt >= OVERLAP_MS) position.settleAll();
+        let after: string | undefined = position.after;
+        while (after !== undefined) {
+          const page: Page<FeedEvent> = await this.#page({ after_event_id: after, limit: PAGE_SIZE, event: name }, request);
+          for (const event of page.data) {
+            if (position.has(event.event_id)) continue;
+            yield event;
+            position.add(event);
+            isSaved = false;
+            seenAt = clock.now();
+            if (seenAt - savedAt >= SAVE_EVERY_MS) {
+              await store.save(position.cursor());
+              savedAt = seenAt;
+              isSaved = true;
+            }
+          }
+          after = page.next_cursor === null ? undefined : page.data.at(-1)?.event_id;
         }
-        after = page.next_cursor === null ? undefined : page.data.at(-1)?.event_id;
+        position.settle();
+        if (!isSaved) {
+          await store.save(position.cursor());
+          savedAt = clock.now();
+          isSaved = true;
+        }
+        if (untilIdle) return;
+        await clock.sleep(pollIntervalMs, options.signal);
       }
-      if (untilIdle) return;
-      await clock.sleep(pollIntervalMs, options.signal);
+    } finally {
+      if (!isSaved) await store.save(position.cursor());
     }
   }
 
-  async #newest(options: RequestOptions): Promise<string> {
-    const page = await this.#page({ limit: 1 }, options);
-    return page.data[0]?.event_id ?? "";
+  /** The last minute counts as seen, and is looked at again: what is committed late is yet to come. */
+  async #begin(position: Position, name: EventName | undefined, options: RequestOptions): Promise<void> {
+    let cursor: string | undefined;
+    do {
+      const page: Page<FeedEvent> = await this.#page({ limit: PAGE_SIZE, event: name, cursor }, options);
+      for (const event of page.data) position.add(event);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined && position.isWithinOverlap && position.size < MAX_SEEN);
+    if (cursor !== undefined) position.beginAtOldest();
   }
 
   /** The first page of a query, whenever the service is there. */
@@ -126,42 +169,88 @@ export abstract class EventFollowing extends Resource {
 }
 
 /**
- * How far a reader has come: the id up to which everything is settled, and the ids seen beyond it.
+ * How far a reader has come: the id up to which everything is settled, and the ids seen behind it.
  *
- * Requests that run at once may commit in another order than that of their events' ids. So what was seen within the
- * last minute is read again, and what is known of it skipped.
+ * As text it is a JSON object, the same in all clients: `{"after":"evt_1","newest_ms":0,"seen":["evt_2"]}`.
  */
-class Place {
-  after: string;
-  /** Id → when it was seen. */
-  readonly #recent = new Map<string, number>();
+class Position {
+  /** Behind this event the next look begins; empty: with the oldest. */
+  after = "";
+  /** When the youngest event that was seen occurred. */
+  #newestMs = 0;
+  /** When each of the others occurred, by id. */
+  readonly #seen = new Map<string, number>();
 
-  constructor(after: string) {
-    this.after = after;
+  static parse(text: string): Position {
+    const { after, newest_ms: newestMs, seen } = fieldsOf(text);
+    if (typeof after !== "string" || !Number.isFinite(newestMs) || !Array.isArray(seen)) {
+      throw new TypeError("the store of events.follow holds no cursor; mend it, or empty it to begin anew");
+    }
+    const position = new Position();
+    position.after = after;
+    position.#newestMs = newestMs as number;
+    // Without a time for each, so that it is short: they are remembered a little longer than needed.
+    for (const id of seen) position.#seen.set(String(id), position.#newestMs);
+    return position;
   }
 
-  static read(cursor: string, now: number): Place {
-    const [after = "", ...recent] = cursor.split(",");
-    const place = new Place(after);
-    for (const id of recent) place.#recent.set(id, now);
-    return place;
+  get size(): number {
+    return this.#seen.size;
   }
 
   has(id: string): boolean {
-    return this.#recent.has(id);
+    return this.#seen.has(id);
   }
 
-  add(id: string, now: number): void {
-    this.#recent.set(id, now);
-    for (const [oldest, seen] of this.#recent) {
-      if (now - seen < SETTLE_MS && this.#recent.size <= MAX_RECENT) break;
-      this.#recent.delete(oldest);
-      // Ids sort by their time; one that came late may be below what is settled already.
-      if (oldest > this.after) this.after = oldest;
-    }
+  add(event: FeedEvent): void {
+    const { occurred_at: occurredAt }: { occurred_at?: string } = event.data;
+    const atMs = Date.parse(occurredAt ?? "");
+    this.#newestMs = Math.max(this.#newestMs, atMs || 0);
+    this.#seen.set(event.event_id, atMs || this.#newestMs);
+  }
+
+  /** Whether all that was seen occurred within a minute. */
+  get isWithinOverlap(): boolean {
+    return [...this.#seen.values()].every((atMs) => atMs >= this.#newestMs - OVERLAP_MS);
+  }
+
+  /** For events that were read from the youngest on, where older ones are not to come. */
+  beginAtOldest(): void {
+    this.#forget([...this.#seen.keys()].sort().slice(0, 1));
+  }
+
+  /** For a feed in which nothing new was seen for a minute. */
+  settleAll(): void {
+    this.#forget([...this.#seen.keys()].sort());
+  }
+
+  /** Forgets what occurred longer than a minute before the youngest, and what is too much. */
+  settle(): void {
+    const ids = [...this.#seen.keys()].sort();
+    const least = Math.max(0, ids.length - MAX_SEEN);
+    const startMs = this.#newestMs - OVERLAP_MS;
+    const kept = ids.findIndex((id, index) => index >= least && (this.#seen.get(id) ?? 0) >= startMs);
+    this.#forget(kept === -1 ? ids : ids.slice(0, kept));
   }
 
   cursor(): string {
-    return [this.after, ...this.#recent.keys()].join(",");
+    this.settle();
+    return JSON.stringify({ after: this.after, newest_ms: this.#newestMs, seen: [...this.#seen.keys()].sort() });
+  }
+
+  #forget(settled: readonly string[]): void {
+    for (const id of settled) this.#seen.delete(id);
+    const last = settled.at(-1);
+    // One that came late may be below what was settled before.
+    if (last !== undefined && last > this.after) this.after = last;
+  }
+}
+
+function fieldsOf(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) ?? {};
+  } catch {
+    // `Position.parse` says what is wrong.
+    return {};
   }
 }

@@ -3,10 +3,15 @@ import { test } from "node:test";
 import { MemoryCursorStore } from "../dist/index.js";
 import { clientOf, json, refusal } from "./support.mjs";
 
+/** When event 0 occurred. */
+const START = Date.parse("2026-03-01T09:00:00.000Z");
+
 /** A service that keeps a feed, as `GET /v1/events` shows it. */
 class Feed {
   ids = [];
   failures = [];
+  /** When an event occurred, by its number. */
+  secondOf = (id) => Number(id.slice(4));
 
   answer = ({ url }) => {
     const failure = this.failures.shift();
@@ -14,9 +19,14 @@ class Feed {
     const after = url.searchParams.get("after_event_id");
     const limit = Number(url.searchParams.get("limit"));
     const sorted = this.ids.toSorted();
-    const found = after === null ? sorted.toReversed() : sorted.filter((id) => id > after);
-    const data = found.slice(0, limit).map((event_id) => ({ event_id, event: "event.tracked", data: {} }));
-    return json({ data, next_cursor: found.length > limit ? "more" : null });
+    const cursor = url.searchParams.get("cursor");
+    let found = after === null ? sorted.toReversed() : sorted.filter((id) => id > after);
+    if (cursor !== null) found = found.filter((id) => id < cursor);
+    const data = found.slice(0, limit).map((event_id) => {
+      const occurred_at = new Date(START + this.secondOf(event_id) * 1000).toISOString();
+      return { event_id, event: "event.tracked", data: { occurred_at } };
+    });
+    return json({ data, next_cursor: found.length > limit ? data.at(-1).event_id : null });
   };
 }
 
@@ -98,22 +108,92 @@ test("where following starts is saved at once, so that nothing after it is lost"
   assert.deepEqual(await take(client.events.follow({ store }), 1), [id(2)]);
 });
 
-test("a cursor stays small, and forgets what is settled", async () => {
-  const store = new MemoryCursorStore();
+test("what was under way when following began is not lost", async () => {
   const { client, feed, clock } = following();
-  feed.ids = ids(1, 500);
-  const events = client.events.follow({ store, fromBeginning: true });
-  await take(events, 500);
-  assert.equal(store.cursor.split(",").length, 201);
+  feed.ids = [...ids(0, 199), id(230)];
+  clock.sleep = async () => {
+    feed.ids.push(id(225), id(231));
+  };
 
-  clock.time += 60_000;
-  feed.ids.push(id(501), id(502));
-  await take(events, 2);
-
-  assert.equal(store.cursor, [id(499), id(500), id(501)].join(","));
+  assert.deepEqual(await take(client.events.follow(), 2), [id(225), id(231)]);
 });
 
-test("while the service is away it keeps trying; another refusal ends it", async () => {
+test("following that begins in a rush looks back a minute over several pages", async () => {
+  const { client, feed, clock } = following();
+  feed.ids = ids(0, 999).filter((each) => Number(each.slice(4)) % 2 === 0);
+  feed.secondOf = (each) => Math.floor(Number(each.slice(4)) / 10);
+  clock.sleep = async () => {
+    feed.ids.push(id(401));
+  };
+
+  assert.deepEqual(await take(client.events.follow(), 1), [id(401)]);
+});
+
+test("a cursor stays small, and forgets what is settled", async () => {
+  const store = new MemoryCursorStore();
+  const { client, feed } = following();
+  feed.ids = ids(0, 149).map((each) => id(Number(each.slice(4)) * 20));
+
+  for await (const _ of client.events.follow({ store, fromBeginning: true, untilIdle: true }));
+
+  assert.deepEqual(JSON.parse(store.cursor), {
+    after: id(2900),
+    newest_ms: START + 2_980_000,
+    seen: [id(2920), id(2940), id(2960), id(2980)],
+  });
+});
+
+test("a cursor has no more ids than its cap", async () => {
+  const store = new MemoryCursorStore();
+  const { client, feed } = following();
+  feed.ids = ids(0, 1499);
+  feed.secondOf = () => 0;
+
+  for await (const _ of client.events.follow({ store, fromBeginning: true, untilIdle: true }));
+
+  const { after, seen } = JSON.parse(store.cursor);
+  assert.deepEqual([after, seen.length], [id(499), 1000]);
+});
+
+test("a cursor is saved once a second, and when the loop is left", async () => {
+  const saved = [];
+  const store = { load: () => null, save: (cursor) => void saved.push(JSON.parse(cursor).seen.at(-1)) };
+  const { client, feed, clock } = following();
+  feed.ids = ids(1, 7);
+
+  for await (const event of client.events.follow({ store, fromBeginning: true })) {
+    clock.time += 400;
+    if (event.event_id === id(6)) break;
+  }
+
+  assert.deepEqual(saved, [undefined, id(3), id(5)]);
+});
+
+test("a feed without news for a minute is asked for what follows alone", async () => {
+  const { client, feed, service, clock } = following();
+  feed.ids = ids(1, 50);
+  const events = client.events.follow({ fromBeginning: true });
+  await take(events, 50);
+  clock.sleep = async (ms) => {
+    clock.time += ms;
+    if (clock.time > 100_000) feed.ids.push(id(51));
+  };
+
+  assert.deepEqual(await take(events, 1), [id(51)]);
+  const asked = service.requests.map(({ url }) => url.searchParams.get("after_event_id"));
+  assert.deepEqual([asked[1], asked.at(-1)], ["", id(50)]);
+});
+
+for (const cursor of ["", "{}", "[]", "null", "evt_1,evt_2"]) {
+  test(`a broken cursor is told: ${JSON.stringify(cursor)}`, async () => {
+    const { client } = following();
+    const events = client.events.follow({ store: { load: () => cursor, save: () => {} } });
+
+    await assert.rejects(events.next(), { name: "TypeError", message: /holds no cursor; mend it/ });
+  });
+}
+
+test("while the service is away it keeps trying", async () => {
   const retries = [];
   const { client, feed } = following({ onRetry: ({ delayMs }) => retries.push(delayMs) });
   const limited = refusal(429, "rate_limit_project", { headers: { "Retry-After": "40" } });
@@ -123,9 +203,16 @@ test("while the service is away it keeps trying; another refusal ends it", async
 
   assert.deepEqual(await take(events, 1), [id(1)]);
   assert.deepEqual(retries, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 40_000]);
-  feed.failures = [refusal(403, "forbidden")];
-  await assert.rejects(events.next(), { code: "forbidden" });
 });
+
+for (const [status, code] of [[401, "invalid_api_key"], [403, "forbidden"], [404, "not_found"]]) {
+  test(`what does not heal ends it: ${status}`, async () => {
+    const { client, feed } = following();
+    feed.failures = [refusal(status, code)];
+
+    await assert.rejects(client.events.follow().next(), { code });
+  });
+}
 
 test("until it is idle, one name alone", async () => {
   const { client, feed, service, clock } = following();

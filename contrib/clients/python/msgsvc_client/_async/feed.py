@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from msgsvc_client._async.calls import AsyncCaller, Call
 from msgsvc_client._async.pages import AsyncPaginator
-from msgsvc_client.cursors import FileCursor
+from msgsvc_client._failures import ApiError, TransportError
+from msgsvc_client.cursors import MAX_SEEN, OVERLAP_MS, FileCursor, Position
 from msgsvc_client.events import AnyEvent, event_from_data
+from msgsvc_client.pages import Page
 
-#: How far back each look goes over what was seen already: an event gets its id before its transaction is
-#: committed, so that it may become visible after a younger one.
-OVERLAP = timedelta(seconds=60)
+#: Seconds between two writes of the cursor while events are handled, at least.
+SAVE_EVERY_S = 1.0
 
-#: Events remembered within that time, at most.
-MOST_REMEMBERED = 1000
+#: Seconds between two calls while the service is away, at first and at most.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+
+PAGE_SIZE = 100
+
+_log = logging.getLogger("msgsvc_client")
 
 
 class AsyncCursorStore(Protocol):
@@ -29,7 +32,10 @@ class AsyncCursorStore(Protocol):
         """None if nothing was saved yet."""
         ...
 
-    async def save(self, cursor: str) -> None: ...
+    async def save(self, cursor: str) -> None:
+        """Called at most once a second while events are handled, when all were, and when the loop is left.
+        The text has some 30 bytes for each event of the last minute, and 30 kB at most."""
+        ...
 
 
 class AsyncFileCursorStore:
@@ -38,43 +44,14 @@ class AsyncFileCursorStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = FileCursor(path)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._file}>"
+
     async def load(self) -> str | None:
         return self._file.read()
 
     async def save(self, cursor: str) -> None:
         self._file.write(cursor)
-
-
-@dataclass
-class _Position:
-    """The events handled last, by id, with their times."""
-
-    seen: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> _Position:
-        return cls(dict(json.loads(text)["seen"]))
-
-    def __str__(self) -> str:
-        return json.dumps({"seen": self.seen}, separators=(",", ":"))
-
-    @property
-    def after(self) -> str:
-        """The event from which the next look begins; empty before the first."""
-        return min(self.seen, key=lambda event_id: self.seen[event_id], default="")
-
-    def add(self, event_id: str, occurred_at: str) -> None:
-        self.seen[event_id] = occurred_at
-        by_time = sorted(self.seen.items(), key=lambda item: item[1])
-        start = _earlier(by_time[-1][1])
-        older = sum(at < start for _, at in by_time)
-        # The next look begins after the last one that is older.
-        self.seen = dict(by_time[max(older - 1, 0) :][-MOST_REMEMBERED:])
-
-
-def _earlier(moment: str) -> str:
-    at = datetime.fromisoformat(moment.replace("Z", "+00:00")) - OVERLAP
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class AsyncEventFeed:
@@ -90,35 +67,103 @@ class AsyncEventFeed:
         poll_interval_s: float = 5.0,
         from_beginning: bool = False,
         until_idle: bool = False,
-    ) -> AsyncIterator[AnyEvent]:
+    ) -> AsyncGenerator[AnyEvent, None]:
         """Yields events, oldest first, and waits for further ones.
 
             async for event in client.events.follow(AsyncFileCursorStore("events.cursor")):
                 handle(event)
 
-        The cursor is saved when the next event is asked for, that is, after the last one was handled. An
-        event whose handling was interrupted comes again: `event.event_id` tells.
+        Each event comes at least once. The cursor is saved a second after it was saved last, when all events
+        were handled, and when the loop is left; an event counts as handled when the next one is asked for.
+        After a crash the events of the last second come again: `event.event_id` tells. A loop of `async for`
+        that is left is closed by `contextlib.aclosing`, else only when the event loop comes to it.
+
+        While the service is away, or limits requests, it keeps trying, with pauses of up to 30 seconds, and
+        logs each as a warning of `msgsvc_client`. What doesn't pass ends it with its exception, as a key that
+        was revoked.
 
         `event` selects those of one name. `from_beginning`: the first run starts with the oldest event that
         the service still has, instead of those to come. `until_idle`: ends instead of waiting.
-        """
-        saved = await cursor.load()
-        position = _Position() if saved is None else _Position.parse(saved)
-        if saved is None and not from_beginning:
-            for item in (await self._list(event, None).first_page()).data:
-                position.add(item.event_id, item.occurred_at)
-            await cursor.save(str(position))
-        while True:
-            async for item in self._list(event, position.after):
-                if item.event_id in position.seen:
-                    continue
-                yield item
-                position.add(item.event_id, item.occurred_at)
-                await cursor.save(str(position))
-            if until_idle:
-                return
-            await self._caller.clock.sleep(poll_interval_s)
 
-    def _list(self, event: str | None, after: str | None) -> AsyncPaginator[AnyEvent]:
-        query = {"limit": 100, "event": event, "after_event_id": after}
-        return AsyncPaginator(self._caller, Call("GET", "/v1/events", query=query), event_from_data)
+        Raises ValueError if what the store holds is not a cursor.
+        """
+        clock = self._caller.clock
+        position = await self._start(cursor, event, from_beginning)
+        saved_at = seen_at = clock.monotonic()
+        is_saved = True
+        try:
+            while True:
+                if clock.monotonic() - seen_at >= OVERLAP_MS / 1000:
+                    position.settle_all()
+                after: str | None = position.after
+                while after is not None:
+                    page = await self._page(event, after_event_id=after)
+                    for item in page.data:
+                        if item.event_id in position:
+                            continue
+                        yield item
+                        position.add(item.event_id, item.occurred_at)
+                        is_saved = False
+                        seen_at = clock.monotonic()
+                        if seen_at - saved_at >= SAVE_EVERY_S:
+                            position.settle()
+                            await cursor.save(str(position))
+                            saved_at, is_saved = seen_at, True
+                    after = page.data[-1].event_id if page.next_cursor and page.data else None
+                position.settle()
+                if not is_saved:
+                    await cursor.save(str(position))
+                    saved_at, is_saved = clock.monotonic(), True
+                if until_idle:
+                    return
+                await clock.sleep(poll_interval_s)
+        finally:
+            if not is_saved:
+                position.settle()
+                await cursor.save(str(position))
+
+    async def _start(
+        self, cursor: AsyncCursorStore, event: str | None, from_beginning: bool
+    ) -> Position:
+        saved = await cursor.load()
+        if saved is not None:
+            try:
+                return Position.parse(saved)
+            except ValueError as error:
+                message = f"{cursor!r} holds no cursor; mend it, or delete it to begin anew"
+                raise ValueError(message) from error
+        position = Position()
+        if not from_beginning:
+            # The last minute counts as seen, and is looked at again: what is committed late is yet to come.
+            page = await self._page(event)
+            _add_all(position, page)
+            while page.next_cursor and position.is_within_overlap and len(position) < MAX_SEEN:
+                page = await self._page(event, cursor=page.next_cursor)
+                _add_all(position, page)
+            if page.next_cursor:
+                position.begin_at_oldest()
+            position.settle()
+        await cursor.save(str(position))
+        return position
+
+    async def _page(self, event: str | None, **query: str) -> Page[AnyEvent]:
+        """A page of the feed, whenever the service is there."""
+        call = Call("GET", "/v1/events", query={"limit": PAGE_SIZE, "event": event, **query})
+        paginator = AsyncPaginator(self._caller, call, event_from_data)
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return await paginator.first_page()
+            except (ApiError, TransportError) as error:
+                if isinstance(error, ApiError) and not error.retryable:
+                    raise
+                asked_s = (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0
+                wait_s = max(asked_s, pause_s)
+                _log.warning("events can't be read, next try in %.0f s: %s", wait_s, error)
+            await self._caller.clock.sleep(wait_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+def _add_all(position: Position, page: Page[AnyEvent]) -> None:
+    for item in page.data:
+        position.add(item.event_id, item.occurred_at)

@@ -116,7 +116,8 @@ async def _chunks(answer: httpx2.Response) -> AsyncIterator[bytes]:
             yield chunk
     except httpx2.TimeoutException as error:
         raise RequestTimeout(_text("the answer stopped", error)) from None
-    except (httpx2.TransportError, httpx2.StreamError) as error:
+    # DecodingError is none of the transport's: a body that is not what its Content-Encoding says.
+    except (httpx2.TransportError, httpx2.DecodingError, httpx2.StreamError) as error:
         raise ConnectionBroken(_text("the answer ended early", error)) from None
 
 
