@@ -729,6 +729,7 @@ class Service:
             limiter=self.limiter,
             has_redis=settings.redis_url is not None,
             keys_are_lost=lambda: self.keys_are_lost,
+            is_quarantined=settings.quarantine,
         )
         pages = flatten(self.plugins.hook.register_pages())
         home = home_of(pages)
@@ -746,6 +747,7 @@ class Service:
                     limiter=self.limiter,
                     qr_per_minute=settings.limits.qr_per_minute_per_address,
                     max_body_bytes=settings.server.max_body_bytes,
+                    is_quarantined=settings.quarantine,
                 ),
                 *file_routes(self.files),
                 *pages,
@@ -909,6 +911,8 @@ class Service:
         async with AsyncExitStack() as undo:
             await self.open_database()
             undo.push_async_callback(self.db.disconnect)
+            if self.settings.quarantine:
+                log.warning("quarantine")
             await self._check_key_canary()
             undo.push_async_callback(self.limiter.close)
             await self.limiter.open()
@@ -931,8 +935,9 @@ class Service:
             if role == "serve":
                 undo.push_async_callback(self.projects.key_uses.stop)
                 await self.projects.key_uses.start()
-                await self.receiver.start()
-                undo.push_async_callback(self.receiver.stop)
+                if not self.settings.quarantine:
+                    await self.receiver.start()
+                    undo.push_async_callback(self.receiver.stop)
             self._started = undo.pop_all()
 
     async def _check_key_canary(self) -> None:

@@ -16,7 +16,7 @@ from msgsvc_core.channels.failures import ChannelNotReady, InvalidWebhook, no_bo
 from msgsvc_core.channels.inbound import Inbound
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import WebhookCall
-from msgsvc_core.kernel.errors import RateLimitProject, Unauthorized
+from msgsvc_core.kernel.errors import RateLimitProject, Unauthorized, Unavailable
 from msgsvc_core.limits import Limiter
 from msgsvc_core.security.networks import customer_network
 
@@ -29,6 +29,9 @@ KNOWN_CODES = 200
 #: Seconds of the window of `limits.qr_per_minute_per_address`.
 QR_WINDOW_S = 60
 
+#: `Retry-After` for a platform's webhook call in quarantine, in seconds.
+QUARANTINE_RETRY_S = 60
+
 log = structlog.get_logger(__name__)
 
 
@@ -39,6 +42,7 @@ def channel_routes(
     limiter: Limiter,
     qr_per_minute: int,
     max_body_bytes: int,
+    is_quarantined: bool,
 ) -> list[BaseRoute]:
     """GET /qr/{channel}/{payload}.svg, and /hooks/{channel} with the paths below it."""
     known_codes = _KnownCodes()
@@ -59,6 +63,12 @@ def channel_routes(
         return Response(svg, media_type="image/svg+xml", headers={"Cache-Control": "no-store"})
 
     async def hook(request: Request) -> Response:
+        if is_quarantined:
+            # Platforms keep what they could not deliver, for hours.
+            raise Unavailable(
+                "the service is in quarantine and receives nothing",
+                retry_after_s=QUARANTINE_RETRY_S,
+            )
         return await _receive_webhook(channels, inbound, max_body_bytes, request)
 
     return [

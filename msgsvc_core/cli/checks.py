@@ -115,6 +115,16 @@ def check_with_plugins(settings: Settings) -> Iterator[Finding]:
             yield from flatten(hook.review_settings(settings=settings))
 
 
+def check_quarantine(settings: Settings) -> Iterator[Finding]:
+    """Whether the service sends at all."""
+    if settings.quarantine:
+        yield warning(
+            "quarantine",
+            "nothing is sent or received: jobs wait, and messengers are not called",
+            "when this copy is to replace the original: end that one, and start without quarantine",
+        )
+
+
 def check_jobs(settings: Settings) -> Iterator[Finding]:
     """Whether the process that serves the API runs jobs too."""
     if settings.jobs.runner == "none":

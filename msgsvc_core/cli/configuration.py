@@ -26,6 +26,20 @@ ConfigOption = Annotated[
     ),
 ]
 
+QuarantineOption = Annotated[
+    bool,
+    typer.Option(
+        "--quarantine",
+        help="Send and receive nothing: jobs wait, messengers are not called. For a restored copy. The"
+        " setting `quarantine` does the same for all processes.",
+    ),
+]
+
+
+def quarantined(wanted: bool) -> dict[str, bool]:
+    """The override of the settings for `--quarantine`: without it they decide."""
+    return {"quarantine": True} if wanted else {}
+
 
 def find_config(named: Path | None) -> Path | None:
     """The file to read. None if the environment has all settings, as in a container."""

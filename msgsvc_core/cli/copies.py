@@ -94,7 +94,10 @@ def restore_command(
         restored = asyncio.run(restore(file, settings.database_url, _scope(settings), on_progress))
     _show(restored, time.monotonic() - began_s, "restored, and as written", as_json=as_json)
     if not as_json:
-        typer.echo("messages that waited then are sent when the service starts, some a second time")
+        typer.echo(
+            "messages that waited then are sent when the service starts, some a second time;"
+            " with `msgsvc serve --quarantine` nothing is sent"
+        )
 
 
 def _settings(config: Path | None) -> Settings:

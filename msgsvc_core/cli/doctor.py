@@ -60,6 +60,7 @@ async def examine(path: Path | None) -> AsyncIterator[Finding]:
         *checks.check_proxies(settings),
         *checks.check_limits(settings),
         *checks.check_with_plugins(settings),
+        *checks.check_quarantine(settings),
         *checks.check_jobs(settings),
         *checks.check_plugins(settings),
     ]
@@ -110,8 +111,8 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _examine_messengers(service: Service, *, usable: bool) -> AsyncIterator[Finding]:
-    # A channel may keep state in the database, and would wait for it.
-    if usable and live_checks.database_exists(service):
+    # A channel may keep state in the database, and would wait for it. In quarantine nobody calls a messenger.
+    if usable and not service.settings.quarantine and live_checks.database_exists(service):
         async for finding in live_checks.check_sharing(service):
             yield finding
         async for finding in live_checks.check_channels(service):

@@ -300,6 +300,9 @@ async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
         counts = await service.jobs.count_by_state(tx)
         with_work = await lanes.with_work(tx)
         runners = await lanes.count_runners(tx, service.clock.now_ms())
+    if service.settings.quarantine:
+        yield ok("jobs", f"{sum(counts.values())} wait for the end of the quarantine")
+        return
     if service.settings.jobs.runner == "dramatiq" and not runners:
         text = "no worker is running, so no jobs are run"
         yield warning("jobs", text, "start one: msgsvc worker")

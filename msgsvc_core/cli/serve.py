@@ -12,9 +12,15 @@ from msgsvc_core.cli.checks import (
     check_addresses,
     check_jobs,
     check_proxies,
+    check_quarantine,
     check_with_plugins,
 )
-from msgsvc_core.cli.configuration import ConfigOption, read_settings
+from msgsvc_core.cli.configuration import (
+    ConfigOption,
+    QuarantineOption,
+    quarantined,
+    read_settings,
+)
 from msgsvc_core.cli.process import collect_less_often
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
@@ -39,6 +45,7 @@ def serve(
             " in memory and forgets it at the end.",
         ),
     ] = False,
+    quarantine: QuarantineOption = False,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -55,7 +62,7 @@ def serve(
         raise typer.BadParameter("belongs to --ephemeral", param_hint="--json")
     named: dict[str, Any] = {"host": host, "port": port}
     overrides = {name: value for name, value in named.items() if value is not None}
-    settings = read_settings(config, server=overrides)
+    settings = read_settings(config, server=overrides, **quarantined(quarantine))
     configure_logs(settings.log, for_good=True)
     _warn(settings)
     collect_less_often()
@@ -87,6 +94,7 @@ def _warn(settings: Settings) -> None:
         *check_addresses(settings),
         *check_proxies(settings),
         *check_with_plugins(settings),
+        *check_quarantine(settings),
         *check_jobs(settings),
     ]
     for finding in findings:

@@ -6,13 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 import uvloop
 
-from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
+from msgsvc_core.cli.configuration import (
+    ConfigOption,
+    QuarantineOption,
+    find_config,
+    quarantined,
+    read_settings,
+)
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import serving_metrics
 from msgsvc_core.service import Service
@@ -43,11 +50,12 @@ def worker(
             "--processes", "-p", min=1, max=512, help="Number of processes; each uses one core."
         ),
     ] = 1,
+    quarantine: QuarantineOption = False,
     one_of_many: Annotated[bool, typer.Option("--one-of-many", hidden=True)] = False,
     place: Annotated[int, typer.Option("--place", hidden=True)] = 0,
 ) -> None:
     """Run background jobs until Ctrl-C (needs jobs.runner = "dramatiq")."""
-    settings = read_settings(config)
+    settings = read_settings(config, **quarantined(quarantine))
     configure_logs(settings.log, for_good=True)
     if settings.jobs.runner != "dramatiq":
         raise SettingsError(
@@ -56,7 +64,9 @@ def worker(
     if processes == 1:
         uvloop.run(_work(settings, one_of_many=one_of_many, place=place))
     else:
-        raise typer.Exit(_Processes(find_config(config), processes, settings.jobs.grace_s).run())
+        command = ["--quarantine"] if settings.quarantine else []
+        ran = _Processes(find_config(config), processes, settings.jobs.grace_s, command).run()
+        raise typer.Exit(ran)
 
 
 async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
@@ -75,7 +85,9 @@ async def _work(settings: Settings, *, one_of_many: bool, place: int) -> None:
     await service.start("work")
     try:
         typer.echo(
-            f"msgsvc works in process {os.getpid()}" + ("" if one_of_many else "; Ctrl-C ends it")
+            f"msgsvc works in process {os.getpid()}"
+            + (", in quarantine: it runs no jobs" if settings.quarantine else "")
+            + ("" if one_of_many else "; Ctrl-C ends it")
         )
         async with serving_metrics(service.metrics, settings, _metrics_port(settings, place)):
             await ended.wait()
@@ -93,8 +105,10 @@ def _metrics_port(settings: Settings, place: int) -> int | None:
 class _Processes:
     """Worker processes as children; one that dies is replaced."""
 
-    def __init__(self, config: Path | None, count: int, grace_s: float) -> None:
-        self._command = [sys.executable, "-m", "msgsvc_core", "worker", "--one-of-many"]
+    def __init__(
+        self, config: Path | None, count: int, grace_s: float, options: Sequence[str]
+    ) -> None:
+        self._command = [sys.executable, "-m", "msgsvc_core", "worker", "--one-of-many", *options]
         if config is not None:
             self._command += ["--config", str(config)]
         self._grace_s = grace_s

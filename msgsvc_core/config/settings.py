@@ -301,6 +301,11 @@ class Settings(BaseModel):
         description="Folder of translations of your own: `<language>/LC_MESSAGES/<package>.po`, where"
         " the package is `msgsvc_core` or a plugin's.",
     )
+    quarantine: bool = Field(
+        False,
+        description="Sends and receives nothing: jobs wait, and messengers are not called. For a copy of"
+        " a database whose original sends.",
+    )
     server: ServerSettings = ServerSettings()
     jobs: JobSettings = JobSettings()
     limits: LimitSettings = LimitSettings()

@@ -36,7 +36,7 @@ COUNTED_S = 5.0
 
 #: Checks whose failure leaves a process able to serve. A balancer that took every process out when
 #: Redis is away would make an outage of what the limits get over (docs/decisions/0003).
-OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys"})
+OPTIONAL_CHECKS = frozenset({"redis", "own_channels", "secret_keys", "quarantine"})
 
 #: Prefix of the checks of configured messengers. An unavailable one is not a failure of this process:
 #: requests are accepted, and their jobs wait (docs/decisions/0055-outages.md).
@@ -85,6 +85,7 @@ class Readiness:
         limiter: Limiter,
         has_redis: bool,
         keys_are_lost: Callable[[], bool],
+        is_quarantined: bool,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -94,6 +95,7 @@ class Readiness:
         self._limiter = limiter
         self._has_redis = has_redis
         self._keys_are_lost = keys_are_lost
+        self._is_quarantined = is_quarantined
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
         #: When jobs were counted, and how many there were by state.
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})
@@ -112,6 +114,9 @@ class Readiness:
             checks[f"{CHANNEL_CHECK}{channel.name}"] = _with_reception(
                 health, reception_of(channel, troubled.get(channel.key))
             )
+        if self._is_quarantined:
+            detail = "nothing is sent or received: jobs wait, messengers are not called"
+            checks["quarantine"] = {"ok": False, "detail": detail}
         if self._keys_are_lost():
             detail = "the database was written with a key that is not in secret_keys any more"
             checks["secret_keys"] = {"ok": False, "detail": detail}
@@ -189,6 +194,8 @@ class Readiness:
             since = to_rfc3339(state.outage_since_ms)
             detail = f"its platform does not answer: {state.outage_detail}"
             return {"ok": False, "unavailable_since": since, "detail": detail}
+        if self._is_quarantined:
+            return {"ok": True, "detail": "not asked: the service is in quarantine"}
         now = self._clock.time()
         checked_at, health = self._channel_health.get(channel.name, (0.0, {}))
         if now - checked_at < CHANNEL_HEALTH_S:

@@ -31,9 +31,13 @@ async def start_jobs(
 ) -> None:
     """Starts what the settings and the role require; `undo` gets the functions that stop it.
 
+    In quarantine nothing: every message, webhook and other call of the service's own accord is a job.
+
     Raises `SettingsError` if RabbitMQ's client is not installed.
     """
     kind = settings.jobs.runner
+    if settings.quarantine:
+        return
     if kind == "embedded":
         runner = make_runner()
         undo.push_async_callback(runner.stop)

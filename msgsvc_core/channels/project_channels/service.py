@@ -41,6 +41,10 @@ ID_PREFIX = "chn"
 #: The settings contain the bots' tokens.
 SEALED = SealedColumn("core_channels", "settings")
 
+#: The result of a check in quarantine.
+NOT_ASKED = ChannelHealth(
+    ok=False, detail="the service is in quarantine and calls no messenger", unreachable=True
+)
 
 #: Whether a project has subscribers on a channel, by the channel's key.
 HasSubscribers = Callable[[Tx, str, str], Awaitable[bool]]
@@ -70,6 +74,7 @@ class ProjectChannels:
         self._has_subscribers = has_subscribers
         self._shared = settings.channels
         self._per_project = settings.own_channels.per_project
+        self._is_quarantined = settings.quarantine
 
     async def create(self, tx: Tx, project_id: str, body: CreateChannelBody) -> OwnChannel:
         """Creates a channel, which works in this process after the commit, and in others a moment later.
@@ -167,17 +172,21 @@ class ProjectChannels:
     ) -> tuple[ChannelHealth, ReceptionAnswer | None]:
         """Checks the bot with its platform, without holding a database connection meanwhile.
 
-        The result includes the last known reception status. Raises `NotFound`.
+        The result includes the last known reception status. In quarantine the platform is not asked. Raises
+        `NotFound`.
         """
         async with self._db.read() as tx:
             row = await self.get(tx, project_id, name)
         async with self._channels.borrow(row.channel_id) as channel:
             if channel is None:
                 raise NotFound("there is no channel {name!r} of your own", name=name)
-            asked_at_ms = self._clock.now_ms()
-            health = await check_channel(channel)
-            await self._channels.remember(channel, health)
-            await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
+            if self._is_quarantined:
+                health = NOT_ASKED
+            else:
+                asked_at_ms = self._clock.now_ms()
+                health = await check_channel(channel)
+                await self._channels.remember(channel, health)
+                await self._states.apply_health(channel, health, asked_at_ms=asked_at_ms)
             async with self._db.read() as tx:
                 state = await self._states.find(tx, channel.key)
             return health, reception_of(channel, state)

@@ -342,6 +342,16 @@ def test_a_process_that_delivers_nothing_is_a_warning(run: Any, config: Path) ->
     assert "delivers nothing" in run("doctor").stdout
 
 
+def test_quarantine_is_told_and_no_messenger_is_called(run: Any, config: Path) -> None:
+    run("migrate")
+    config.write_text("quarantine = true\n" + config.read_text("utf-8"), encoding="utf-8")
+
+    output = run("doctor").stdout
+
+    assert "quarantine: nothing is sent or received" in output
+    assert "wait for the end of the quarantine" in output
+
+
 def test_secrets_are_never_shown(run: Any, config: Path) -> None:
     _set(config, f'database_url = "{NOBODY.replace("postgres@", "postgres:hush-hush@")}"')
     shown = run("doctor").output

@@ -56,6 +56,16 @@ def test_it_warns_of_what_doctor_would_warn_of(config: Path) -> None:
     assert "delivers nothing" in errors
 
 
+def test_it_says_that_it_is_in_quarantine(config: Path) -> None:
+    with _serve(config.parent, "--port", "0", "--quarantine") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+
+    assert "nothing is sent or received" in errors
+
+
 def _failure(config: Path, *arguments: str) -> str:
     """What `serve` writes to standard error when it does not start; it exits with 2."""
     with _serve(config.parent, *arguments) as process:

@@ -527,7 +527,12 @@ class NoRedis(MemoryLimiter):
 
 
 def readiness_of(core: FakeContext, **changes: Any) -> Readiness:
-    parts: dict[str, Any] = {"has_redis": False, "keys_are_lost": lambda: False, **changes}
+    parts: dict[str, Any] = {
+        "has_redis": False,
+        "keys_are_lost": lambda: False,
+        "is_quarantined": False,
+        **changes,
+    }
     return Readiness(
         db=core.db,
         clock=core.clock,

@@ -1,0 +1,159 @@
+"""A restored copy in quarantine sends nothing of what its original sends too."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from msgsvc_core.core_parts import CORE_NOT_COPIED
+from msgsvc_core.db.copying import Scope, backup, restore
+from msgsvc_core.service import Service
+from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+from msgsvc_devkit.webhooks import WebhookReceiver
+from tests.api.subscribing import subscribing
+
+HOUR_S = 3600
+
+
+def unseen(_what: str, _done: int, _total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+def sent_by(service: Service) -> list[str]:
+    """What the messenger was given by a service."""
+    channel = service.channels["messenger_a"]
+    assert isinstance(channel, RecordingChannel)
+    return [str(each.message.text) for each in channel.sent]
+
+
+def client_of(service: Service, key: str) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=service.app),
+        base_url="http://msgsvc.test",
+        headers={"Authorization": f"Bearer {key}"},
+    )
+
+
+async def jobs_of(service: Service) -> set[tuple[Any, ...]]:
+    async with service.db.read() as tx:
+        rows = await tx.fetch_all("SELECT job_id, lane, state, attempts, run_at_ms FROM core_jobs")
+    return {tuple(row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A service that runs no jobs, with messages, a broadcast and webhooks in its outbox."""
+
+    service: Service
+    key: str
+    settings: dict[str, Any]
+
+    @property
+    def url(self) -> str:
+        return self.service.settings.database_url
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.service.migrations, CORE_NOT_COPIED)
+
+
+@pytest.fixture
+async def full(make_service: ServiceFactory, webhook_receiver: WebhookReceiver) -> Full:
+    settings: dict[str, Any] = {
+        "plugins": ("webhooks", "broadcasts"),
+        "webhooks": {"allow_http": True, "allow_cidrs": ["127.0.0.0/8"]},
+    }
+    service = await make_service(**settings)
+    project = await service.projects.create("Shop")
+    _, key = await service.projects.create_key(project.project_id, "site", ("*",))
+    async with client_of(service, key) as client:
+        await subscribing(service, Tenant(project, key, client))("Ann", external_id="ann")
+        hook = await client.post("/v1/webhooks", json={"url": webhook_receiver.url})
+        webhook_receiver.secret = hook.json()["secret"]
+    await settled(service)
+    await service.stop()
+    url = service.settings.database_url
+    idle = await make_service(database_url=url, **settings, jobs={"runner": "none"})
+    async with client_of(idle, key) as client:
+        for number in range(3):
+            await accepted(client, "/v1/send", external_id="ann", text=f"Message {number}")
+        await accepted(client, "/v1/broadcast", audience={"all": True}, text="To all")
+        await accepted(client, "/v1/events", external_id="ann", name="order.paid")
+    return Full(idle, key, settings)
+
+
+async def accepted(client: httpx2.AsyncClient, path: str, **body: Any) -> Any:
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def test_nothing_is_sent_twice_in_quarantine(
+    full: Full,
+    make_service: ServiceFactory,
+    webhook_receiver: WebhookReceiver,
+    clock: FakeClock,
+    backend: Any,
+    tmp_path: Path,
+) -> None:
+    file, target = tmp_path / "full.backup", await backend.empty()
+    label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
+    await backup(full.url, file, full.scope, unseen, **label)
+    await full.service.stop()
+    await restore(file, target, full.scope, unseen)
+    original = await make_service(database_url=full.url, **full.settings)
+    await settled(original)
+    told = len(webhook_receiver.requests)
+
+    copy = await make_service(database_url=target, quarantine=True, **full.settings)
+    waiting = await jobs_of(copy)
+    clock.advance(HOUR_S)
+    async with client_of(copy, full.key) as client:
+        message = await accepted(client, "/v1/send", external_id="ann", text="In quarantine")
+        shown = await client.get(f"/v1/messages/{message['message_id']}")
+        people = await client.get("/v1/subscribers")
+        called = await client.post("/hooks/messenger_a", content=b"{}")
+        ready = await client.get("/readyz")
+    still_waiting = await jobs_of(copy)
+
+    assert sorted(sent_by(original)) == ["Message 0", "Message 1", "Message 2", "To all"]
+    assert told >= 5
+    assert sent_by(copy) == []
+    assert len(webhook_receiver.requests) == told
+    assert len(waiting) >= 5
+    assert waiting < still_waiting
+    assert shown.json()["status"] == "queued"
+    assert [each["external_id"] for each in people.json()["data"]] == ["ann"]
+    assert called.status_code == 503
+    assert ready.status_code == 200
+    assert ready.json()["status"] == "degraded"
+    assert "nothing is sent" in ready.json()["checks"]["quarantine"]["detail"]
+    assert ready.json()["checks"]["channel:messenger_a"]["detail"].startswith("not asked")
+
+    # Without quarantine it would all go out again: what was asserted above can fail.
+    await copy.stop()
+    live = await make_service(database_url=target, **full.settings)
+    await settled(live)
+
+    assert sorted(sent_by(live)) == sorted([*sent_by(original), "In quarantine"])
+    assert len(webhook_receiver.requests) > told
+
+
+async def test_a_projects_own_bot_is_not_checked_in_quarantine(
+    make_service: ServiceFactory,
+) -> None:
+    service = await make_service(quarantine=True)
+    project = await service.projects.create("Shop")
+    _, key = await service.projects.create_key(project.project_id, "site", ("*",))
+    async with client_of(service, key) as client:
+        own = {"name": "own_bot", "plugin": "recording"}
+        made = await client.post("/v1/channels", json=own)
+        checked = await client.post("/v1/channels/own_bot/check")
+
+    assert made.status_code == 201, made.text
+    assert checked.json()["code"] == "platform_busy"
+    assert "quarantine" in checked.text
