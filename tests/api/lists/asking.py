@@ -28,7 +28,10 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
         # All by name; a tenth by username; three; one by `external_id`; nobody.
         "query": ["ANN", "ann1", "жан", "customer-100", "zoe"],
     },
-    "list_events": {"event": ["delivery.success", "button.clicked"]},
+    "list_events": {
+        "event": ["delivery.success", "button.clicked"],
+        "after_event_id": [id_of("evt", 1), id_of("evt", 3000)],
+    },
     "list_tickets": {
         "channel": ["messenger_a", "messenger_b", "virtual"],
         "tag": ["most", "rare"],
