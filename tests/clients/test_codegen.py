@@ -18,7 +18,7 @@ from contrib.clients.codegen.contract import (
 )
 from contrib.clients.codegen.generate import DOCUMENT, TARGETS, stale
 from contrib.clients.codegen.names import DOTTED_NAMES, NOT_IN_CLIENTS
-from contrib.clients.codegen.python_client import DOC_WIDTH, method_doc, synced
+from contrib.clients.codegen.python_client import DOC_WIDTH, common_codes, method_doc, synced
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,17 @@ def test_arguments_in_docstrings_fill_their_lines(contract: Contract) -> None:
         for line, following in pairwise(method_doc(method).splitlines()):
             if following.startswith(continued):
                 assert len(f"{line} {following.split()[0]}") > DOC_WIDTH, method.operation_id
+
+
+def test_docstrings_name_the_error_codes_that_not_every_method_has(contract: Contract) -> None:
+    method = method_of(contract, "messages.send")
+    common = common_codes(contract)
+
+    named = method_doc(method, common).split("Error codes: ")[1].rstrip('"').replace(",", " ")
+
+    assert {"unauthorized", "rate_limit_project", "internal_error"} <= set(common)
+    assert "subscriber_not_found" in named.split()
+    assert set(named.split()) == set(method.error_codes) - set(common)
 
 
 def test_names_are_unique_and_no_resource_is_called_as_a_method(contract: Contract) -> None:

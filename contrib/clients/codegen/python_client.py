@@ -5,7 +5,8 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 
 from contrib.clients.codegen.contract import (
@@ -176,8 +177,9 @@ def _folded(line: str, width: int) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=indent) if len(line) > width else [line]
 
 
-def method_doc(method: Method) -> str:
-    """Summary, description, and the arguments that have something to say."""
+def method_doc(method: Method, common_codes: Collection[str] = ()) -> str:
+    """Summary, description, the arguments that have something to say, and the error codes without those that
+    every method has."""
     parts = [method.summary]
     rest = method.description.removeprefix(method.summary).strip()
     if rest:
@@ -199,7 +201,18 @@ def method_doc(method: Method) -> str:
     ]
     if described:
         parts.append("\n".join(["Arguments:", *described]))
+    codes = [code for code in method.error_codes if code not in common_codes]
+    if codes:
+        width, indent = DOC_WIDTH - METHOD_INDENT, " " * 4
+        text = textwrap.fill(f"Error codes: {', '.join(codes)}", width, subsequent_indent=indent)
+        parts.append(text)
     return doc("\n\n".join(parts), METHOD_INDENT)
+
+
+def common_codes(contract: Contract) -> list[str]:
+    """The error codes that every method can raise, in the order of their statuses."""
+    common = set.intersection(*(set(method.error_codes) for method in contract.methods))
+    return [each.code for each in contract.error_codes if each.code in common]
 
 
 def path_of(method: Method) -> str:
@@ -233,11 +246,12 @@ def generate(contract: Contract) -> Mapping[Path, Mapping[str, str]]:
         conveniences=CONVENIENCES,
         identifier=identifier,
         doc=doc,
-        method_doc=method_doc,
+        method_doc=partial(method_doc, common_codes=common_codes(contract)),
         path_of=path_of,
         body_arguments=body_arguments,
         comment=comment,
         resource_class=resource_class,
+        common_codes=common_codes(contract),
         required_fields=lambda model: [each for each in model.fields if each.required],
         optional_fields=lambda model: [each for each in model.fields if not each.required],
         is_plain=lambda model: all(identifier(each.name) == each.name for each in model.fields),

@@ -50,6 +50,8 @@ class AsyncProjectResource:
             welcome: Text after subscribing, or one per language, at most 1,000 characters; null for
                 the service's own. `{{ first_name }}` and `{{ project }}` are filled in.
             farewell: Text after unsubscribing, like `welcome`.
+
+        Error codes: bad_request, payload_too_large
         """
         call = Call(
             "PATCH",
@@ -83,6 +85,8 @@ class AsyncChannelsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -115,6 +119,8 @@ class AsyncChannelsResource:
             plugin: Kind of messenger, of those that the service lets projects add.
             settings: Settings of that kind of messenger, above all the bot's token; at most 8,192
                 bytes as JSON.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -141,6 +147,8 @@ class AsyncChannelsResource:
 
         Arguments:
             name: The project's own channel, by its name.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -163,6 +171,8 @@ class AsyncChannelsResource:
         Arguments:
             name: The project's own channel, by its name.
             settings: New values; settings that are left out stay, and null goes back to a default.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -186,6 +196,8 @@ class AsyncChannelsResource:
 
         Arguments:
             name: The project's own channel, by its name.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -210,6 +222,9 @@ class AsyncChannelsResource:
 
         Arguments:
             name: The project's own channel, by its name.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early,
+            platform_busy
         """
         call = Call(
             "POST",
@@ -254,6 +269,8 @@ class AsyncSubscribersResource:
             created_after: Only people who first subscribed after this time.
             query: Case-insensitive prefix of the first name, username or `external_id`. Results are
                 ordered by name instead of newest first.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -285,6 +302,8 @@ class AsyncSubscribersResource:
 
         Arguments:
             subscriber_id: A person on one channel of the project.
+
+        Error codes: not_found, subscriber_not_found
         """
         call = Call(
             "GET",
@@ -313,6 +332,9 @@ class AsyncSubscribersResource:
             tags: Replaces all tags; `[]` removes them. Missing ones are created.
             attributes: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON;
                 replaces all of it.
+
+        Error codes: bad_request, invalid_external_id, not_found, subscriber_not_found, conflict,
+            payload_too_large
         """
         call = Call(
             "PATCH",
@@ -346,6 +368,8 @@ class AsyncSubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             erase: Permanently delete all personal data.
+
+        Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -376,6 +400,9 @@ class AsyncSubscribersResource:
                 person to open the link. Without it, everybody may use the link.
             expires_in: Seconds for which the link works. Without it, 30 days; with an `external_id`,
                 the setting `limits.personal_link_s`, a day.
+
+        Error codes: bad_request, invalid_external_id, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -405,6 +432,8 @@ class AsyncSubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             tag: The tag, by its name.
+
+        Error codes: bad_request, not_found, subscriber_not_found, conflict, payload_too_large
         """
         call = Call(
             "PUT",
@@ -425,6 +454,8 @@ class AsyncSubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             tag: The tag, by its name.
+
+        Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -445,6 +476,8 @@ class AsyncSubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             permission_key: The permission, by its key.
+
+        Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -465,6 +498,8 @@ class AsyncSubscribersResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             permission_key: The permission, by its key.
+
+        Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -484,6 +519,9 @@ class AsyncSubscribersResource:
 
         Arguments:
             subscriber_id: A person on one channel of the project.
+
+        Error codes: bad_request, not_found, subscriber_not_found, already_subscribed, conflict,
+            idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -516,6 +554,9 @@ class AsyncSubscribersResource:
             tags: Tags added to the person; missing ones are created.
             external_id: Your own id of this person, 1-128 printable characters, if you know who they
                 are.
+
+        Error codes: bad_request, invalid_external_id, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -596,6 +637,8 @@ class AsyncTagsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -620,6 +663,8 @@ class AsyncTagsResource:
 
         Arguments:
             name: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -644,6 +689,8 @@ class AsyncTagsResource:
 
         Arguments:
             tag: The tag, by its name.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -664,6 +711,8 @@ class AsyncTagsResource:
         Arguments:
             tag: The tag, by its name.
             name: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "PUT",
@@ -687,6 +736,8 @@ class AsyncTagsResource:
 
         Arguments:
             tag: The tag, by its name.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -713,6 +764,8 @@ class AsyncPermissionsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -747,6 +800,8 @@ class AsyncPermissionsResource:
             description: What people read beside the button, or one text per language; at most 256
                 characters.
             default: Whether people who subscribe from now on have granted it at once.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -774,6 +829,8 @@ class AsyncPermissionsResource:
 
         Arguments:
             permission_key: The permission, by its key.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -798,6 +855,8 @@ class AsyncPermissionsResource:
             title: New label, or one per language; replaces all languages.
             description: New text beside the button, or one per language; null removes it.
             default: Whether people who subscribe from now on have granted it at once.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -823,6 +882,8 @@ class AsyncPermissionsResource:
 
         Arguments:
             permission_key: The permission, by its key.
+
+        Error codes: bad_request, not_found, permission_has_subscribers, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -882,6 +943,10 @@ class AsyncMessagesResource:
                 it, it never is for that reason.
             metadata: Your own data, at most 4,096 bytes as JSON; delivery events carry it, the
                 recipient never sees it.
+
+        Error codes: bad_request, invalid_external_id, invalid_url, mutually_exclusive_identifiers,
+            billing_blocked, not_found, subscriber_not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -940,6 +1005,8 @@ class AsyncMessagesResource:
             channel: Only messages on this channel.
             created_after: Only messages made after this time.
             batch_id: Only messages of this batch.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -969,6 +1036,8 @@ class AsyncMessagesResource:
 
         Arguments:
             message_id: Id of the message, from `POST /v1/send` or a delivery event.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -990,6 +1059,8 @@ class AsyncMessagesResource:
 
         Arguments:
             message_id: Id of the message, from `POST /v1/send` or a delivery event.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -1021,6 +1092,9 @@ class AsyncMessagesResource:
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
             media: New file; that of a sent message changes where the channel supports it.
             buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
+
+        Error codes: bad_request, invalid_url, not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1056,6 +1130,9 @@ class AsyncMessagesResource:
         Arguments:
             messages: 1 to 500 bodies of `POST /v1/send`, or as many as `limits.batch_messages` of `GET
                 /v1/project`. An invalid one is rejected by itself.
+
+        Error codes: bad_request, invalid_url, billing_blocked, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1080,6 +1157,8 @@ class AsyncMessagesResource:
 
         Arguments:
             batch_id: Id of the batch, from `POST /v1/send/batch`.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1106,6 +1185,8 @@ class AsyncTemplatesResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -1143,6 +1224,8 @@ class AsyncTemplatesResource:
             media: File that is shown with the text.
             buttons: Rows of buttons under the message, from top to bottom.
             key: What `template` of `POST /v1/send` names it by; it can't be changed later.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1171,6 +1254,8 @@ class AsyncTemplatesResource:
 
         Arguments:
             template: The template, by its key.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1197,6 +1282,8 @@ class AsyncTemplatesResource:
             format: Markup of `text`: none, a subset of Markdown, or a subset of HTML.
             media: New file; null takes the file away, and without it, it stays.
             buttons: Rows from top to bottom; replaces all existing buttons, `[]` removes them.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -1223,6 +1310,8 @@ class AsyncTemplatesResource:
 
         Arguments:
             template: The template, by its key.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -1247,6 +1336,8 @@ class AsyncTemplatesResource:
             variables: Values as in `POST /v1/send`; those without a default in the template are
                 required.
             lang: Only this language; without it, all of the service.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1283,6 +1374,8 @@ class AsyncFilesResource:
         Its type is detected from its content: an image, a video, or otherwise a document. Use its
         `url` as
         the `media.url` of a message. An unreferenced file is deleted after `media.loose_hours`.
+
+        Error codes: bad_request, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1304,6 +1397,8 @@ class AsyncFilesResource:
 
         Arguments:
             file_id: Id of the file, from its upload or from an event.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1322,6 +1417,8 @@ class AsyncFilesResource:
 
         Arguments:
             file_id: Id of the file, from its upload or from an event.
+
+        Error codes: not_found, conflict
         """
         call = Call(
             "GET",
@@ -1358,6 +1455,8 @@ class AsyncEventsResource(AsyncEventFeed):
             limit: Entries per page.
             event: Only events of this name.
             after_event_id: Only later events than this one, oldest first; empty: all, oldest first.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -1395,6 +1494,9 @@ class AsyncEventsResource(AsyncEventFeed):
             name: Your own name of what happened: 1-64 letters, digits, `_`, `-` and dots.
             properties: Your own data, at most `limits.event_properties_bytes` of `GET /v1/project` as
                 JSON; the event carries it.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers,
+            subscriber_not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1435,6 +1537,8 @@ class AsyncMembersResource:
             limit: Entries per page.
             status: Only members of this status; removed ones are listed separately.
             role: Only members with this role.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -1465,6 +1569,8 @@ class AsyncMembersResource:
             name: Name shown to colleagues and customers.
             email: Identifies one member of the project; stored in lowercase.
             role: Owners, admins and agents answer customers; viewers have read-only access.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1491,6 +1597,8 @@ class AsyncMembersResource:
 
         Arguments:
             member_id: Id of the member.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1519,6 +1627,8 @@ class AsyncMembersResource:
             name: Name shown to colleagues and customers.
             email: Identifies one member of the project; stored in lowercase.
             role: Owners, admins and agents answer customers; viewers have read-only access.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "PATCH",
@@ -1550,6 +1660,8 @@ class AsyncMembersResource:
         Arguments:
             member_id: Id of the member.
             erase: Also erase name and email permanently.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -1578,6 +1690,9 @@ class AsyncMembersResource:
         Arguments:
             member_id: Id of the member.
             expires_in: Seconds for which the link works; a day by default.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -1604,6 +1719,8 @@ class AsyncMembersResource:
         Arguments:
             member_id: Id of the member.
             subscriber_id: A person on one channel of the project.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -1645,6 +1762,8 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
             lang: Language of the bot's question; without it, the person's own.
             match: Number matching: the person chooses in the bot the number that your page shows.
             client: The browser that signs in; shown in the bot's question.
+
+        Error codes: bad_request, invalid_url, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1680,6 +1799,8 @@ class AsyncAuthSessionsResource(AsyncSessionWait):
             session_id: Id of the sign-in, from `POST /v1/auth/session`; hard to guess.
             wait: Long polling: seconds to hold the response until something changes; 0 answers at
                 once.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1709,6 +1830,8 @@ class AsyncAuthLinksResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -1740,6 +1863,9 @@ class AsyncAuthLinksResource:
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
             match: Whether the hosted page shows a number that the person has to choose in the bot.
+
+        Error codes: bad_request, invalid_url, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -1767,6 +1893,8 @@ class AsyncAuthLinksResource:
 
         Arguments:
             slug: The static sign-in link, by its slug.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -1791,6 +1919,8 @@ class AsyncAuthLinksResource:
             name: Helps you tell links apart: 1-100 characters.
             callback_url: Where people return with `code` and `state`; https, or http on localhost.
             match: Whether the hosted page shows a number that the person has to choose in the bot.
+
+        Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -1816,6 +1946,8 @@ class AsyncAuthLinksResource:
 
         Arguments:
             slug: The static sign-in link, by its slug.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -1844,6 +1976,9 @@ class AsyncAuthResource:
 
         Arguments:
             code: `code` of the session's status, or of the return to `callback_url`.
+
+        Error codes: auth_code_expired, auth_code_invalid, bad_request, auth_code_used,
+            idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -1880,6 +2015,8 @@ class AsyncBillingLedgerResource:
             limit: Entries per page.
             operation: Only entries of this operation.
             since: Only entries at or after this time.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -1963,6 +2100,8 @@ class AsyncBroadcastsRecipientsResource:
             job_id: The broadcast's id.
             limit: Entries per page.
             status: Only recipients with this status.
+
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
@@ -2031,6 +2170,9 @@ class AsyncBroadcastsResource:
                 messengers allow.
             dry_run: Validates only, and returns the number of recipients and the credits that it would
                 cost.
+
+        Error codes: bad_request, billing_blocked, not_found, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2071,6 +2213,8 @@ class AsyncBroadcastsResource:
         Arguments:
             limit: Entries per page.
             status: Only broadcasts with this status.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -2098,6 +2242,8 @@ class AsyncBroadcastsResource:
 
         Arguments:
             job_id: The broadcast's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2121,6 +2267,9 @@ class AsyncBroadcastsResource:
 
         Arguments:
             job_id: The broadcast's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2141,6 +2290,9 @@ class AsyncBroadcastsResource:
 
         Arguments:
             job_id: The broadcast's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2161,6 +2313,9 @@ class AsyncBroadcastsResource:
 
         Arguments:
             job_id: The broadcast's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2184,6 +2339,9 @@ class AsyncBroadcastsResource:
 
         Arguments:
             job_id: The broadcast's id.
+
+        Error codes: bad_request, billing_blocked, not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2217,6 +2375,8 @@ class AsyncDripsEnrollmentsResource:
             limit: Entries per page.
             status: Only enrollments with this status.
             subscriber_id: Only those of this subscriber.
+
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
@@ -2242,6 +2402,8 @@ class AsyncDripsEnrollmentsResource:
 
         Arguments:
             enrollment_id: The enrollment's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2261,6 +2423,9 @@ class AsyncDripsEnrollmentsResource:
 
         Arguments:
             enrollment_id: The enrollment's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2281,6 +2446,9 @@ class AsyncDripsEnrollmentsResource:
 
         Arguments:
             enrollment_id: The enrollment's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2301,6 +2469,9 @@ class AsyncDripsEnrollmentsResource:
 
         Arguments:
             enrollment_id: The enrollment's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -2343,6 +2514,9 @@ class AsyncDripsResource:
             reentry: Whether a person may be enrolled again: `never`, or `after_completion` of their
                 enrollment.
             status: `paused` to enroll nobody until it is resumed.
+
+        Error codes: bad_request, invalid_url, not_found, conflict, idempotency_conflict,
+            payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2374,6 +2548,8 @@ class AsyncDripsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -2397,6 +2573,8 @@ class AsyncDripsResource:
 
         Arguments:
             drip_id: The campaign's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2433,6 +2611,8 @@ class AsyncDripsResource:
                 /v1/events`, or the service's. Unsubscribing always does.
             reentry: Whether a person may be enrolled again: `never`, or `after_completion` of their
                 enrollment.
+
+        Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -2461,6 +2641,8 @@ class AsyncDripsResource:
 
         Arguments:
             drip_id: The campaign's id.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -2480,6 +2662,8 @@ class AsyncDripsResource:
 
         Arguments:
             drip_id: The campaign's id.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2500,6 +2684,8 @@ class AsyncDripsResource:
 
         Arguments:
             drip_id: The campaign's id.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2528,6 +2714,9 @@ class AsyncDripsResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, not_found,
+            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2568,6 +2757,8 @@ class AsyncFormsSubmissionsResource:
             limit: Entries per page.
             spam: Only spam, instead of the others.
             source: Only submissions from there; by default all.
+
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
@@ -2602,6 +2793,8 @@ class AsyncFormsSubmissionsResource:
             form_id: The form's id.
             spam: Only spam, instead of the others.
             source: Only submissions from there; by default all.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2626,6 +2819,8 @@ class AsyncFormsSubmissionsResource:
         Arguments:
             form_id: The form's id.
             submission_id: The submission's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2646,6 +2841,8 @@ class AsyncFormsSubmissionsResource:
         Arguments:
             form_id: The form's id.
             submission_id: The submission's id.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -2691,6 +2888,9 @@ class AsyncFormsResource:
             min_fill_seconds: Seconds between loading and submitting the form at least; what comes
                 faster is spam. 0 disables the check.
             slug: Part of the messengers' links, `form_<slug>`; can't be changed later.
+
+        Error codes: bad_request, invalid_external_id, invalid_url, subscriber_not_found, conflict,
+            idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2724,6 +2924,8 @@ class AsyncFormsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -2747,6 +2949,8 @@ class AsyncFormsResource:
 
         Arguments:
             form_id: The form's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2785,6 +2989,9 @@ class AsyncFormsResource:
                 page of thanks.
             min_fill_seconds: Seconds between loading and submitting the form at least; what comes
                 faster is spam. 0 disables the check.
+
+        Error codes: bad_request, invalid_external_id, invalid_url, not_found, subscriber_not_found,
+            payload_too_large
         """
         call = Call(
             "PUT",
@@ -2815,6 +3022,8 @@ class AsyncFormsResource:
 
         Arguments:
             form_id: The form's id.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -2841,6 +3050,8 @@ class AsyncTicketsCannedAnswersResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -2871,6 +3082,8 @@ class AsyncTicketsCannedAnswersResource:
             title: What agents see in the list; empty for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -2898,6 +3111,8 @@ class AsyncTicketsCannedAnswersResource:
 
         Arguments:
             canned_answer: What replies name it by; unique in the project.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -2922,6 +3137,8 @@ class AsyncTicketsCannedAnswersResource:
             title: What agents see in the list; empty for the key.
             text: One text for all, or texts by language, with variables as in templates.
             format: How `text` is marked up.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -2947,6 +3164,8 @@ class AsyncTicketsCannedAnswersResource:
 
         Arguments:
             canned_answer: What replies name it by; unique in the project.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -2973,6 +3192,8 @@ class AsyncTicketsBlocklistResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -2998,6 +3219,8 @@ class AsyncTicketsBlocklistResource:
         Arguments:
             subscriber_id: A person on one channel of the project.
             reason: Why, for agents; may be empty.
+
+        Error codes: bad_request, not_found, subscriber_not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -3021,6 +3244,8 @@ class AsyncTicketsBlocklistResource:
 
         Arguments:
             subscriber_id: A person on one channel of the project.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -3064,6 +3289,8 @@ class AsyncTicketsResource:
             channel: Only tickets of customers on this channel; `virtual` for those without a
                 messenger.
             created_after: Only tickets that were opened after this time.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -3118,6 +3345,9 @@ class AsyncTicketsResource:
             assignee_id: The member who is to handle it, no viewer. By default nobody, or the next in
                 turn where tickets are distributed.
             file_ids: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, not_found,
+            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3180,6 +3410,8 @@ class AsyncTicketsResource:
                 goes on.
             limit: Entries per page.
             cursor: `next_cursor` of the previous page; without it, the first page.
+
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
@@ -3203,6 +3435,8 @@ class AsyncTicketsResource:
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -3245,6 +3479,9 @@ class AsyncTicketsResource:
             internal: Whether it is a note for agents, which the customer never sees.
             member_id: The member who replies; by default nobody by name.
             status: The ticket's status afterwards; a note doesn't change it.
+
+        Error codes: bad_request, invalid_url, billing_blocked, not_found, conflict,
+            idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3285,6 +3522,9 @@ class AsyncTicketsResource:
                 goes on.
             text: What the customer says.
             file_ids: Files of the customer, at most 10, as uploaded by `POST /v1/files`.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3316,6 +3556,9 @@ class AsyncTicketsResource:
                 goes on.
             assignee_id: The member who is to handle the ticket, no viewer; null to unassign it.
             only_if_unassigned: Fail with 409 if the ticket is already assigned.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3345,6 +3588,8 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             status: `open`: an agent is to act; `pending`: the customer is; `closed`.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3373,6 +3618,8 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             priority: How urgent the ticket is.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3401,6 +3648,8 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             tags: All its labels; empty to remove them.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3429,6 +3678,9 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             until: When the ticket is open again, ahead.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3455,6 +3707,8 @@ class AsyncTicketsResource:
         Arguments:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3480,6 +3734,9 @@ class AsyncTicketsResource:
             ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
                 goes on.
             into: Id or number of the ticket that remains; of the same customer.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3511,6 +3768,8 @@ class AsyncOidcClientsSecretsResource:
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -3530,6 +3789,9 @@ class AsyncOidcClientsSecretsResource:
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3551,6 +3813,8 @@ class AsyncOidcClientsSecretsResource:
         Arguments:
             client_id: The client's id, in this API and in OAuth.
             secret_id: The secret's id.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -3578,6 +3842,8 @@ class AsyncOidcClientsResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -3650,6 +3916,9 @@ class AsyncOidcClientsResource:
                 of the redirect URIs (`pairwise`).
             id_token_signed_response_alg: Algorithm that its ID tokens are signed with; by default the
                 setting `oidc.signing_alg`.
+
+        Error codes: bad_request, invalid_url, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -3688,6 +3957,8 @@ class AsyncOidcClientsResource:
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -3743,6 +4014,8 @@ class AsyncOidcClientsResource:
             require_pushed: Whether authorization requests are accepted only if they were pushed (RFC
                 9126).
             home_url: The client's site, shown to people; null for none.
+
+        Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -3777,6 +4050,8 @@ class AsyncOidcClientsResource:
 
         Arguments:
             client_id: The client's id, in this API and in OAuth.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -3803,6 +4078,8 @@ class AsyncOidcRegistrationTokensResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -3831,6 +4108,8 @@ class AsyncOidcRegistrationTokensResource:
             name: What it is for; clients do not see it.
             max_uses: Clients that it can register; null for any number.
             lifetime_s: Seconds for which it is valid; null if it does not expire.
+
+        Error codes: bad_request, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -3857,6 +4136,8 @@ class AsyncOidcRegistrationTokensResource:
 
         Arguments:
             token_id: The token's id.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -3912,6 +4193,10 @@ class AsyncOtpResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, billing_blocked,
+            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early,
+            otp_rate_limited
         """
         call = Call(
             "POST",
@@ -3958,6 +4243,8 @@ class AsyncOtpResource:
             length: Digits of the code: 4-8, 6 by default.
             lang: Language of the message; without it, the person's own.
             channel: Offer only this channel; without it, all of the project.
+
+        Error codes: bad_request, billing_blocked, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -4000,6 +4287,10 @@ class AsyncOtpResource:
                 to be on.
             purpose: `login` by default. With `otp_id`, checked only if given.
             code: What the person typed; spaces are ignored.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, otp_expired,
+            otp_invalid, otp_max_attempts, not_found, subscriber_not_found, idempotency_conflict,
+            payload_too_large, too_early, otp_rate_limited
         """
         call = Call(
             "POST",
@@ -4029,6 +4320,8 @@ class AsyncOtpResource:
 
         Arguments:
             otp_id: Id of the code, from `POST /v1/otp/send` or `POST /v1/otp/request`.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -4092,6 +4385,9 @@ class AsyncScheduledResource:
             send_at: When it is sent: RFC 3339 with `Z` or an offset, or a local time in `timezone`,
                 such as `2026-03-02T09:30`. Ahead, by ten years at most.
             timezone: IANA time zone of a local `send_at`, which requires it.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, not_found,
+            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -4134,6 +4430,8 @@ class AsyncScheduledResource:
         Arguments:
             limit: Entries per page.
             status: Only messages with this status.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -4158,6 +4456,8 @@ class AsyncScheduledResource:
 
         Arguments:
             scheduled_id: The scheduled message's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -4202,6 +4502,8 @@ class AsyncScheduledResource:
             send_at: The new time: RFC 3339, or a local time in `timezone`.
             timezone: Time zone of a local `send_at`, beside which alone it may stand; by default the
                 current one.
+
+        Error codes: bad_request, not_found, subscriber_not_found, conflict, payload_too_large
         """
         call = Call(
             "PATCH",
@@ -4236,6 +4538,8 @@ class AsyncScheduledResource:
 
         Arguments:
             scheduled_id: The scheduled message's id.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -4309,6 +4613,9 @@ class AsyncRecurringResource:
             ends_at: No run after this time: RFC 3339, or a local time in `timezone`. By default there
                 is no end.
             quiet_hours: Runs due in these hours are sent when they end.
+
+        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, not_found,
+            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early
         """
         call = Call(
             "POST",
@@ -4355,6 +4662,8 @@ class AsyncRecurringResource:
         Arguments:
             limit: Entries per page.
             status: Only messages with this status.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -4379,6 +4688,8 @@ class AsyncRecurringResource:
 
         Arguments:
             recurring_id: The recurring message's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -4431,6 +4742,8 @@ class AsyncRecurringResource:
             starts_at: No run before this time, RFC 3339 or local; null removes it.
             ends_at: No run after this time, RFC 3339 or local; null removes it.
             quiet_hours: Runs due in these hours are sent when they end; null removes them.
+
+        Error codes: bad_request, not_found, subscriber_not_found, conflict, payload_too_large
         """
         call = Call(
             "PATCH",
@@ -4469,6 +4782,8 @@ class AsyncRecurringResource:
 
         Arguments:
             recurring_id: The recurring message's id.
+
+        Error codes: bad_request, not_found, conflict, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -4488,6 +4803,9 @@ class AsyncRecurringResource:
 
         Arguments:
             recurring_id: The recurring message's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4508,6 +4826,9 @@ class AsyncRecurringResource:
 
         Arguments:
             recurring_id: The recurring message's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4541,6 +4862,8 @@ class AsyncWebhooksDeliveriesResource:
             limit: Entries per page.
             status: Only deliveries with this status.
             event: Only deliveries of this event.
+
+        Error codes: bad_request, not_found
         """
         call = Call(
             "GET",
@@ -4567,6 +4890,8 @@ class AsyncWebhooksDeliveriesResource:
         Arguments:
             delivery_id: The delivery's id, which every attempt carries in a header, so that receivers
                 can recognise repetitions.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -4589,6 +4914,9 @@ class AsyncWebhooksDeliveriesResource:
         Arguments:
             delivery_id: The delivery's id, which every attempt carries in a header, so that receivers
                 can recognise repetitions.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4621,6 +4949,9 @@ class AsyncWebhooksResource:
             url: Where events are POSTed to. Private and internal addresses are refused.
             events: Names of the events that it receives; empty for all.
             description: Your own note on it; null for none.
+
+        Error codes: bad_request, invalid_url, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4648,6 +4979,8 @@ class AsyncWebhooksResource:
 
         Arguments:
             limit: Entries per page.
+
+        Error codes: bad_request
         """
         call = Call(
             "GET",
@@ -4671,6 +5004,8 @@ class AsyncWebhooksResource:
 
         Arguments:
             webhook_id: The webhook's id.
+
+        Error codes: not_found
         """
         call = Call(
             "GET",
@@ -4698,6 +5033,8 @@ class AsyncWebhooksResource:
             description: Your own note on it; null for none.
             status: `disabled` to receive nothing, which cancels pending deliveries; `active` to
                 receive again.
+
+        Error codes: bad_request, invalid_url, not_found, payload_too_large
         """
         call = Call(
             "PUT",
@@ -4724,6 +5061,8 @@ class AsyncWebhooksResource:
 
         Arguments:
             webhook_id: The webhook's id.
+
+        Error codes: bad_request, not_found, payload_too_large
         """
         call = Call(
             "DELETE",
@@ -4743,6 +5082,9 @@ class AsyncWebhooksResource:
 
         Arguments:
             webhook_id: The webhook's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4765,6 +5107,9 @@ class AsyncWebhooksResource:
 
         Arguments:
             webhook_id: The webhook's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4795,6 +5140,9 @@ class AsyncWebhooksResource:
             webhook_id: The webhook's id.
             since: Events that happened then or later.
             include_delivered: Whether those that were delivered are delivered once more.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
         """
         call = Call(
             "POST",
@@ -4812,7 +5160,12 @@ class AsyncWebhooksResource:
 
 
 class AsyncResources:
-    """All resources of the API."""
+    """All resources of the API.
+
+    Each error code that a method's text names is an exception of `msgsvc_client.errors`. Besides, each
+    method may be refused with validation_failed, invalid_api_key, unauthorized, forbidden,
+    project_inactive, rate_limit_project, internal_error, unavailable.
+    """
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
