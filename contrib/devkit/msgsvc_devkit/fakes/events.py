@@ -7,6 +7,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Event, Events
 from msgsvc_core.events.contract import EventSpec, NewEvent
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
+from msgsvc_core.kernel.ids import earliest_id
+from msgsvc_core.kernel.json import to_json
 from msgsvc_devkit.clock import FakeClock
 
 
@@ -48,6 +50,18 @@ class FakeEvents(Events):
             and since_ms <= event.occurred_at_ms <= until_ms
             and (after is None or event.event_id > after)
         ][:limit]
+
+    async def mentioning(
+        self, tx: Tx, project_id: str, text: str, *, since_ms: int, until_ms: int
+    ) -> list[Event]:
+        ids = earliest_id("evt", since_ms), earliest_id("evt", until_ms)
+        return [
+            event
+            for event in self.emitted
+            if event.project_id == project_id
+            and ids[0] < event.event_id <= ids[1]
+            and text in to_json(event.data)
+        ]
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, after: str | None, limit: int
