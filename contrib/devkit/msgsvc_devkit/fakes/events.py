@@ -1,9 +1,10 @@
 """Events recorded in a list."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgsvc_core.core_parts import CORE_EVENTS
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.events import Event, Events
 from msgsvc_core.events.contract import EventSpec, NewEvent
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
@@ -50,6 +51,15 @@ class FakeEvents(Events):
             and since_ms <= event.occurred_at_ms <= until_ms
             and (after is None or event.event_id > after)
         ][:limit]
+
+    async def count_by_second(self, tx: Tx, names: Sequence[str], since_ms: int) -> list[Row]:
+        counted = Counter(
+            (event.occurred_at_ms // 1000, event.project_id, event.data.get("channel"), event.name)
+            for event in self.emitted
+            if event.name in names and event.occurred_at_ms >= since_ms
+        )
+        columns = ("second", "project_id", "channel", "name", "count")
+        return [dict(zip(columns, (*key, count), strict=True)) for key, count in counted.items()]
 
     async def mentioning(
         self, tx: Tx, project_id: str, text: str, *, since_ms: int, until_ms: int
