@@ -109,19 +109,36 @@ def check_version() -> str:
     return version
 
 
+def write_pins(out: Path, version: str) -> None:
+    """`constraints.txt`: the versions that the tests ran with, and our own, which a stranger may have put
+    on an index under a later number."""
+    ours = "".join(f"{each.name}=={version}\n" for each in distributions())
+    pins = (ROOT / "constraints.txt").read_text("utf-8")
+    (out / "constraints.txt").write_text(f"{pins}{ours}", "utf-8")
+
+
 def download_others(out: Path) -> None:
     """Wheels of other people's packages, for this Python and this kind of machine."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
-    pins = ["--constraint", str(ROOT / "constraints.txt"), "--find-links", str(out)]
+    pins = ["--constraint", str(out / "constraints.txt"), "--find-links", str(out)]
+    before = digests(out)
     done = subprocess.run([*pip, "--dest", str(out), *pins, "msgsvc[all]"], check=False)
     if done.returncode != 0:
         raise NotReleasable("pip could not download what the release needs")
+    if before.items() - digests(out).items():
+        raise NotReleasable("an index has a file of one of our names, and pip took it")
+
+
+def digests(out: Path) -> dict[str, str]:
+    """SHA-256 of each file, by its name."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())
+    }
 
 
 def write_sums(out: Path) -> None:
     """`SHA256SUMS`, for `sha256sum --check`."""
-    names = sorted(path.name for path in out.iterdir())
-    lines = [f"{hashlib.sha256((out / name).read_bytes()).hexdigest()}  {name}" for name in names]
+    lines = [f"{digest}  {name}" for name, digest in digests(out).items()]
     (out / "SHA256SUMS").write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -149,7 +166,7 @@ def build(out: Path, *, offline: bool, console: Console) -> str:
         for done in [threads.submit(twice, each, again=folder / each.name) for each in each_one]:
             done.result()
             progress.advance(task)
-        shutil.copy(ROOT / "constraints.txt", built)
+        write_pins(built, version)
         bill = bill_of_materials(version, epoch, built)
         (built / f"msgsvc-{version}.cdx.json").write_text(bill, "utf-8")
         if offline:

@@ -18,7 +18,10 @@ def install(
     programs: Path, requirements: Sequence[str], wheels: Path, *, is_compiled: bool = True
 ) -> None:
     """Installs from the folder of wheels, other people's packages from the configured index. What is not
-    compiled is so when it is first imported."""
+    compiled is so when it is first imported.
+
+    Requirements name their version: on an index, a stranger may have put a later one under our names.
+    """
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     target = ["--python", str(programs / "python"), "install"]
     pins = ["--constraint", str(ROOT / "constraints.txt"), "--find-links", str(wheels)]

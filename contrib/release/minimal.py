@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from contrib.release.distributions import ROOT
+from contrib.release.distributions import ROOT, released_version
 from contrib.release.environments import install, new_environment
 
 WANTED = ("msgsvc-core", "msgsvc-sandbox", "msgsvc-telegram", "msgsvc-auth")
@@ -104,7 +104,7 @@ def main() -> None:
         began = time.monotonic()
         with console.status("installing"):
             programs = new_environment(folder / "environment")
-            install(programs, WANTED, wheels)
+            install(programs, [f"{name}=={released_version()}" for name in WANTED], wheels)
         install_s = time.monotonic() - began
         (packages,) = (folder / "environment").glob("lib/python3.*/site-packages")
         names = [each.name for each in installed_in(path=[str(packages)])]

@@ -12,7 +12,7 @@ RECIPES = ("contrib/deploy/msgsvc.service", "docs/operating.md")
 
 #: What `pip install` is given: a folder of wheels, its pins, and the distribution that brings all areas.
 INSTALL = re.compile(
-    r"/opt/msgsvc/bin/pip install --find-links dist -c dist/constraints\.txt '([^']+)'\n"
+    r"/opt/msgsvc/bin/pip install --no-index --find-links dist -c dist/constraints\.txt '([^']+)'\n"
 )
 
 

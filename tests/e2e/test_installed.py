@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from contrib.release.build import build_wheels
-from contrib.release.distributions import ROOT
+from contrib.release.distributions import ROOT, released_version
 from contrib.release.environments import install, new_environment
 from msgsvc_devkit.platforms.sandbox import Sandbox
 from tests.ports import free_ports
@@ -28,7 +28,8 @@ def installed(folder: Path) -> Path:
     """The folder with `msgsvc` in an environment that `pip install msgsvc` has filled."""
     build_wheels(folder / "wheels")
     programs = new_environment(folder / "environment")
-    install(programs, ["msgsvc"], folder / "wheels", is_compiled=False)
+    wanted = f"msgsvc=={released_version()}"
+    install(programs, [wanted], folder / "wheels", is_compiled=False)
     return programs
 
 

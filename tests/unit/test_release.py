@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from contrib.release import distributions as released
 from contrib.release.bill_of_materials import bill_of_materials
-from contrib.release.build import NotReleasable, build_twice, check_version
+from contrib.release.build import NotReleasable, build_twice, check_version, write_pins
 from contrib.release.changelog import NoSection, section_of
 from contrib.release.distributions import ROOT, SPELLINGS, Distribution, distributions
 
@@ -144,6 +144,14 @@ def test_a_distribution_has_the_same_bytes_from_its_sdist_elsewhere(tmp_path: Pa
         f"msgsvc_auth-{version}-py3-none-any.whl",
         f"msgsvc_auth-{version}.tar.gz",
     ]
+
+
+def test_the_pins_of_a_release_hold_our_own_names_too(tmp_path: Path) -> None:
+    write_pins(tmp_path, "0.9.0")
+    pins = (tmp_path / "constraints.txt").read_text("utf-8").splitlines()
+
+    assert {f"{name}==0.9.0" for name in NAMES} < set(pins)
+    assert set((ROOT / "constraints.txt").read_text("utf-8").splitlines()) < set(pins)
 
 
 def test_an_sdist_without_all_of_the_sources_is_refused(tmp_path: Path) -> None:
