@@ -293,7 +293,9 @@ def synced(text: str) -> str:
     text = text.removeprefix(HEADER)
     text = text.replace("The async side; the sync side is generated from it.", "The sync side.")
     text = re.sub(r"\bAwaitable\[(\w+)\]", r"\1", text)
-    text = re.sub(r"\bimport asyncio\nimport time\n", "import time\n", text)
+    text = re.sub(
+        r"\bimport asyncio\nimport math\nimport time\n", "import math\nimport time\n", text
+    )
     text = re.sub(r"\b(?:async|await) (?=\S)", "", text)
     text = re.sub(r"\bAsync(?=[A-Z]\w)", "", text)
     words = "|".join(map(re.escape, _SYNC_WORDS))

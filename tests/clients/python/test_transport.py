@@ -1,6 +1,7 @@
 """What connections do to requests, on real sockets, by both sides of the transport."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -122,6 +123,25 @@ async def test_a_call_succeeds_after_connections_that_broke_or_were_silent() -> 
         script += [hangs_up, ends_in_the_middle, says_nothing]
         assert await asyncio.to_thread(sync) == "msg_1"
         assert script == []
+
+
+async def test_infinity_is_no_limit() -> None:
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + ANSWER)
+
+    async with server(serve) as url:
+        request = Request("GET", url, {})
+        asynchronous = AsyncHttpxTransport()
+        assert await (await asynchronous.send(request, math.inf)).read() == ANSWER
+        await asynchronous.aclose()
+
+        def sync() -> bytes:
+            transport = HttpxTransport()
+            content = transport.send(request, math.inf).read()
+            transport.close()
+            return content
+
+        assert await asyncio.to_thread(sync) == ANSWER
 
 
 async def test_calls_do_not_wait_for_others_that_the_service_holds() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Protocol
@@ -92,7 +93,8 @@ class AsyncHttpxTransport:
             request.url,
             headers=dict(request.headers),
             content=request.content,
-            timeout=timeout_s,
+            # Sockets take no infinity.
+            timeout=timeout_s if math.isfinite(timeout_s) else None,
         )
         # httpx2's exceptions hold the request with its headers, so they are not kept as a cause.
         try:
