@@ -130,6 +130,9 @@ def application(example: Any, site: Site) -> Starlette:
             return Response(status_code=site.refuses_status)
         return _changed(await example.status(request), site.told)
 
+    async def refusing(request: Request) -> Response:
+        return Response(status_code=request.path_params["status"])
+
     async def ordered(_request: Request) -> Response:
         return HTMLResponse(
             "<!doctype html><html lang=en><title>Ordered</title><p id=ordered>Ordered</p>"
@@ -138,8 +141,10 @@ def application(example: Any, site: Site) -> Starlette:
     own = [
         Route("/", page),
         Route("/signin", begin, methods=["POST"]),
-        Route("/signin", status),
+        Route("/signin/{id}", status),
         Route("/ordered", ordered),
+        # In the service's place.
+        Route("/refusing/{status:int}/{path:path}", refusing, methods=["GET", "POST"]),
         Mount("/own", StaticFiles(directory=Path(__file__).parent / "static")),
     ]
     return Starlette(routes=[*own, *example.ROUTES], middleware=[example.SESSIONS])

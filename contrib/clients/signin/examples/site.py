@@ -32,8 +32,11 @@ async def api(method: str, path: str, **request: Any) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {os.environ['MSGSVC_API_KEY']}"}
     async with httpx2.AsyncClient(base_url=os.environ["MSGSVC_URL"], headers=headers) as client:
         answer = await client.request(method, path, timeout=40, **request)
-        found: dict[str, Any] = answer.raise_for_status().json()
-        return found
+    if answer.is_error:
+        # Gone, and asked too often: the element ends, and waits. All else is trouble of the site.
+        raise HTTPException(answer.status_code if answer.status_code in (404, 429) else 502)
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 async def begin(request: Request) -> Response:
@@ -43,28 +46,42 @@ async def begin(request: Request) -> Response:
     client = {"ip": ip, "user_agent": request.headers.get("user-agent", "")}
     body = {"state": state, "match": True, "client": client}
     begun = await api("POST", "/v1/auth/session", json=body)
-    request.session["signin"] = {"id": begun["session_id"], "state": state}
+    # Each tab has its own. The cookie has room for the latest.
+    waiting = {**request.session.get("signin", {}), begun["session_id"]: state}
+    request.session["signin"] = dict(list(waiting.items())[-5:])
     shown = ("links", "start_messages", "match_number", "expires_in")
-    return JSONResponse({name: begun.get(name) for name in shown})
+    status_url = f"/signin/{begun['session_id']}"
+    return JSONResponse({"status_url": status_url, **{name: begun.get(name) for name in shown}})
 
 
 async def status(request: Request) -> Response:
-    """GET /signin: how it stands. The code stays here."""
+    """GET /signin/{id}: how it stands. The code stays here."""
+    if state_of(request) is None and "user" in request.session:  # another tab was first
+        return JSONResponse({"status": "confirmed", "redirect": "/"})
     told = await status_of(request, wait=request.query_params.get("wait", "0"))
-    return JSONResponse({"status": told["status"], "redirect": "/signin/finish"})
+    return JSONResponse({"status": told["status"], "redirect": f"{request.url.path}/finish"})
 
 
 async def finish(request: Request) -> Response:
-    """GET /signin/finish: exchanges the code, for the browser that began."""
-    told = await status_of(request)
-    return await let_in(request, told.get("code", ""), request.session["signin"]["state"])
+    """GET /signin/{id}/finish: exchanges the code, for the browser that began."""
+    state = state_of(request)
+    told = await status_of(request) if state else {}
+    if told.get("status") != "confirmed":  # opened by hand, or once more
+        return RedirectResponse("/", 303)
+    return await let_in(request, told["code"], state)
+
+
+def state_of(request: Request) -> str | None:
+    """None if this browser didn't begin that sign-in."""
+    found: str | None = request.session.get("signin", {}).get(request.path_params["id"])
+    return found
 
 
 async def status_of(request: Request, wait: str = "0") -> dict[str, Any]:
-    if "signin" not in request.session:
+    if state_of(request) is None:
         raise HTTPException(404)
-    session_id = request.session["signin"]["id"]
-    return await api("GET", f"/v1/auth/session/{session_id}/status", params={"wait": wait})
+    path = f"/v1/auth/session/{request.path_params['id']}/status"
+    return await api("GET", path, params={"wait": wait})
 
 
 async def login(request: Request) -> Response:
@@ -97,8 +114,8 @@ STATIC = os.path.join(os.path.dirname(__file__), "..", "dist")
 ROUTES = [
     Route("/", home),
     Route("/signin", begin, methods=["POST"]),
-    Route("/signin", status),
-    Route("/signin/finish", finish),
+    Route("/signin/{id}", status),
+    Route("/signin/{id}/finish", finish),
     Route("/login", login),
     Route("/back", back),
     Mount("/static", StaticFiles(directory=STATIC)),
