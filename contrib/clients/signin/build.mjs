@@ -17,7 +17,8 @@ const styleSheets = {
   setup({ onLoad }) {
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
       const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true });
-      return { contents: code.trim(), loader: "text" };
+      // In variables the spaces are left.
+      return { contents: code.trim().replace(/([:,]) /g, "$1"), loader: "text" };
     });
   },
 };
@@ -38,7 +39,7 @@ const bundle = await build({
 const { code } = await minify(bundle.outputFiles[0].text, {
   module: true,
   ecma: 2020,
-  compress: { passes: 3 },
+  compress: { passes: 3, unsafe_arrows: true },
   format: { comments: false, preamble: "/* msgsvc, Apache-2.0 */" },
 });
 const text = `${code}\n`;

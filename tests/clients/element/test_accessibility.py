@@ -1,9 +1,11 @@
 """The element for those who see, hear, move and hold it differently, in real Chromium."""
 
+import asyncio
+import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from tests.clients.element.site import Site
 from tests.e2e.windows import NewWindow, Scheme, faults, picture, read_qr
@@ -116,6 +118,56 @@ async def test_right_to_left_is_mirrored(site: Site, new_window: NewWindow) -> N
 
     assert places == sorted(places, reverse=True)
     assert await width_needed(window) <= 1280
+
+
+async def test_cancel_is_seen_beside_an_open_code_without_scrolling(
+    site: Site, new_window: NewWindow
+) -> None:
+    window = await new_window(1280, 720)
+    await begin(window, site.page())
+    await expect(window.get_by_role("img", name="QR code for Messenger_a")).to_be_visible()
+    await expect(window.locator("[part=number]")).to_be_visible()
+    panel = window.get_by_role("dialog")
+
+    assert await panel.evaluate("it => it.scrollHeight <= it.clientHeight")
+    await expect(window.get_by_role("button", name="Cancel")).to_be_in_viewport(ratio=1)
+
+
+async def test_english_stays_left_to_right_where_the_page_is_not(
+    site: Site, new_window: NewWindow
+) -> None:
+    window = await new_window()
+    await begin(window, site.page(dir="rtl", lang="ar"))
+    await picture(window, "element-english-in-right-to-left")
+    panel = window.get_by_role("dialog")
+
+    assert await panel.evaluate("it => [it.lang, getComputedStyle(it).direction]") == ["en", "ltr"]
+
+
+async def test_the_number_comes_in_a_live_region_that_was_there_before(
+    site: Site, new_window: NewWindow
+) -> None:
+    window = await new_window()
+    pressed: asyncio.Future[Route] = asyncio.get_running_loop().create_future()
+    await window.route("**/signin", lambda route: pressed.set_result(route))  # noqa: PLW0108 # a builtin takes no marks of playwright
+    await window.goto(site.page())
+    await window.locator("msgsvc-signin > a").click()
+    region = window.locator("[aria-live=polite]")
+    await expect(region).to_have_text("Sign in to Shop", use_inner_text=True)
+    await region.evaluate(
+        "it => { window.heard = []; new MutationObserver(changes => heard.push(...changes))"
+        ".observe(it, { subtree: true, childList: true, characterData: true }); }"
+    )
+    await (await pressed).continue_()
+    await expect(region.locator("[part=number]")).to_be_visible()
+    await expect(region).to_have_text(re.compile(r"choose this number there:\d\d"))
+    before = await window.evaluate("heard.length")
+    # The time goes on each second; the number is not said anew.
+    time = window.locator("[part=time]")
+    shown = await time.inner_text()
+    await expect(time).not_to_have_text(shown)
+
+    assert await window.evaluate("heard.length") == before
 
 
 async def test_a_phone_opens_the_messenger_first_and_folds_the_codes(

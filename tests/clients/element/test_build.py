@@ -17,6 +17,33 @@ HOSTED = FOLDER.parents[2] / "plugins/areas/auth/msgsvc_auth/hosted/static/msgsv
 #: Bytes that a text of a code's largest size has, by its version (ISO/IEC 18004, table 7, level M).
 CAPACITIES = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213]
 
+#: An answer's head is there, its body comes when the next run has begun: no fetch rejects any more.
+LATE_ANSWERS = """
+import { createSignIn } from "BUILT";
+const moment = () => new Promise((resolve) => setImmediate(resolve));
+const found = {};
+async function run(name, status, said, begin, next) {
+  const answers = [];
+  globalThis.fetch = () => new Promise((resolve) => answers.push(resolve));
+  const signIn = createSignIn({ session: "/signin" });
+  begin(signIn);
+  next(signIn);
+  answers[0]({ status, ok: status === 200, json: async () => said });
+  await moment();
+  found[name] = signIn.state.status;
+}
+const begun = { links: { a: "https://a.example" }, expires_in: 600 };
+const confirmed = { status: "confirmed", redirect: "/" };
+const start = (signIn) => void signIn.start();
+const follow = (signIn) => void signIn.follow("/status", 600);
+await run("started twice", 200, begun, start, start);
+await run("refused", 404, null, start, start);
+await run("followed, then cancelled", 200, confirmed, follow, (signIn) => signIn.cancel());
+await run("followed, then started", 200, confirmed, follow, start);
+console.log(JSON.stringify(found));
+process.exit();
+"""
+
 
 def test_the_file_weighs_at_most_6_kb_and_loads_nothing() -> None:
     text = BUILT.read_bytes()
@@ -67,6 +94,24 @@ def test_the_readme_names_every_text_part_and_variable() -> None:
 
 def test_the_wrapper_for_react_is_short() -> None:
     assert len((FOLDER / "examples" / "react.tsx").read_text("utf-8").splitlines()) <= 40
+
+
+def test_an_answer_that_comes_after_cancel_or_another_start_changes_nothing() -> None:
+    if shutil.which("node") is None:
+        missing("node")
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", LATE_ANSWERS.replace("BUILT", BUILT.as_uri())],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert json.loads(done.stdout) == {
+        "started twice": "starting",
+        "refused": "starting",
+        "followed, then cancelled": "idle",
+        "followed, then started": "starting",
+    }
 
 
 def test_codes_are_those_of_another_encoder_in_every_version_and_longer_texts_have_none() -> None:

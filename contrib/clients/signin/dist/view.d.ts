@@ -9,4 +9,4 @@ export interface View<E extends HTMLElement = HTMLElement> {
 /** How it stands, and how long it lasts. The time is not announced: a screen reader would read each second. */
 export declare function createProgress(texts: Texts): View;
 /** The panel of a page that has no view of its own. */
-export declare function createPanel(signIn: SignIn, texts: Texts, title: string): View<HTMLDialogElement>;
+export declare function createPanel(signIn: Pick<SignIn, "start" | "cancel">, texts: Texts, title: string): View<HTMLDialogElement>;

@@ -2,22 +2,14 @@
 
 export type Attributes = Record<string, string>;
 
+interface Tags extends HTMLElementTagNameMap, Pick<SVGElementTagNameMap, "svg" | "path"> {}
+
 const SVG = "http://www.w3.org/2000/svg";
 
-function fill<E extends Element>(element: E, attributes: Attributes, content: (Node | string)[]): E {
+export function make<K extends keyof Tags>(tag: K, attributes: Attributes, ...content: (Node | string)[]): Tags[K] {
+  const isDrawn = tag === "svg" || tag === "path";
+  const element = (isDrawn ? document.createElementNS(SVG, tag) : document.createElement(tag)) as Tags[K];
   for (const name in attributes) element.setAttribute(name, attributes[name]!);
   element.append(...content);
   return element;
-}
-
-export function make<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  attributes: Attributes,
-  ...content: (Node | string)[]
-): HTMLElementTagNameMap[K] {
-  return fill(document.createElement(tag), attributes, content);
-}
-
-export function draw(tag: "svg" | "path", attributes: Attributes, ...content: Node[]): SVGElement {
-  return fill(document.createElementNS(SVG, tag), attributes, content);
 }

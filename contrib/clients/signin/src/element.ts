@@ -1,6 +1,7 @@
 /** `<msgsvc-signin>`: signs in on the page where the link in it stands, or follows what the server began. */
 
-import { createSignIn, type State } from "./sign-in.js";
+import { make } from "./dom.js";
+import { createSignIn, type Options, type State } from "./sign-in.js";
 import css from "./style.css";
 import { textsFor, type Texts } from "./texts.js";
 import { createPanel, createProgress, type View } from "./view.js";
@@ -20,18 +21,9 @@ export class MsgsvcSignIn extends Base {
   headers: Record<string, string> = {};
 
   readonly #root = this.attachShadow({ mode: "open" });
-  readonly #slot = document.createElement("slot");
-  readonly #signIn = createSignIn(
-    ((element) => ({
-      get session() {
-        return element.#session;
-      },
-      get headers() {
-        const token = element.getAttribute("csrf-token");
-        return { ...(token && { "X-CSRF-Token": token }), ...element.headers };
-      },
-    }))(this),
-  );
+  readonly #slot = make("slot", {});
+  readonly #options: Options = { session: "" };
+  readonly #signIn = createSignIn(this.#options);
   #view: View | undefined;
   #status: State["status"] = "idle";
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -56,6 +48,9 @@ export class MsgsvcSignIn extends Base {
 
   /** As the link does. */
   start(): Promise<void> {
+    const token = this.getAttribute("csrf-token");
+    const headers = { ...(token && { "X-CSRF-Token": token }), ...this.headers };
+    Object.assign(this.#options, { session: this.#session, headers });
     return this.#signIn.start();
   }
 
@@ -65,7 +60,7 @@ export class MsgsvcSignIn extends Base {
 
   connectedCallback(): void {
     const url = this.#followed;
-    if (url) void this.#signIn.follow(url, Number(this.getAttribute("expires-in")));
+    if (url) void this.#signIn.follow(url, +this.getAttribute("expires-in")!);
   }
 
   disconnectedCallback(): void {
@@ -83,10 +78,10 @@ export class MsgsvcSignIn extends Base {
 
   #press(event: MouseEvent): void {
     const trigger = (event.target as Element).closest<HTMLElement>("a, button");
-    const isPlain = !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.defaultPrevented);
+    const isTheBrowsers = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || event.defaultPrevented;
+    if (!trigger || isTheBrowsers || this.#followed || this.#passes) return;
     // What another site does with a POST is not ours to know.
-    const isOurs = new URL(this.#session, document.baseURI).origin === location.origin;
-    if (!trigger || !isPlain || !isOurs || this.#followed || this.#passes) return;
+    if (new URL(this.#session, document.baseURI).origin !== location.origin) return;
     event.preventDefault();
     this.#trigger = trigger;
     void this.start();
@@ -97,15 +92,15 @@ export class MsgsvcSignIn extends Base {
     const before = this.#status;
     this.#status = status;
     clearInterval(this.#timer);
-    if (status === "failed" && state.refusal && before === "starting") return this.#fallBack();
+    if (state.refusal && before === "starting") return this.#fallBack();
     if (status === "idle") this.#close();
     else (this.#view ??= this.#open()).show(state);
-    if (status === "pending") this.#timer = setInterval(() => this.#view!.show(this.state), 1000);
+    if (status === "pending") this.#timer = setInterval(() => this.#view!.show(state), 1000);
     this.#fire("change");
     if (status === before) return;
     const ended = this.getAttribute("ended-url");
     if (status === "confirmed") this.#complete(state);
-    else if (ended && status !== "pending") location.replace(ended);
+    else if (ended && state.endsAt && status !== "pending") location.replace(ended);
   }
 
   #open(): View {
@@ -117,10 +112,13 @@ export class MsgsvcSignIn extends Base {
       this.#root.append(progress.root);
       return progress;
     }
-    const panel = createPanel(this.#signIn, texts, this.#trigger?.textContent ?? this.textContent ?? "");
+    const panel = createPanel(this, texts, this.#trigger?.textContent ?? this.textContent ?? "");
     const dialog = panel.root;
-    // The page's own texts are in the page's language.
-    dialog.lang = this.dataset.lead ? tag : language;
+    if (!this.dataset.lead) {
+      // What is not the page's own has its language and its direction.
+      dialog.lang = language;
+      dialog.dir = "ltr";
+    }
     dialog.onclose = () => this.cancel();
     this.#root.append(dialog);
     this.#slot.hidden = this.hasAttribute("inline");
@@ -147,6 +145,8 @@ export class MsgsvcSignIn extends Base {
   }
 
   #complete({ redirect }: State): void {
+    // `back` may bring the page as it was left.
+    addEventListener("pagehide", () => this.cancel(), { once: true });
     if (!this.#fire("completed")) return;
     if (!redirect) this.closest("form")?.requestSubmit();
     // `back` must not lead to a page whose sign-in is over.

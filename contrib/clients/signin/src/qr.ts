@@ -66,7 +66,7 @@ function check(data: number[], length: number): number[] {
 
 /** Splits the data into blocks, the shorter ones first, and takes their codewords in turn (section 7.6). */
 function interleave(data: number[], checkLength: number, blocks: number): number[] {
-  const parts = Array.from({ length: blocks }, (_, at) => data.splice(0, Math.floor(data.length / (blocks - at))));
+  const parts = Array.from({ length: blocks }, (_, at) => data.splice(0, (data.length / (blocks - at)) | 0));
   const turn = (lists: number[][]) => lists.at(-1)!.flatMap((_, at) => lists.flatMap((list) => list[at] ?? []));
   return [...turn(parts), ...turn(parts.map((part) => check(part, checkLength)))];
 }
@@ -88,7 +88,7 @@ function draw(version: number, bits: string): number[][] {
   for (const [row, column] of [[3, 3], [3, size - 4], [size - 4, 3]] as const) square(row, column, 4, FINDER);
   const centres = version < 2 ? [] : version < 7 ? [6, last] : [6, (size - 1) / 2, last];
   for (const row of centres) {
-    for (const column of centres) if (grid[row]![column] === undefined) square(row, column, 2, ALIGNMENT);
+    for (const column of centres) grid[row]![column] ?? square(row, column, 2, ALIGNMENT);
   }
   for (let at = 0; at < size; at++) grid[6]![at] = grid[at]![6] ??= ~at & 1;
   for (let at = 0; at < 15; at++) {
@@ -98,7 +98,7 @@ function draw(version: number, bits: string): number[][] {
   }
   grid[size - 8]![8] = 1;
   for (let at = 0; version > 6 && at < 18; at++) {
-    const near = Math.floor(at / 3);
+    const near = (at / 3) | 0;
     const far = size - 11 + (at % 3);
     grid[near]![far] = grid[far]![near] = (VERSION_INFORMATION[version - 7]! >> at) & 1;
   }
@@ -110,7 +110,8 @@ function draw(version: number, bits: string): number[][] {
     for (let step = 0; step < size; step++) {
       const row = (right < 6 ? right + 1 : right) & 2 ? step : size - 1 - step;
       for (const column of [right, right - 1]) {
-        grid[row]![column] ??= +(bits[next++] ?? 0) ^ (~(row + column) & 1);
+        // After the last bit: NaN, which counts as 0.
+        grid[row]![column] ??= +bits[next++]! ^ (~(row + column) & 1);
       }
     }
   }

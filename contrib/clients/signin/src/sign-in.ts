@@ -119,11 +119,11 @@ export function createSignIn(options: Options): SignIn {
   }
 
   async function poll(url: string, signal: AbortSignal): Promise<void> {
-    let woken = new AbortController();
+    let woken: AbortController;
     let pauseS = PAUSE_S;
     for (const event of ["visibilitychange", "online"]) {
       // A phone that comes back from the messenger may hold a dead connection, and the answer is there.
-      globalThis.addEventListener?.(event, () => document.hidden || woken.abort(), { capture: true, signal });
+      globalThis.addEventListener?.(event, () => document.hidden || woken.abort(), { signal });
     }
     while (!signal.aborted) {
       woken = new AbortController();
@@ -132,13 +132,16 @@ export function createSignIn(options: Options): SignIn {
       try {
         // After a failure at once: a held answer would leave it said that there is no connection.
         const waitS = pauseS > PAUSE_S ? 0 : WAIT_S;
-        const response = await ask(`${url}${url.includes("?") ? "&" : "?"}wait=${waitS}`, {}, either, waitS);
-        const refusal = response.status;
-        if (refusal >= 500 || refusal === 429) throw response;
-        if (!response.ok) return finish({ status: "failed", refusal });
-        const { status, expires_in, redirect = null } = (await response.json()) as Told;
-        if (status === "confirmed" || status === "denied") return finish({ status, redirect });
-        if (status !== "pending") return finish({ status: "expired" });
+        const address = `${url}${url.includes("?") ? "&" : "?"}wait=${waitS}`;
+        const [refusal, told] = await ask<Told>(address, "GET", {}, either, waitS);
+        // It was there already when another sign-in took this one's place, or none.
+        if (signal.aborted) return;
+        if (refusal >= 500 || refusal === 429) throw refusal;
+        if (!told) return finish({ status: "failed", refusal });
+        const { status, expires_in, redirect = null } = told;
+        if (status !== "pending") {
+          return finish({ status: status === "confirmed" || status === "denied" ? status : "expired", redirect });
+        }
         set({ connected: true, endsAt: expires_in ? asked + expires_in * 1000 : state.endsAt });
         pauseS = PAUSE_S;
         if (Date.now() - asked < 1000) await rest(INTERVAL_S, either);
@@ -164,9 +167,9 @@ export function createSignIn(options: Options): SignIn {
     async start() {
       const signal = beginRun({ status: "starting" });
       try {
-        const response = await ask(options.session, { method: "POST", headers: options.headers ?? {} }, signal, 0);
-        if (!response.ok) return finish({ status: "failed", refusal: response.status });
-        const begun = (await response.json()) as Begun;
+        const [refusal, begun] = await ask<Begun>(options.session, "POST", options.headers, signal, 0);
+        if (signal.aborted) return;
+        if (!begun) return finish({ status: "failed", refusal });
         set({
           status: "pending",
           messengers: Object.entries(begun.links).map(([channel, url]) => ({
@@ -192,19 +195,27 @@ export function createSignIn(options: Options): SignIn {
   };
 }
 
-function ask(url: string, init: RequestInit, signal: AbortSignal, waitS: number): Promise<Response> {
-  return fetch(url, {
-    ...init,
-    headers: { Accept: "application/json", ...init.headers },
+/** The status of the answer, and what it says if that is a good one. */
+async function ask<T>(
+  url: string,
+  method: string,
+  headers: Record<string, string> | undefined,
+  signal: AbortSignal,
+  waitS: number,
+): Promise<[status: number, said: T | false]> {
+  const response = await fetch(url, {
+    method,
+    headers: { Accept: "application/json", ...headers },
     cache: "no-store",
     signal: AbortSignal.any([signal, AbortSignal.timeout((waitS + GRACE_S) * 1000)]),
   });
+  return [response.status, response.ok && (await response.json())];
 }
 
 /** Waits that long, or until the signal. */
-function rest(seconds: number, signal: AbortSignal): Promise<void> {
+function rest(seconds: number, signal: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => {
     setTimeout(resolve, seconds * 1000);
-    signal.onabort = () => resolve();
+    signal.onabort = resolve;
   });
 }

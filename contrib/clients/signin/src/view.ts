@@ -1,6 +1,6 @@
 /** What a sign-in looks like: the panel with the messengers, and the progress that both kinds of pages show. */
 
-import { draw, make } from "./dom.js";
+import { make } from "./dom.js";
 import { qrPath } from "./qr.js";
 import type { Messenger, SignIn, State } from "./sign-in.js";
 import type { Texts } from "./texts.js";
@@ -28,7 +28,7 @@ export function createProgress(texts: Texts): View {
       const said = sentence(texts, state);
       // The same text again would be read aloud again.
       if (status.textContent !== said) status.textContent = said;
-      const clock = `${Math.floor(seconds / 60)}:${`${seconds % 60}`.padStart(2, "0")}`;
+      const clock = `${(seconds / 60) | 0}:${`${seconds % 60}`.padStart(2, "0")}`;
       time.textContent = texts.left.replace("{time}", clock);
       time.hidden = pulse.hidden = state.status !== "pending";
     },
@@ -43,8 +43,12 @@ function sentence(texts: Texts, state: State): string {
 }
 
 /** The panel of a page that has no view of its own. */
-export function createPanel(signIn: SignIn, texts: Texts, title: string): View<HTMLDialogElement> {
-  const heading = make("h2", { part: "title", id: "title", tabindex: "-1" }, title);
+export function createPanel(
+  signIn: Pick<SignIn, "start" | "cancel">,
+  texts: Texts,
+  title: string,
+): View<HTMLDialogElement> {
+  const heading = make("h2", { part: "title", tabindex: "-1" }, title);
   const lead = make("p", { part: "lead" });
   const number = make("p", { part: "number" });
   const links = make("ul", { part: "links", role: "list" });
@@ -52,10 +56,16 @@ export function createPanel(signIn: SignIn, texts: Texts, title: string): View<H
   const progress = createProgress(texts);
   const again = make("button", { part: "again" });
   const cancel = make("button", { part: "cancel" }, texts.cancel);
-  const content = [heading, lead, number, links, codes, progress.root, again, cancel];
-  const root = make("dialog", { part: "panel", "aria-labelledby": "title" }, ...content);
-  again.onclick = () => signIn.start();
-  cancel.onclick = () => signIn.cancel();
+  // What comes while the focus is on the heading is read aloud.
+  const told = make("div", { "aria-live": "polite" }, heading, lead, number);
+  const content = [told, links, codes, progress.root, again, cancel];
+  const root = make("dialog", { part: "panel", "aria-label": title }, ...content);
+  root.onclick = (event) => {
+    // The second of a double click on the link is not meant for what has come under the pointer.
+    if (event.detail > 1) event.preventDefault();
+    else if (event.target === again) void signIn.start();
+    else if (event.target === cancel) signIn.cancel();
+  };
   let shown: readonly Messenger[];
 
   return {
@@ -63,15 +73,15 @@ export function createPanel(signIn: SignIn, texts: Texts, title: string): View<H
     show(state) {
       const { status, messengers, number: match } = state;
       const pending = status === "pending";
-      const ended = status !== "starting" && status !== "confirmed" && !pending;
-      const focused = (root.getRootNode() as ShadowRoot).activeElement;
+      const ended = ["denied", "expired", "failed"].includes(status);
+      const focused = root.querySelector(":focus");
       if (shown !== messengers) {
         shown = messengers;
+        lead.textContent = match === null ? texts.lead : texts.leadNumber;
+        number.textContent = `${match}`;
         links.replaceChildren(...messengers.map((messenger) => linkTo(messenger, texts)));
-        codes.replaceChildren(...messengers.flatMap((messenger, at) => codeOf(messenger, texts, !at)));
+        codes.replaceChildren(...messengers.map((messenger, at) => codeOf(messenger, texts, !at)));
       }
-      lead.textContent = match === null ? texts.lead : texts.leadNumber;
-      number.textContent = `${match}`;
       lead.hidden = links.hidden = codes.hidden = !pending;
       number.hidden = !pending || match === null;
       progress.show(state);
@@ -92,12 +102,12 @@ function linkTo({ channel, name, url, startMessage }: Messenger, texts: Texts): 
 }
 
 /** A code, of which one is open at a time; none on a phone, which can't scan its own screen. */
-function codeOf({ channel, name, url }: Messenger, texts: Texts, isFirst: boolean): HTMLElement[] {
+function codeOf({ channel, name, url }: Messenger, texts: Texts, isFirst: boolean): HTMLElement | string {
   const code = qrPath(url);
-  if (!code) return [];
+  if (!code) return "";
   const label = texts.scan.replace("{name}", name);
   const size = code.size + 2 * BORDER;
-  const image = draw(
+  const image = make(
     "svg",
     {
       part: "qr",
@@ -107,9 +117,9 @@ function codeOf({ channel, name, url }: Messenger, texts: Texts, isFirst: boolea
       viewBox: `-${BORDER} -${BORDER} ${size} ${size}`,
       "shape-rendering": "crispEdges",
     },
-    draw("path", { d: code.d }),
+    make("path", { d: code.d }),
   );
   const details = make("details", { part: "code", name: "code" }, make("summary", { part: "summary" }, label), image);
   details.open = isFirst && !matchMedia("(hover: none)").matches;
-  return [details];
+  return details;
 }
