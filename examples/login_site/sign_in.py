@@ -21,6 +21,9 @@ from pages import messenger_name, problem, site_of, texts_for
 #: Seconds for which the service may hold a question after the status.
 LONGEST_WAIT_S = 25
 
+#: Sign-ins of one browser that may wait for an answer, in a tab each.
+MOST_SIGN_INS = 5
+
 
 async def begin(request: Request) -> Response:
     """POST /signin: opens a sign-in that belongs to this browser, by its session."""
@@ -38,42 +41,55 @@ async def begin(request: Request) -> Response:
     except MsgsvcError:
         # The element then follows its link: the service's own page says why.
         return JSONResponse({}, 503)
-    request.session["sign_in"] = {"id": begun.session_id, "state": state}
+    # Each tab has its own; the cookie has room for the latest.
+    waiting = {**request.session.get("sign_ins", {}), begun.session_id: state}
+    request.session["sign_ins"] = dict(list(waiting.items())[-MOST_SIGN_INS:])
     shown = ("links", "start_messages", "match_number", "expires_in")
-    names = {channel: messenger_name(channel) for channel in begun.links}
-    return JSONResponse({"names": names, **{name: begun.raw.get(name) for name in shown}})
+    return JSONResponse(
+        {
+            "status_url": f"/signin/{begun.session_id}",
+            "names": {channel: messenger_name(channel) for channel in begun.links},
+            **{name: begun.raw.get(name) for name in shown},
+        }
+    )
 
 
 async def status(request: Request) -> Response:
-    """GET /signin: how it stands, once that changes. The code stays on the server."""
+    """GET /signin/{session_id}: how it stands, once that changes. The code stays on the server."""
     if "person" in request.session:  # signed in meanwhile, in another tab
         return JSONResponse({"status": "confirmed", "redirect": "/"})
-    begun = request.session.get("sign_in")
-    if begun is None:
+    session_id = request.path_params["session_id"]
+    if state_of(request) is None:
         raise HTTPException(404)
     wait = request.query_params.get("wait", "")
     wait_s = min(int(wait), LONGEST_WAIT_S) if wait.isdecimal() else 0
     try:
-        found = await site_of(request).client.auth.sessions.get_status(begun["id"], wait=wait_s)
+        found = await site_of(request).client.auth.sessions.get_status(session_id, wait=wait_s)
     except MsgsvcError:
         return JSONResponse({}, 503)
-    return JSONResponse({"status": found.status, "redirect": "/signin/finish"})
+    return JSONResponse({"status": found.status, "redirect": f"/signin/{session_id}/finish"})
 
 
 async def finish(request: Request) -> Response:
-    """GET /signin/finish: exchanges the code, for the browser that began."""
+    """GET /signin/{session_id}/finish: exchanges the code, for the browser that began."""
     if "person" in request.session:
         return RedirectResponse("/", 303)
-    begun, t = request.session.get("sign_in"), texts_for(request)
-    if begun is None:
+    session_id, state, t = request.path_params["session_id"], state_of(request), texts_for(request)
+    if state is None:
         return problem(request, t.state_refused)
     try:
-        found = await site_of(request).client.auth.sessions.get_status(begun["id"])
+        found = await site_of(request).client.auth.sessions.get_status(session_id)
     except MsgsvcError as error:
         return problem(request, t.code_refused, error)
     if found.code is None:
         return problem(request, t.code_refused)
-    return await let_in(request, found.code, begun["state"])
+    return await let_in(request, found.code, state)
+
+
+def state_of(request: Request) -> str | None:
+    """The state of the sign-in in the address; None if this browser did not begin that one."""
+    found: str | None = request.session.get("sign_ins", {}).get(request.path_params["session_id"])
+    return found
 
 
 async def hosted_login(request: Request) -> Response:
@@ -142,8 +158,8 @@ def same(left: str, right: str) -> bool:
 
 ROUTES = [
     Route("/signin", begin, methods=["POST"]),
-    Route("/signin", status),
-    Route("/signin/finish", finish),
+    Route("/signin/{session_id}", status),
+    Route("/signin/{session_id}/finish", finish),
     Route("/login", hosted_login),
     Route("/callback", callback),
     Route("/logout", logout, methods=["POST"]),

@@ -161,8 +161,8 @@ def _calls(node: ast.AST, inside: Function | None) -> Iterator[tuple[ast.Call, F
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call):
             yield child, inside
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-        yield from _calls(child, child if is_function else inside)  # type: ignore[arg-type]
+        within = child if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else inside
+        yield from _calls(child, within)
 
 
 def _told(call: ast.Call) -> tuple[str, ast.expr, list[ast.keyword]] | None:

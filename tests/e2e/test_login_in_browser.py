@@ -99,7 +99,7 @@ async def test_only_the_browser_that_began_is_signed_in(demo: Parts, new_window:
     await open_on_phone(phone, await link_to(desktop, "messenger_b"), "Boris")
     await choose(phone, number)
     await expect(desktop.locator("#greeting")).to_have_text("Hello, Boris!")
-    await stranger.goto(f"{demo.site_url}/signin/finish")
+    await stranger.goto(f"{demo.site_url}/signin/ses_of_somebody_else/finish")
 
     await expect(stranger.locator("#problem")).to_be_visible()
 

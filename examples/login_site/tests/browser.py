@@ -18,6 +18,7 @@ class Browser:
     http: aiohttp.ClientSession
     service: FakeService
     session_id: str = ""
+    status_url: str = ""
 
     async def get(self, path: str, **options: Any) -> tuple[int, str]:
         async with self.http.get(path, **options) as response:
@@ -36,6 +37,7 @@ class Browser:
         async with self.http.post("/signin") as response:
             answer: dict[str, Any] = await response.json()
         self.session_id = answer["links"]["messenger_a"].split("/")[-2]
+        self.status_url = answer["status_url"]
         return answer
 
     async def begin_hosted(self) -> str:

@@ -16,6 +16,7 @@ async def test_the_button_is_told_what_to_show_and_nothing_more(browser: Browser
 
     session = browser.service.sessions[browser.session_id]
     assert shown == {
+        "status_url": f"/signin/{browser.session_id}",
         "names": {"messenger_a": "Messenger A", "messenger_b": "Messenger B"},
         "links": {
             channel: f"https://chat.test/{browser.session_id}/{channel}"
@@ -31,14 +32,14 @@ async def test_the_button_is_told_what_to_show_and_nothing_more(browser: Browser
 
 async def test_who_began_is_signed_in_and_greeted_by_first_name(browser: Browser) -> None:
     await browser.begin()
-    before = await browser.json("/signin")
+    before = await browser.json(browser.status_url)
     browser.service.press_yes(browser.session_id, "Boris")
 
-    after = await browser.json("/signin")
+    after = await browser.json(browser.status_url)
     _, page = await browser.get(after["redirect"])
 
     assert before["status"] == "pending"
-    assert after == {"status": "confirmed", "redirect": "/signin/finish"}
+    assert after == {"status": "confirmed", "redirect": f"{browser.status_url}/finish"}
     assert "Hello, Boris!" in page
     assert (await browser.json("/session.json"))["subscriber_id"] == "sub_Boris"
 
@@ -49,8 +50,8 @@ async def test_another_browser_can_neither_ask_nor_finish(browser: Browser, site
 
     async with new_http(site_url) as http:
         stranger = Browser(http, browser.service)
-        asked, _ = await stranger.get("/signin")
-        finished, page = await stranger.get("/signin/finish")
+        asked, _ = await stranger.get(browser.status_url)
+        finished, page = await stranger.get(f"{browser.status_url}/finish")
 
     assert (asked, finished) == (404, 400)
     assert "not started in this browser" in page
@@ -62,12 +63,25 @@ async def test_signing_in_forgets_the_sign_in_and_other_tabs_go_on(browser: Brow
     browser.service.press_yes(browser.session_id, "Faina")
     before = session_cookie(browser)
 
-    await browser.get("/signin/finish")
+    await browser.get(f"{browser.status_url}/finish")
 
     assert session_cookie(browser) != before
-    assert await browser.json("/signin") == {"status": "confirmed", "redirect": "/"}
-    status, page = await browser.get("/signin/finish")
+    assert await browser.json(browser.status_url) == {"status": "confirmed", "redirect": "/"}
+    status, page = await browser.get(f"{browser.status_url}/finish")
     assert (status, "Hello, Faina!" in page) == (200, True)
+
+
+async def test_each_tab_has_a_sign_in_of_its_own(browser: Browser) -> None:
+    await browser.begin()
+    first, first_session = browser.status_url, browser.session_id
+    await browser.begin()
+    browser.service.press_yes(first_session, "Ida")
+
+    waiting = await browser.json(browser.status_url)
+    _, page = await browser.get(f"{first}/finish")
+
+    assert waiting["status"] == "pending"
+    assert "Hello, Ida!" in page
 
 
 async def test_another_site_cannot_begin_a_sign_in(browser: Browser) -> None:
@@ -86,8 +100,8 @@ async def test_a_sign_in_that_ended_is_told_and_lets_nobody_in(
     await browser.begin()
     browser.service.sessions[browser.session_id]["status"] = status
 
-    answer = await browser.json("/signin")
-    finished, _ = await browser.get("/signin/finish")
+    answer = await browser.json(browser.status_url)
+    finished, _ = await browser.get(f"{browser.status_url}/finish")
 
     assert answer["status"] == status
     assert finished == 400

@@ -262,7 +262,7 @@ async def test_a_feed_that_begins_in_a_rush_looks_back_a_minute_over_several_pag
     def event(number: int) -> dict[str, Any]:
         return {**Feed().event(number // 10), "event_id": Feed.id(number)}
 
-    events.event = event  # type: ignore[method-assign]
+    events.event = event  # type: ignore[method-assign] # ten events a second, not one
     await handled(events, path)
     events.numbers += [401]
 
@@ -334,7 +334,7 @@ async def test_a_feed_without_news_is_asked_for_what_follows_alone(tmp_path: Pat
                 if made.clock.now > 1100:
                     events.numbers.append(51)
 
-            made.clock.sleep = sleep  # type: ignore[method-assign]
+            made.clock.sleep = sleep  # type: ignore[method-assign] # notes what was asked before each pause
 
     assert asked[0] == ""
     assert asked[-1] == "evt_0050"

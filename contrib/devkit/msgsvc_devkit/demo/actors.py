@@ -114,6 +114,8 @@ class Browser:
     def __init__(self, http: aiohttp.ClientSession, site_url: str) -> None:
         self._http = http
         self._site_url = site_url
+        #: Where the button asks how the sign-in stands.
+        self.status_url = ""
 
     async def begin(self) -> dict[str, Any]:
         """Presses the sign-in button; returns what it shows."""
@@ -121,13 +123,14 @@ class Browser:
             if answer.status != 200:
                 raise StepFailed(f"the site did not begin a sign-in: {await answer.text()}")
             begun: dict[str, Any] = await answer.json()
+            self.status_url = self._site_url + begun["status_url"]
             return begun
 
     async def waits_for(self, wanted: str) -> None:
         """Asks, as the button does, until the sign-in has the status `wanted`."""
 
         async def look() -> str | None:
-            async with self._http.get(f"{self._site_url}/signin", params={"wait": 5}) as answer:
+            async with self._http.get(self.status_url, params={"wait": 5}) as answer:
                 found: str = (await answer.json())["status"]
                 return found if found == wanted else None
 
@@ -135,7 +138,7 @@ class Browser:
 
     async def finish(self) -> int:
         """Goes where the button leads once the person has confirmed; returns the HTTP status."""
-        async with self._http.get(f"{self._site_url}/signin/finish") as answer:
+        async with self._http.get(f"{self.status_url}/finish") as answer:
             return answer.status
 
     async def follow(self, message: Mapping[str, Any]) -> int:

@@ -181,6 +181,7 @@ async def _button(cast: Cast) -> None:
             raise StepFailed("auth.completed does not carry the state")
     async with cast.stage.step("Another browser can't finish his sign-in"):
         stranger = await cast.new_browser()
+        stranger.status_url = browser.status_url
         expect(await stranger.finish(), 400, "the site's answer to the stranger")
         expect(await stranger.signed_in_as(), None, "whom the site greets")
     async with cast.stage.step("His own browser goes on by itself, and Борис is signed in"):
