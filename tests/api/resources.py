@@ -126,6 +126,7 @@ async def resources_of(
     [key] = await service.projects.list_keys(tenant.project.project_id)
     await settled(service)
     journal = await tenant.client.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries")
+    events = await tenant.client.get("/v1/events", params={"after_event_id": "", "limit": 1})
     return {
         "ticket_id": ticket["ticket_id"],
         "assignee_id": assignee_id,
@@ -160,6 +161,7 @@ async def resources_of(
         "recurring_id": recurring["recurring_id"],
         "name": channel["name"],
         "channel": channel["name"],
+        "after_event_id": events.json()["data"][0]["event_id"],
         "member_id": member["member_id"],
     }
 

@@ -1,6 +1,6 @@
 """What a database must offer to be copied from or to; `sqlite_end` and `postgres_end` implement it."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -99,7 +99,7 @@ class End(Protocol):
 
     def transaction(self) -> AbstractAsyncContextManager[None]: ...
 
-    def rows(self, table: Table, after: Values | None = None) -> AsyncIterator[list[Values]]:
+    def rows(self, table: Table, after: Values | None = None) -> AsyncGenerator[list[Values]]:
         """Batches of rows behind the key `after`, in the order of the key, with values as the application
         reads them."""
         ...

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from msgsvc_core.db.copying.contract import (
@@ -125,12 +125,13 @@ async def opened(url: str, *, is_source: bool) -> AsyncIterator[End]:
 async def fingerprint(end: End, table: Table, on_rows: Callable[[int], None]) -> Fingerprint:
     """Reads the whole table; `on_rows` is called with the size of each batch."""
     count = total = 0
-    async for batch in end.rows(table):
-        count += len(batch)
-        for row in batch:
-            digest = hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
-            total += int.from_bytes(digest, "big")
-        on_rows(len(batch))
+    async with aclosing(end.rows(table)) as batches:
+        async for batch in batches:
+            count += len(batch)
+            for row in batch:
+                digest = hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
+                total += int.from_bytes(digest, "big")
+            on_rows(len(batch))
     return Fingerprint(count, f"{total % _MODULUS:032x}")
 
 
@@ -215,17 +216,19 @@ async def _copy_table(
     what = f"copying {table.name}"
     if after is not None:
         steps.add(what, await _count(target, table))
-    async for batch in source.rows(table, after):
-        key = json.dumps(table.key_of(batch[-1]))
-        async with target.transaction():
-            await target.insert(table, batch)
-            await target.execute(
-                f"INSERT INTO {RECORD} VALUES ($1, $2)"
-                " ON CONFLICT (name) DO UPDATE SET last_key = excluded.last_key",
-                table.name,
-                key,
-            )
-        steps.add(what, len(batch))
+    # Closed here if the target fails: its end must not run beside that of the connection.
+    async with aclosing(source.rows(table, after)) as batches:
+        async for batch in batches:
+            key = json.dumps(table.key_of(batch[-1]))
+            async with target.transaction():
+                await target.insert(table, batch)
+                await target.execute(
+                    f"INSERT INTO {RECORD} VALUES ($1, $2)"
+                    " ON CONFLICT (name) DO UPDATE SET last_key = excluded.last_key",
+                    table.name,
+                    key,
+                )
+            steps.add(what, len(batch))
 
 
 async def _compare(source: End, target: End, table: Table, steps: _Steps) -> Fingerprint:

@@ -1,6 +1,6 @@
 """PostgreSQL as an end of a copy."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,7 +73,7 @@ class PostgresEnd:
         async with self._connection.transaction():
             yield
 
-    async def rows(self, table: Table, after: Values | None = None) -> AsyncIterator[list[Values]]:
+    async def rows(self, table: Table, after: Values | None = None) -> AsyncGenerator[list[Values]]:
         sql = table.select(after_key=after is not None)
         # A cursor needs a transaction; within that of a snapshot it is a savepoint.
         async with self._connection.transaction():

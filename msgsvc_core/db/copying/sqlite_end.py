@@ -1,7 +1,7 @@
 """SQLite as an end of a copy."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class SQLiteEnd:
             raise
         self._connection.execute("COMMIT")
 
-    async def rows(self, table: Table, after: Values | None = None) -> AsyncIterator[list[Values]]:
+    async def rows(self, table: Table, after: Values | None = None) -> AsyncGenerator[list[Values]]:
         sql = table.select(after_key=after is not None).replace("$", "?")
         booleans = [at for at, kind in enumerate(table.kinds) if kind == "boolean"]
         with closing(self._connection.execute(sql, after or ())) as cursor:
