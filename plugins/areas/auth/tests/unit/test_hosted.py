@@ -287,7 +287,7 @@ async def test_the_script_hears_what_became_of_its_own_page() -> None:
 
     assert text(changed) == '{"status":"changed"}'
     assert text(waiting) == '{"status":"pending","expires_in":600}'
-    assert '"location":"https://shop.example/back?code=' in text(done)
+    assert '"redirect":"https://shop.example/back?code=' in text(done)
     assert f"{TICKET.done()};" in cookies_of(done)
 
 
