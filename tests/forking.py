@@ -77,6 +77,8 @@ def _run(arguments: list[str], environment: dict[str, str], errors: str, out: Co
     descriptor = os.open(errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(descriptor, 2)
     os.close(descriptor)
+    # As in a terminal: what a shell starts in the background, such as a run of all tests, ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
     packages = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
