@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def msgsvc_thread() -> "Iterator[ServiceThread]":
     """The thread in which the service runs, for the whole session. Its `base_url` stays the same."""
     from msgsvc_devkit.ephemeral.folder import private_folder  # noqa: PLC0415 - see above
