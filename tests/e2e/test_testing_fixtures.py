@@ -139,8 +139,11 @@ def test_settings_that_there_are_not_are_refused_and_the_next_test_goes_on(
     with pytest.raises(SettingsError, match="requests_per_hour"):
         msgsvc_thread.renew({"limits": {"requests_per_hour": 2}})
     msgsvc_thread.renew({})
+    running = httpx2.get(f"{msgsvc_thread.base_url}/healthz")
+    msgsvc_thread.end()
+    ended = httpx2.get(f"{msgsvc_thread.base_url}/healthz")
 
-    assert httpx2.get(f"{msgsvc_thread.base_url}/healthz").status_code == 200
+    assert (running.status_code, ended.status_code) == (200, 503)
 
 
 def test_a_messenger_fails_until_it_is_well_again(msgsvc: Msgsvc, client: httpx2.Client) -> None:

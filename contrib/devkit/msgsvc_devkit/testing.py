@@ -46,9 +46,9 @@ __all__ = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def msgsvc_thread() -> "Iterator[ServiceThread]":
-    """The thread in which the service runs, for the whole session. Its `base_url` stays the same."""
+    """The thread in which services run, for the whole session. Its `base_url` stays the same."""
     from msgsvc_devkit.ephemeral.folder import private_folder  # noqa: PLC0415 - see above
     from msgsvc_devkit.ephemeral.thread import ServiceThread  # noqa: PLC0415 - see above
 
@@ -69,10 +69,12 @@ def msgsvc_settings() -> Mapping[str, Any]:
 @pytest.fixture
 def msgsvc_renewed(
     msgsvc_thread: "ServiceThread", msgsvc_settings: Mapping[str, Any]
-) -> "ServiceThread":
+) -> "Iterator[ServiceThread]":
     """The thread with a new service in it, for both of the following, which a test may use together."""
     msgsvc_thread.renew(msgsvc_settings)
-    return msgsvc_thread
+    yield msgsvc_thread
+    # Its jobs draw from `random`: other tests in this process may have seeded that.
+    msgsvc_thread.end()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from msgsvc_core.config.settings import Settings
@@ -74,6 +75,10 @@ class ServiceThread:
         `SettingsError`."""
         self.call(self._renew(settings))
 
+    def end(self) -> None:
+        """Ends the service. Until the next `renew` nothing runs, and requests are answered with 503."""
+        self.call(self._end())
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the service's loop, and waits for it here."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -120,14 +125,17 @@ class ServiceThread:
         self._serving.push_async_callback(stop_serving)
         await _within(listening.wait())
 
-    async def _stop(self) -> None:
-        await self._running.aclose()
-        await self._serving.aclose()
-
-    async def _renew(self, settings: Mapping[str, Any]) -> None:
+    async def _end(self) -> None:
         await self._running.aclose()
         self._service = self._time_travel = None
         self.inboxes.clear()
+
+    async def _stop(self) -> None:
+        await self._end()
+        await self._serving.aclose()
+
+    async def _renew(self, settings: Mapping[str, Any]) -> None:
+        await self._end()
         self._count += 1
         database = self._folder / f"test-{self._count}.db"
         shutil.copyfile(self._folder / "msgsvc.db", database)
@@ -155,6 +163,8 @@ class ServiceThread:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].startswith(INBOX_PATH):
             await self.inboxes(scope, receive, send)
+        elif self._service is None:
+            await Response(status_code=503)(scope, receive, send)
         else:
             await self.service.app(scope, receive, send)
 
