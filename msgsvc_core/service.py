@@ -58,6 +58,7 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
+from msgsvc_core.db.shrinking import STEP_PAGES, shrink_some
 from msgsvc_core.db.unfinished import check_finished
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.erasure import erase_events
@@ -76,6 +77,7 @@ from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.jobs.engine import Role, start_jobs
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
+from msgsvc_core.jobs.steps import repeat
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.kernel.hooks import await_in_order, flatten, in_order
@@ -108,6 +110,7 @@ from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.indexing import MessageFiling
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.outcomes import MessageOutcomes
+from msgsvc_core.messages.retention import MessagePurge
 from msgsvc_core.messages.routes import router as messages_router
 from msgsvc_core.messages.templates import Templates
 from msgsvc_core.messages.templates.routes import router as templates_router
@@ -503,6 +506,11 @@ class Service:
             clock=self.clock,
             rules=retention_rules(settings),
             reseal=[self.own_channels.reseal, partial(key_canary.reseal, secrets=self.secrets)],
+            purges=[
+                MessagePurge(clock=self.clock, message_days=settings.limits.message_days).purge,
+                # Last: what is deleted before it has become free.
+                partial(repeat, step=partial(shrink_some, self.db), count=STEP_PAGES),
+            ],
         )
         self.file_fetcher = file_fetching.FileFetcher(
             clock=self.clock,

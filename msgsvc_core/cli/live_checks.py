@@ -13,6 +13,7 @@ from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.core_parts import CORE_SEALED
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
 from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.db.shrinking import read_space
 from msgsvc_core.jobs import lanes
 from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
@@ -23,6 +24,9 @@ from msgsvc_core.service import Service
 
 #: Seconds after which a due job that no process has started is reported.
 OVERDUE_S = 60
+
+#: MiB of free pages of a SQLite file that are reported, if it can't shrink.
+WASTED_MIB = 64
 
 RUN_MIGRATE = "run `msgsvc migrate`"
 
@@ -50,6 +54,8 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
             return
     async for finding in _check_lost_keys(service):
         yield finding
+    async for finding in _check_file_space(service):
+        yield finding
     async for finding in _check_jobs(service):
         yield finding
 
@@ -62,6 +68,23 @@ def check_database_file(service: Service) -> Iterator[Finding]:
     if path.is_file() and path.stat().st_mode & 0o077:
         text = f"{path} can be read by other users of this machine"
         yield warning("database", text, f"chmod 600 {path}*")
+
+
+async def _check_file_space(service: Service) -> AsyncIterator[Finding]:
+    """Whether the SQLite file can give back the space of deleted rows, once that is worth while."""
+    if service.db.dialect != "sqlite":
+        return
+    async with service.db.read() as tx:
+        space = await read_space(tx)
+    free_mib = space.excess_pages * space.page_bytes >> 20
+    if not space.can_shrink and free_mib >= WASTED_MIB:
+        path = sqlite_path(service.settings.database_url)
+        yield warning(
+            "database file",
+            f"{free_mib} MiB of {path} are free, and a file made by an earlier release does not shrink;"
+            " new rows use them",
+            f'stop the service and run: sqlite3 {path} "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"',
+        )
 
 
 def _check_absent_file(path: Path) -> Finding:

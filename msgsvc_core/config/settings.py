@@ -221,6 +221,11 @@ class LimitSettings(Section):
     )
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which events stay in the feed.")
+    message_days: int = Field(
+        0,
+        ge=0,
+        description="Days for which messages are kept, if their delivery has ended; 0 keeps all.",
+    )
     delivery_attempts: int = Field(
         8, ge=1, description="Attempts per message before it fails permanently."
     )

@@ -234,6 +234,23 @@ class Database:
         """The loop time until which a transaction started now waits for others."""
         return asyncio.get_running_loop().time() + self.write_wait_s
 
+    async def cut_free_pages(self, count: int) -> None:
+        """Cuts up to `count` free pages off the SQLite file, in a transaction of its own, behind all who wait
+        to write. The file is shorter after the next checkpoint."""
+        assert self.dialect == "sqlite", "PostgreSQL reuses its pages"
+        self._check_connected()
+        until_s = self.write_deadline()
+        connection = self._writing_connection(until_s, background=True)
+        async with self._acquired(connection):
+            raw = connection.raw_connection
+
+            async def cut() -> None:
+                # As a script: of a statement without columns, sqlite3 takes one step, which is one page.
+                with named_errors():
+                    await raw.executescript(f"PRAGMA incremental_vacuum({count})")
+
+            await retry_while_locked(lambda: shielded(cut()), until_s)
+
     async def check_writes(self, within_s: float) -> None:
         """Raises `DatabaseUnavailable` with the reason if nothing can be written.
 

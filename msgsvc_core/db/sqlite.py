@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,7 +66,11 @@ def create_file(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         # Not a module-level logger: it would keep the stream of the first logging configuration.
         structlog.get_logger(__name__).info("database_made", path=str(path.absolute()))
-    sqlite3.connect(path).close()
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+        if not path.stat().st_size:
+            # Of an empty file VACUUM writes the header alone, which keeps the setting: see `shrinking`.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("VACUUM")
 
 
 class SQLiteConnection:

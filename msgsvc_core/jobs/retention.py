@@ -13,18 +13,28 @@ from msgsvc_core.kernel.clock import Clock
 #: Re-encrypts values that are encrypted under an older secret key.
 Reseal = Callable[[Tx], Awaitable[None]]
 
+#: Deletes in steps what no `RetentionRule` describes.
+Purge = Callable[[JobContext], Awaitable[None]]
+
 
 class Retention:
     """The job `name` that deletes expired rows. Each owner of tables has one, with the retention rules of
     its tables."""
 
     def __init__(
-        self, *, name: str, clock: Clock, rules: Sequence[RetentionRule], reseal: Sequence[Reseal]
+        self,
+        *,
+        name: str,
+        clock: Clock,
+        rules: Sequence[RetentionRule],
+        reseal: Sequence[Reseal],
+        purges: Sequence[Purge] = (),
     ) -> None:
         self._name = name
         self._clock = clock
         self._rules = rules
         self._reseal = reseal
+        self._purges = purges
 
     @property
     def spec(self) -> JobSpec:
@@ -34,7 +44,8 @@ class Retention:
         """Deletes each table's expired rows in steps; a failure does not prevent the others."""
         now_ms = self._clock.now_ms()
         removing = [partial(_remove, ctx, each, now_ms - each.retention_ms) for each in self._rules]
-        await in_parts(partial(self._reseal_all, ctx), *removing)
+        purging = [partial(purge, ctx) for purge in self._purges]
+        await in_parts(partial(self._reseal_all, ctx), *removing, *purging)
 
     async def _reseal_all(self, ctx: JobContext) -> None:
         async with ctx.transaction() as tx:

@@ -1,5 +1,6 @@
 """Work on many rows in steps, for jobs that delete expired rows."""
 
+import time
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -7,8 +8,15 @@ import structlog
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import JobContext, LeaseLost, Stopping
 
-#: Rows deleted per step: some 10 ms, for which SQLite's other writers wait.
+#: Rows of the first step, and the most of any.
 STEP = 2000
+
+#: Rows below which a step is not made smaller.
+LEAST_STEP = 100
+
+#: Seconds that a step should take, for which SQLite's other writers wait. One that takes twice as long, as
+#: where rows are on many pages of a large file, is followed by one of half its rows.
+STEP_S = 0.01
 
 #: Processes up to that many rows in a transaction; returns how many.
 Step = Callable[[Tx, int], Awaitable[int]]
@@ -21,14 +29,40 @@ log = structlog.get_logger(__name__)
 
 async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> None:
     """Repeats steps of up to `limit` rows (`STEP` unless given), each in its own transaction, until one
-    affects fewer. Raises `Stopping` when the runner is shutting down."""
-    limit = STEP if limit is None else limit
-    found = limit
-    while found >= limit:
+    affects fewer than it could. Steps that take long become smaller.
+
+    Raises `Stopping` when the runner is shutting down.
+    """
+    most = STEP if limit is None else limit
+    rows = most
+    while True:
         if ctx.stopping:
             raise Stopping
         async with ctx.transaction() as tx:
-            found = await step(tx, limit)
+            # Not the wait for others, which says nothing of the step.
+            begun_s = time.monotonic()
+            found = await step(tx, rows)
+        if found < rows:
+            return
+        rows = next_step(rows, most, time.monotonic() - begun_s)
+
+
+async def repeat(ctx: JobContext, step: Callable[[int], Awaitable[int]], count: int) -> None:
+    """Repeats `step(count)` until it returns less. Raises `Stopping` when the runner is shutting down."""
+    while True:
+        if ctx.stopping:
+            raise Stopping
+        if await step(count) < count:
+            return
+
+
+def next_step(rows: int, most: int, took_s: float) -> int:
+    """How many rows the step after one of `rows` has, which took `took_s` seconds."""
+    if took_s > 2 * STEP_S:
+        return max(rows // 2, min(most, LEAST_STEP))
+    if took_s < STEP_S / 2:
+        return min(rows * 2, most)
+    return rows
 
 
 async def in_parts(*parts: Part) -> None:

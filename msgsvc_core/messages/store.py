@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, WriteBatch
-from msgsvc_core.db.sql import key_params, key_table
+from msgsvc_core.db.sql import in_query, key_params, key_table
 from msgsvc_core.kernel.json import from_json, to_json
 from msgsvc_core.messages.filters import page_of
 from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
@@ -219,6 +219,30 @@ async def correct(tx: Tx, ends: Sequence[FinalStatus]) -> set[str]:
         ),
     )
     return {row["message_id"] for row in rows}
+
+
+async def next_project(tx: Tx, after: str) -> str | None:
+    """The first project behind `after` that has messages, by its id; None if there is none."""
+    found: str | None = await tx.fetch_val(
+        "SELECT MIN(project_id) AS found FROM core_messages WHERE project_id > :after",
+        {"after": after},
+    )
+    return found
+
+
+async def delete_ended(tx: Tx, project_id: str, before: str, limit: int) -> int:
+    """Deletes up to `limit` messages with ids below `before` whose delivery has ended; returns how many."""
+    these = in_query(
+        "message_id",
+        "SELECT message_id FROM core_messages WHERE project_id = :project_id"
+        " AND message_id < :before AND status NOT IN ('queued', 'sending')"
+        " ORDER BY message_id LIMIT :most",
+        tx.dialect,
+    )
+    return await tx.execute(
+        f"DELETE FROM core_messages WHERE project_id = :project_id AND {these}",
+        {"project_id": project_id, "before": before, "most": limit},
+    )
 
 
 def _message(row: Row) -> Message:

@@ -9,6 +9,7 @@ import pytest
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import JobContext, Stopping, retention, steps
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
+from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -33,6 +34,54 @@ async def test_events_go_back_as_far_as_the_setting_says(
 
     assert len(before) == 1
     assert (await client.get("/v1/events")).json()["data"] == []
+
+
+async def test_messages_go_after_message_days_unless_they_are_yet_to_be_delivered(
+    make_service: ServiceFactory, tenant: Tenant, clock: FakeClock
+) -> None:
+    service = await make_service(limits={"message_days": 7})
+    await settled(service)
+    now_ms = clock.now_ms()
+    days_ago = {"sent": 8, "queued": 9, "failed": 10, "skipped": 6}
+    async with service.db.transaction() as tx:
+        for status, days in days_ago.items():
+            at_ms = now_ms - days * DAY_MS
+            await tx.insert("core_messages", message(tenant, status, at_ms))
+
+    clock.advance(3600)
+    await settled(service)
+
+    async with service.db.read() as tx:
+        rows = await tx.fetch_all("SELECT status FROM core_messages ORDER BY status")
+    assert [row["status"] for row in rows] == ["queued", "skipped"]
+
+
+async def test_without_message_days_messages_are_kept(
+    service: Service, tenant: Tenant, clock: FakeClock
+) -> None:
+    await settled(service)
+    async with service.db.transaction() as tx:
+        old_ms = clock.now_ms() - 1000 * DAY_MS
+        await tx.insert("core_messages", message(tenant, "sent", old_ms))
+    clock.advance(3600)
+    await settled(service)
+
+    async with service.db.read() as tx:
+        assert await tx.fetch_val("SELECT COUNT(*) AS count FROM core_messages") == 1
+
+
+def message(tenant: Tenant, status: str, at_ms: int) -> dict[str, Any]:
+    """A message without a job, with the id of that time."""
+    return {
+        "project_id": tenant.project.project_id,
+        "message_id": earliest_id("msg", at_ms),
+        "subscriber_id": "sub_1",
+        "channel": "messenger_a",
+        "status": status,
+        "content": "{}",
+        "attempts": 1,
+        "created_at_ms": at_ms,
+    }
 
 
 #: By table: its key, its time, and what else a row needs; `owned` makes those it refers to.

@@ -5,7 +5,8 @@ import json
 import re
 import shutil
 import socket
-from contextlib import AsyncExitStack
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import structlog
 
 from msgsvc_core import service as services
+from msgsvc_core.cli import live_checks
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import CORE_MIGRATIONS, MigrationSource
 from msgsvc_core.jobs import lanes
@@ -297,6 +299,27 @@ def test_a_database_that_others_can_read_is_a_warning(run: Any, config: Path) ->
     assert "chmod" not in sound
     assert result.exit_code == 0
     assert "chmod 600 msgsvc.db" in result.stdout
+
+
+def test_a_file_that_can_not_shrink_is_told_once_much_of_it_is_free(
+    run: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = config.parent / "msgsvc.db"
+    with closing(sqlite3.connect(path)) as connection:
+        # As an earlier release made it.
+        connection.execute("CREATE TABLE filler (text TEXT)")
+        connection.execute("INSERT INTO filler VALUES (zeroblob(8 * 1024 * 1024))")
+        connection.commit()
+    path.chmod(0o600)
+    run("project", "create", "Shop")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE filler")
+    little = run("doctor").stdout
+    monkeypatch.setattr(live_checks, "WASTED_MIB", 2)
+    much = run("doctor").stdout
+
+    assert "database file" not in little
+    assert "a file made by an earlier release does not shrink" in much.replace("\n", " ")
 
 
 def test_plain_http_for_other_machines_is_a_warning(run: Any, config: Path) -> None:

@@ -19,7 +19,7 @@ from msgsvc_core.files.purging import FilePurge
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.retention import Retention
-from msgsvc_core.kernel.clock import HOUR_MS
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import (
     BillingBlocked,
     Conflict,
@@ -28,6 +28,7 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.providers import NotProvided, Providers
 from msgsvc_core.mailings.models import Audience
 from msgsvc_core.mailings.validation import AudienceNames
@@ -36,6 +37,7 @@ from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import SendBody
+from msgsvc_core.messages.retention import MessagePurge
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.validation import MessageValidation
 from msgsvc_core.plugins.sign_ins import SignIns
@@ -369,6 +371,16 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
     [(sql, params)] = core.db.statements
     assert "core_links" in sql
     assert params["before_ms"] == core.clock.now_ms() - HOUR_MS
+
+
+async def test_messages_are_deleted_by_the_time_in_their_ids_project_by_project() -> None:
+    core = plugin_context()
+    core.db.answers += [[{"found": PROJECT}], 0, []]
+    await MessagePurge(clock=core.clock, message_days=7).purge(FakeJobContext(core.db))
+
+    [_, (_, deleted), (_, last)] = core.db.statements
+    assert deleted["project_id"] == last["after"] == PROJECT
+    assert deleted["before"] == earliest_id("msg", core.clock.now_ms() - 7 * DAY_MS)
 
 
 async def test_nobody_can_sign_in_without_a_plugin_that_provides_it() -> None:

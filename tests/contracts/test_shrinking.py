@@ -1,0 +1,117 @@
+"""A SQLite file becomes shorter when much was deleted, in steps that others hardly wait for."""
+
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from msgsvc_core.db import Database
+from msgsvc_core.db.shrinking import SPARE_PAGES, read_space, shrink_some
+from msgsvc_core.db.sqlite import SQLiteBackend
+from msgsvc_core.jobs.steps import LEAST_STEP, STEP, STEP_S, next_step, repeat
+from msgsvc_devkit.fakes import FakeJobContext
+
+#: Rows of a page each.
+ROWS = 4 * SPARE_PAGES
+
+
+async def fill_and_delete(db: Database) -> None:
+    async with db.transaction() as tx:
+        await tx.execute("CREATE TABLE things (number INTEGER PRIMARY KEY, filler TEXT)")
+        rows = [{"number": number, "filler": "x" * 4000} for number in range(ROWS)]
+        await tx.insert_many("things", rows)
+    async with db.transaction() as tx:
+        await tx.execute("DELETE FROM things WHERE number < :most", {"most": ROWS - 10})
+
+
+async def test_the_file_shrinks_to_its_rows_and_a_reserve(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    db = Database(f"sqlite:///{path}")
+    await db.connect()
+    try:
+        await fill_and_delete(db)
+        async with db.read() as tx:
+            before = await read_space(tx)
+        await repeat(FakeJobContext(db), partial(shrink_some, db), 500)
+        async with db.read() as tx:
+            after = await read_space(tx)
+            left = await tx.fetch_val("SELECT COUNT(*) AS count FROM things")
+    finally:
+        await db.disconnect()
+
+    assert before.excess_pages > SPARE_PAGES
+    assert after.excess_pages == 0
+    assert after.free_pages == SPARE_PAGES
+    assert left == 10
+    assert path.stat().st_size == after.pages * after.page_bytes
+    assert after.pages < before.pages / 2
+
+
+async def test_a_step_frees_no_more_pages_than_it_is_allowed(tmp_path: Path) -> None:
+    db = Database(f"sqlite:///{tmp_path / 'm.db'}")
+    await db.connect()
+    try:
+        await fill_and_delete(db)
+        async with db.read() as tx:
+            before = await read_space(tx)
+            freed = await shrink_some(db, 70)
+            after = await read_space(tx)
+    finally:
+        await db.disconnect()
+
+    assert freed == 70
+    # A page of the map of pages may go with them.
+    assert before.pages - after.pages in (70, 71)
+
+
+async def test_a_file_of_an_earlier_release_is_left_as_long_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE old (number INTEGER)")
+    db = Database(f"sqlite:///{path}")
+    await db.connect()
+    try:
+        await fill_and_delete(db)
+        async with db.read() as tx:
+            space = await read_space(tx)
+        freed = await shrink_some(db, 500)
+    finally:
+        await db.disconnect()
+
+    assert (space.can_shrink, freed) == (False, 0)
+    assert space.excess_pages > 0
+
+
+async def test_two_processes_that_make_the_file_find_it_able_to_shrink(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    backends = [SQLiteBackend(path, "FULL") for _ in range(2)]
+    try:
+        for backend in backends:
+            await backend.connect()
+        with closing(sqlite3.connect(path)) as connection:
+            (mode,) = connection.execute("PRAGMA auto_vacuum").fetchone()
+    finally:
+        for backend in backends:
+            await backend.disconnect()
+
+    assert mode == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "took_s", "expected"),
+    [
+        (STEP, 3 * STEP_S, STEP // 2),
+        (STEP // 2, STEP_S, STEP // 2),
+        (STEP // 2, STEP_S / 4, STEP),
+        (STEP, STEP_S / 4, STEP),
+        (LEAST_STEP, 1.0, LEAST_STEP),
+    ],
+)
+def test_steps_that_take_long_become_smaller(rows: int, took_s: float, expected: int) -> None:
+    assert next_step(rows, STEP, took_s) == expected
+
+
+def test_a_step_of_few_rows_stays_as_it_is() -> None:
+    assert next_step(2, 2, 1.0) == 2
