@@ -17,12 +17,14 @@ from msgsvc_core.http.openapi import errors_of
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.pages.languages import read_language
+from msgsvc_core.pages.rendering import SHARED
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent
-_ICON = _FOLDER.parent / "pages" / "static" / "icon.svg"
+_ICON = SHARED / "icon.svg"
+_TOKENS = SHARED / "tokens.css"
 
 #: Pages load only from us, and run no script at all.
 _POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'"}
@@ -60,6 +62,9 @@ def documentation_routes(
     async def stylesheet(_request: Request) -> Response:
         return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
 
+    async def tokens(_request: Request) -> Response:
+        return FileResponse(_TOKENS, media_type="text/css")
+
     async def front_door(_request: Request) -> Response:
         # Relative, so that it is right below the path of an application that mounts us.
         return Response(status_code=307, headers={"Location": (home or "/docs").lstrip("/")})
@@ -77,6 +82,7 @@ def documentation_routes(
         Route("/docs", docs),
         Route("/docs/errors", error_codes),
         Route("/docs/docs.css", stylesheet),
+        Route("/docs/tokens.css", tokens),
     ]
 
 

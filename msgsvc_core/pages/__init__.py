@@ -4,9 +4,10 @@ from msgsvc_core.pages.codes import qr_code
 from msgsvc_core.pages.headers import page_headers
 from msgsvc_core.pages.languages import known, preferred, read_language
 from msgsvc_core.pages.posting import check_text, file_name, posted_parts
-from msgsvc_core.pages.rendering import new_templates, static_files
+from msgsvc_core.pages.rendering import SHARED, new_templates, static_files
 
 __all__ = [
+    "SHARED",
     "check_text",
     "file_name",
     "known",

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+#: The files of `frame.html`, and `tokens.css`, which holds the values of all pages.
+SHARED = Path(__file__).parent / "static"
+
+
 def new_templates(package: str) -> "Environment":
     """Templates in `templates/` of a package, which may extend `frame.html` and use `icons.html` and
     `languages.html`."""

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.kernel.i18n import Texts, own_name
+from msgsvc_core.pages import static_files
 from msgsvc_sandbox.admission import Admission
 from msgsvc_sandbox.avatars import initials, tone
 from msgsvc_sandbox.forms import PersonForm, read_form
@@ -82,7 +82,7 @@ class SandboxPages:
                 Route(path, self._admitting(admission, handler), methods=[method])
                 for method, path, handler in table
             ),
-            Mount("/sandbox/static", StaticFiles(directory=STATIC)),
+            Mount("/sandbox/static", static_files(STATIC)),
         ]
 
     async def people(self, request: Request) -> Response:

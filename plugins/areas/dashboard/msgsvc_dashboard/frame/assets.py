@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from msgsvc_core.dashboard import Pages
+from msgsvc_core.pages import SHARED
 from msgsvc_dashboard.frame.addresses import ROOT
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -20,10 +21,10 @@ KEPT_S = 365 * 24 * 3600
 
 
 class Assets:
-    """The files of the frame, and those of each area by its name."""
+    """The files of the frame, those that all pages share, and those of each area by its name."""
 
     def __init__(self, areas: Sequence[Pages]) -> None:
-        self._folders = {"frame": STATIC, **_folders(areas)}
+        self._folders = {"frame": STATIC, "shared": SHARED, **_folders(areas)}
 
     @cached_property
     def version(self) -> str:
