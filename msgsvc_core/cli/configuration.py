@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from msgsvc_core.config.environment import FILE_SUFFIX
 from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.service import Service
@@ -15,6 +16,9 @@ from msgsvc_core.telemetry.logs import configure_logs
 
 #: The default file that commands read and `msgsvc init` writes.
 DEFAULT_CONFIG = Path("msgsvc.toml")
+
+#: Variables of which one is there if the environment has all settings: no other setting lacks a default.
+_KEYS = ("MSGSVC_SECRET_KEYS", f"MSGSVC_SECRET_KEYS{FILE_SUFFIX}")
 
 ConfigOption = Annotated[
     Path | None,
@@ -43,7 +47,7 @@ def quarantined(wanted: bool) -> dict[str, bool]:
 
 def find_config(named: Path | None) -> Path | None:
     """The file to read. None if the environment has all settings, as in a container."""
-    if named is None and not DEFAULT_CONFIG.exists() and "MSGSVC_SECRET_KEYS" in os.environ:
+    if named is None and not DEFAULT_CONFIG.exists() and any(name in os.environ for name in _KEYS):
         return None
     return named or DEFAULT_CONFIG
 

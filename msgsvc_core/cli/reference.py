@@ -167,7 +167,8 @@ def _hooks() -> Iterator[str]:
 
 def _settings(service: Service) -> Iterator[str]:
     yield from ("", "# Settings", "")
-    yield "In `msgsvc.toml`, or as `MSGSVC_*` variables with two underscores between the parts."
+    yield "In `msgsvc.toml`, or as `MSGSVC_*` variables with two underscores between the parts. With"
+    yield "`__FILE` at the end of its name, a variable is the path of a file with the value, for secrets."
     yield from ("", "| setting | default | meaning |", "|---|---|---|")
     yield from _settings_of(Settings, "")
     for section in sorted(service.plugins.hook.register_settings(), key=lambda s: s.name):

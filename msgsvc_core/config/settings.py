@@ -1,7 +1,8 @@
 """Typed settings: `msgsvc.toml`, overridden by `MSGSVC_*` environment variables.
 
-A nested setting is named with two underscores: `MSGSVC_LIMITS__REQUESTS_PER_MINUTE=600`. Plugins add sections
-of their own (hook `register_settings`); unknown names are rejected.
+A nested setting is named with two underscores: `MSGSVC_LIMITS__REQUESTS_PER_MINUTE=600`. A variable that
+ends with `__FILE` names a file with the value: `MSGSVC_DATABASE_URL__FILE=/run/secrets/database_url`. Plugins
+add sections of their own (hook `register_settings`); unknown names are rejected.
 """
 
 import difflib
@@ -25,7 +26,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from msgsvc_core.config.defaults import default_channels, default_plugins
-from msgsvc_core.config.environment import ContradictoryVariables, read_environment
+from msgsvc_core.config.environment import UnusableVariables, read_environment
 from msgsvc_core.config.sections import (
     LogSettings,
     MediaSettings,
@@ -383,6 +384,12 @@ class Settings(BaseModel):
                 raise ValueError(f"{name!r} is named twice")
         return names
 
+    @field_validator("secret_keys", mode="before")
+    @classmethod
+    def _one_per_line(cls, keys: Any) -> Any:
+        """In a variable or its file, keys may be lines as well as a JSON list."""
+        return [line for line in keys.splitlines() if line] if isinstance(keys, str) else keys
+
     @field_validator("secret_keys")
     @classmethod
     def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
@@ -476,7 +483,7 @@ def load_settings(
             raise SettingsError(f"{path}: {error}") from error
     try:
         _merge(values, read_environment(os.environ if env is None else env))
-    except ContradictoryVariables as error:
+    except UnusableVariables as error:
         raise SettingsError(str(error)) from None
     _merge(values, overrides)
     try:

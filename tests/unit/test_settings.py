@@ -84,6 +84,54 @@ def test_a_text_that_only_begins_like_json_stays_a_text(write: Any) -> None:
     assert settings.channels["a"].options == {"token": "[no json"}
 
 
+def test_a_variable_may_name_a_file_with_the_value(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{KEY}\n{KEY}-old\n")
+    (tmp_path / "list").write_text(f'["{KEY}"]\n')
+    (tmp_path / "token").write_text("0123456789 0123456789 \r\n")
+    by_line = load(
+        MSGSVC_SECRET_KEYS__FILE=str(tmp_path / "keys"),
+        MSGSVC_METRICS__TOKEN__FILE=str(tmp_path / "token"),
+    )
+    as_list = load(MSGSVC_SECRET_KEYS__FILE=str(tmp_path / "list"))
+
+    assert [key.get_secret_value() for key in by_line.secret_keys] == [KEY, f"{KEY}-old"]
+    assert [key.get_secret_value() for key in as_list.secret_keys] == [KEY]
+    # Only the line break at the end is not part of the value.
+    assert by_line.metrics.token is not None
+    assert by_line.metrics.token.get_secret_value() == "0123456789 0123456789 "
+
+
+def test_a_setting_whose_name_ends_with_file_is_no_file_to_read() -> None:
+    settings = load(
+        MSGSVC_SECRET_KEYS=KEY,
+        MSGSVC_CHANNELS__A__PLUGIN="max",
+        MSGSVC_CHANNELS__A__CA_FILE="/nowhere",
+    )
+
+    assert settings.channels["a"].options == {"ca_file": "/nowhere"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        (b"\n", "is empty"),
+        (b"\xffhunter2", "is not a text in UTF-8"),
+        (b"hunter2" * 10_000, "has more than 65536 bytes"),
+    ],
+)
+def test_a_file_that_gives_no_value_is_refused_without_repeating_it(
+    write: Any, tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    path = tmp_path / "url"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        load(write(), MSGSVC_REDIS_URL__FILE=str(path))
+
+    assert str(refused.value) == f"MSGSVC_REDIS_URL__FILE: {path}: {words}"
+
+
 def test_keywords_stand_above_all(write: Any) -> None:
     settings = load_settings(
         write(), env={"MSGSVC_BASE_URL": "https://b.example"}, base_url="http://c"
@@ -186,6 +234,7 @@ def test_all_that_is_wrong_is_said_at_once(write: Any) -> None:
     [
         {"MSGSVC_LIMITS": "5", "MSGSVC_LIMITS__TAGS": "5"},
         {"MSGSVC_LIMITS__TAGS": "5", "MSGSVC_LIMITS": "5"},
+        {"MSGSVC_BASE_URL": "http://a", "MSGSVC_BASE_URL__FILE": "/nowhere"},
     ],
 )
 def test_variables_that_contradict_one_another_are_refused(write: Any, env: dict[str, str]) -> None:

@@ -77,6 +77,15 @@ def test_the_environment_alone_may_be_the_configuration(
     assert run("migrate").exit_code == 0
 
 
+def test_the_environment_may_name_files_with_the_secrets(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "keys").write_text("kF3vQ9xLw2ZrT8nYp5HsB7mJd4GcA6eU\n")
+    monkeypatch.setenv("MSGSVC_SECRET_KEYS__FILE", str(tmp_path / "keys"))
+
+    assert run("migrate").exit_code == 0
+
+
 def test_every_command_and_group_explains_itself(run: Any) -> None:
     assert run("--version").stdout.startswith("msgsvc ")
     for command in ("init", "serve", "migrate", "doctor", "plugins", "project", "key", "demo"):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from msgsvc_core.config.defaults import default_channels, default_plugins
-from msgsvc_core.config.environment import ContradictoryVariables, read_environment
+from msgsvc_core.config.environment import UnusableVariables, read_environment
 from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.plugins.loading import available_plugins
@@ -64,7 +64,7 @@ def ephemeral_settings(
     """
     try:
         named = read_environment(env)
-    except ContradictoryVariables as error:
+    except UnusableVariables as error:
         raise SettingsError(str(error)) from None
     _refuse_deployment(named)
     plugins = named.get("plugins") or given.get("plugins") or installed_plugins()
