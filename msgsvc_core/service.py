@@ -216,6 +216,7 @@ class Service:
                 db=self.db,
                 clock=self.clock,
                 count_jobs=self.jobs.count_by_lane,
+                count_runners=self.jobs.count_runners,
                 lane_prefixes=lambda: [spec.prefix for spec in self.lane_specs],
                 check_redis=self.limiter.check,
             ),
@@ -637,6 +638,7 @@ class Service:
             outbox=self.outbox,
             dispatcher=self.dispatcher,
             commands=self.commands,
+            metrics=self.metrics.channels,
         )
         self.providers = self._core_providers()
         for section in self._sections.values():

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 import structlog
@@ -18,6 +19,7 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 
 #: Prefix of system buttons; data of a project's own buttons must not start with it.
 OWN_BUTTON = "~"
@@ -167,6 +169,7 @@ class Inbound:
         outbox: BotOutbox,
         dispatcher: Dispatcher,
         commands: CommandCatalogue,
+        metrics: ChannelMetrics,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -174,6 +177,7 @@ class Inbound:
         self._channels = channels
         self._outbox = outbox
         self._dispatcher = dispatcher
+        self._metrics = metrics
         self.commands = commands
 
     def menu(self) -> list[BotCommand]:
@@ -196,6 +200,7 @@ class Inbound:
         except DatabaseUnavailable:
             raise
         except Exception:
+            self._metrics.received(channel, "failed")
             log.exception("update_failed", channel=channel, update_id=update.update_id)
 
     async def _process(
@@ -208,6 +213,7 @@ class Inbound:
         async with self._db.transaction() as tx:
             if await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
                 await handle(await self._context(tx, bot, update))
+                tx.on_commit(partial(self._metrics.received, channel, "handled"))
 
     async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
         bot = channel.identity

@@ -1,4 +1,4 @@
-"""Gauges of channels that are stopped, paused, or whose platform is away."""
+"""Gauges of channels: their backlog, and those that are stopped, paused, or whose platform is away."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
@@ -6,9 +6,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from msgsvc_core.channels.contract import Channel
+from msgsvc_core.channels.lanes import LANE, channel_of
 from msgsvc_core.channels.states import ChannelState
-from msgsvc_core.db import Tx
-from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
+from msgsvc_core.db import Row, Tx
+from msgsvc_core.telemetry.database_metrics import STATES, DatabaseMetrics
 
 
 class ChannelStateMetrics(Collector):
@@ -29,6 +30,10 @@ class ChannelStateMetrics(Collector):
         self._troubled = troubled
         self._database = database
         database.queries.append(self._ask)
+        database.observers.append(self._observe_jobs)
+        #: Jobs by channel label and state, and the seconds for which the oldest due one has waited.
+        self._jobs: dict[tuple[str, str], int] = {}
+        self._oldest_s: dict[str, float] = {}
         #: Bots that are stopped, and when the last pause ends, by channel label.
         self._stopped: dict[str, int] = {}
         self._paused_until_s: dict[str, float] = {}
@@ -57,6 +62,19 @@ class ChannelStateMetrics(Collector):
         self._stopped, self._paused_until_s = stopped, paused
         self._away_since_s, self._interrupted_since_s = away, interrupted
 
+    def _observe_jobs(self, rows: Sequence[Row], now_ms: int) -> None:
+        jobs = {(label, state): 0 for label in self._configured for state in STATES}
+        oldest_s = dict.fromkeys(self._configured, 0.0)
+        for row in rows:
+            if row["lane"].partition(":")[0] != LANE:
+                continue
+            label, state = self._label(channel_of(row["lane"])), row["state"]
+            jobs[label, state] = jobs.get((label, state), 0) + row["count"]
+            if state == "ready":
+                waited_s = (now_ms - row["oldest_ms"]) / 1000
+                oldest_s[label] = max(oldest_s.get(label, 0.0), waited_s)
+        self._jobs, self._oldest_s = jobs, oldest_s
+
     def describe(self) -> Iterator[GaugeMetricFamily]:
         return self.collect()
 
@@ -79,7 +97,21 @@ class ChannelStateMetrics(Collector):
             "Since when a bot receives nothing; 0 while it receives.",
             labels=("channel",),
         )
+        jobs = GaugeMetricFamily(
+            "msgsvc_channel_jobs",
+            "Jobs of a channel (messages, edits, replies of bots): ready, delayed, running, dead.",
+            labels=("channel", "state"),
+        )
+        oldest = GaugeMetricFamily(
+            "msgsvc_channel_oldest_due_age_seconds",
+            "How long the oldest due job of a channel has been waiting.",
+            labels=("channel",),
+        )
         if self._database.is_up:
+            for (label, state), count in self._jobs.items():
+                jobs.add_metric((label, state), count)
+            for label, age_s in self._oldest_s.items():
+                oldest.add_metric((label,), age_s)
             for label, since_s in self._interrupted_since_s.items():
                 interrupted.add_metric((label,), since_s)
             for label, since_s in self._away_since_s.items():
@@ -88,6 +120,8 @@ class ChannelStateMetrics(Collector):
                 stopped.add_metric((label,), count)
             for label, until_s in self._paused_until_s.items():
                 paused.add_metric((label,), until_s)
+        yield jobs
+        yield oldest
         yield stopped
         yield paused
         yield away

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from msgsvc_core.db import Row, Tx, WriteBatch
-from msgsvc_core.jobs import store
+from msgsvc_core.jobs import inspection, store
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
@@ -97,6 +97,10 @@ class JobQueue:
     async def count_by_lane(self, tx: Tx, now_ms: int) -> list[Row]:
         """`lane`, `state`, `count` and `oldest_ms` at that time, in Unix milliseconds: see `store`."""
         return await store.count_by_lane(tx, now_ms)
+
+    async def count_runners(self, tx: Tx, now_ms: int) -> int:
+        """Number of processes that run jobs at that time, by their leases."""
+        return await inspection.count_runners(tx, now_ms)
 
     async def find_unclaimed(
         self, tx: Tx, lane: str, name: str, *, until_ms: int, containing: str

@@ -51,14 +51,15 @@ class MessageOutcomes:
 
     async def settle(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[FinalStatus]:
         """Writes the outcome of messages that were sent, or have failed permanently."""
+        now_ms = self._clock.now_ms()
         # Subscribers before their messages, in the lock order of an erasure, and all at once.
         for bot, lost in _lost(deliveries).items():
             await self._subscribers.lock(tx, bot, lost)
         statuses = [final_status(each, each.message) for each in deliveries]
-        finished = await store.finish(tx, statuses, self._clock.now_ms())
+        finished = await store.finish(tx, statuses, now_ms)
         # A deleted message, whose subscriber was erased meanwhile, is not reported.
         statuses = [each for each in statuses if each.message.message_id in finished]
-        tx.on_commit(partial(self.count_outcomes, statuses))
+        tx.on_commit(partial(self._count_settled, statuses, now_ms))
         await self._events.emit_many(
             tx, [_event(each) for each in deliveries if each.message.message_id in finished]
         )
@@ -142,6 +143,13 @@ class MessageOutcomes:
         counts = Counter((each.message.bot, each.status, each.reason or "") for each in statuses)
         for (channel, status, reason), count in counts.items():
             self._metrics.count_deliveries(count, channel, status, reason)
+
+    def _count_settled(self, statuses: Sequence[FinalStatus], now_ms: int) -> None:
+        self.count_outcomes(statuses)
+        for each in statuses:
+            if each.status == "sent":
+                waited_s = max(0, now_ms - each.message.created_at_ms) / 1000
+                self._metrics.channels.delivered(each.message.bot, waited_s)
 
     async def _block_lost(self, tx: Tx, deliveries: Sequence[Delivery]) -> None:
         for bot, lost in _lost(deliveries).items():

@@ -1,6 +1,7 @@
-"""Metrics of channels: waiting times and refusals by platforms."""
+"""Metrics of channels: waiting times, refusals by platforms, and what people write."""
 
 from collections.abc import Collection
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -9,6 +10,12 @@ OWN_CHANNEL = "own"
 
 #: Bucket bounds in seconds; a chat waits for at most a second before its message is rescheduled.
 WAITS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+#: Bucket bounds in seconds, from an idle bot to a backlog or an outage of hours.
+DELIVERIES_S = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
+
+
+UpdateOutcome = Literal["handled", "failed"]
 
 
 class ChannelMetrics:
@@ -29,13 +36,30 @@ class ChannelMetrics:
             ("channel", "scope"),
             registry=registry,
         )
-
+        self._deliveries = Histogram(
+            "msgsvc_delivery_duration_seconds",
+            "From a message's acceptance to the platform's answer, of single messages that were sent.",
+            ("channel",),
+            buckets=DELIVERIES_S,
+            registry=registry,
+        )
+        self._updates = Counter(
+            "msgsvc_channel_updates",
+            "What people did in a messenger: texts, buttons, starts. `failed`: a handler raised.",
+            ("channel", "outcome"),
+            registry=registry,
+        )
         self._outages = Counter(
             "msgsvc_channel_outages",
             "Times that a platform was found to answer nobody.",
             ("channel",),
             registry=registry,
         )
+        # Counters of configured channels start at 0, so that an alert sees the first increase.
+        for channel in configured:
+            self._outages.labels(channel)
+            for outcome in get_args(UpdateOutcome):
+                self._updates.labels(channel, outcome)
 
     def label(self, channel: str) -> str:
         """The label of a channel: its name in the configuration, or that of project channels."""
@@ -43,6 +67,13 @@ class ChannelMetrics:
 
     def waited(self, channel_key: str, seconds: float) -> None:
         self._waits.labels(self.label(channel_key)).observe(seconds)
+
+    def delivered(self, channel_key: str, seconds: float) -> None:
+        """A message that was accepted so long ago was sent."""
+        self._deliveries.labels(self.label(channel_key)).observe(seconds)
+
+    def received(self, channel_key: str, outcome: UpdateOutcome) -> None:
+        self._updates.labels(self.label(channel_key), outcome).inc()
 
     def outage_began(self, channel_key: str) -> None:
         self._outages.labels(self.label(channel_key)).inc()

@@ -27,6 +27,12 @@ Question = Callable[[Tx], Awaitable[None]]
 #: Jobs at a time in Unix milliseconds: `lane`, `state`, `count`, and `oldest_ms`, when the first was due.
 CountJobs = Callable[[Tx, int], Awaitable[Sequence[Row]]]
 
+#: Processes that run jobs at a time in Unix milliseconds.
+CountRunners = Callable[[Tx, int], Awaitable[int]]
+
+#: Gets the rows of `CountJobs`, and the time for which they hold.
+JobsObserver = Callable[[Sequence[Row], int], None]
+
 log = structlog.get_logger(__name__)
 
 
@@ -39,6 +45,7 @@ class DatabaseMetrics(Collector):
         db: Database,
         clock: Clock,
         count_jobs: CountJobs,
+        count_runners: CountRunners,
         lane_prefixes: Callable[[], Sequence[str]],
         check_redis: Callable[[], Awaitable[str | None]],
         monotonic: Callable[[], float] = time.monotonic,
@@ -47,18 +54,22 @@ class DatabaseMetrics(Collector):
         self._db = db
         self._clock = clock
         self._count_jobs = count_jobs
+        self._count_runners = count_runners
         self._lane_prefixes = lane_prefixes
         self._check_redis = check_redis
         self._monotonic = monotonic
         self._timeout_s = timeout_s
         #: Additional queries, for others' gauges in `service.metrics.registry`.
         self.queries: list[Question] = []
+        #: Those who make further gauges of the jobs by lane.
+        self.observers: list[JobsObserver] = []
         self._querying = asyncio.Lock()
         self._queried_at = -FRESH_S
         self.is_up = False
         self._redis_up = True
         #: Jobs by lane prefix and state.
         self._jobs: dict[tuple[str, str], int] = {}
+        self._runners = 0
         #: Seconds since the oldest due job was due, by lane prefix.
         self._oldest_s: dict[str, float] = {}
 
@@ -83,6 +94,7 @@ class DatabaseMetrics(Collector):
         now_ms = self._clock.now_ms()
         async with self._db.read() as tx:
             rows = await self._count_jobs(tx, now_ms)
+            self._runners = await self._count_runners(tx, now_ms)
             for ask in self.queries:
                 await ask(tx)
         # Lanes without jobs are shown too: an alert on an absent series never fires.
@@ -96,6 +108,8 @@ class DatabaseMetrics(Collector):
             if row["state"] == "ready":
                 oldest_s[prefix] = max(oldest_s[prefix], (now_ms - row["oldest_ms"]) / 1000)
         self._jobs, self._oldest_s = dict(jobs), dict(oldest_s)
+        for observe in self.observers:
+            observe(rows, now_ms)
 
     def describe(self) -> Iterator[Metric]:
         return self.collect()
@@ -117,13 +131,18 @@ class DatabaseMetrics(Collector):
             "How long the oldest due job has been waiting for a runner.",
             labels=("lane",),
         )
+        runners = GaugeMetricFamily(
+            "msgsvc_job_runners", "Processes that run jobs, by their leases.", labels=()
+        )
         if self.is_up:
+            runners.add_metric((), self._runners)
             for (lane, state), count in self._jobs.items():
                 jobs.add_metric((lane, state), count)
             for lane, age_s in self._oldest_s.items():
                 oldest.add_metric((lane,), age_s)
         yield jobs
         yield oldest
+        yield runners
         use = self._db.usage
         yield GaugeMetricFamily(
             "msgsvc_database_connections_in_use", "Connections at work.", use.in_use

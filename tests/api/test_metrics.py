@@ -187,6 +187,27 @@ async def test_jobs_are_counted_by_the_prefix_of_their_lane(
     assert value("database_up") == 1
 
 
+async def test_the_backlog_of_each_channel_is_shown_and_those_of_projects_together(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(jobs={"runner": "none"})
+    now_ms = clock.now_ms()
+    async with service.db.transaction() as tx:
+        for number, key in enumerate(("messenger_a", "chn_1", "chn_2")):
+            due = NewJob("message.deliver", lane=f"channel:{key}", run_at_ms=now_ms - 1000 * number)
+            await service.jobs.enqueue(tx, due)
+
+    clock.advance(5)
+    value = await figures(service)
+
+    assert value("channel_jobs", channel="messenger_a", state="ready") == 1
+    assert value("channel_jobs", channel="messenger_a", state="dead") == 0
+    assert value("channel_jobs", channel="own", state="ready") == 2
+    assert value("channel_oldest_due_age_seconds", channel="messenger_a") == 5
+    assert value("channel_oldest_due_age_seconds", channel="own") == 7
+    assert value("job_runners") == 0
+
+
 async def test_the_use_of_connections_is_shown(make_service: ServiceFactory) -> None:
     service = await make_service(**AT_REST)
     async with service.db.transaction():
@@ -239,6 +260,8 @@ async def test_a_scrape_works_while_the_database_is_away(make_service: ServiceFa
     assert value("database_up") == 0
     # A number from before would look like one of now.
     assert value("jobs", lane="channel", state="ready") is None
+    assert value("channel_jobs", channel="messenger_a", state="ready") is None
+    assert value("job_runners") is None
     assert value("http_requests_in_flight") == 1
 
 
@@ -247,6 +270,7 @@ def database_metrics(service: Service, **more: Any) -> DatabaseMetrics:
         db=service.db,
         clock=service.clock,
         count_jobs=service.jobs.count_by_lane,
+        count_runners=service.jobs.count_runners,
         lane_prefixes=lambda: ["default"],
         check_redis=service.limiter.check,
         **more,
@@ -302,6 +326,8 @@ async def test_deliveries_are_counted_by_outcome(
     labels = {"channel": "messenger_a"}
     assert value("deliveries_total", **labels, outcome="sent", reason="") == 1
     assert value("deliveries_total", **labels, outcome="failed", reason="invalid_message") == 1
+    # Of the one that was sent.
+    assert value("delivery_duration_seconds_count", **labels) == 1
 
 
 def test_a_projects_own_channel_is_not_named(service: Service) -> None:

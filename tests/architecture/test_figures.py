@@ -19,7 +19,11 @@ OPERATING = ROOT / "docs" / "operating.md"
 
 #: Names of ours and of the process as they stand in queries; what precedes `{`, `[` or an operator.
 NAME = re.compile(r"\b((?:msgsvc|process)_[a-z0-9_]+)")
+MATCHER = re.compile(r'(\w+\s*[=!]~?)\s*"[^"]*"')
 LABELS = re.compile(r"\b((?:msgsvc|process)_[a-z0-9_]+)\{([^}]*)\}")
+
+#: Metrics that Prometheus makes by itself.
+BY_PROMETHEUS = re.compile(r"\b(up|ALERTS)\{")
 
 #: Labels that Prometheus adds to everything it scrapes.
 ADDED = {"job", "instance"}
@@ -35,6 +39,8 @@ def figures() -> dict[str, set[str]]:
     service.metrics.channels.waited("messenger_a", 0.1)
     service.metrics.channels.refused("messenger_a", "bot")
     service.metrics.channels.outage_began("messenger_a")
+    service.metrics.channels.delivered("messenger_a", 0.1)
+    service.metrics.channels.received("messenger_a", "handled")
     found: dict[str, set[str]] = {}
     for family in service.metrics.registry.collect():
         for sample in family.samples:
@@ -42,6 +48,9 @@ def figures() -> dict[str, set[str]]:
     # Known once the database was asked, which this service has not.
     found["msgsvc_jobs"] = {"lane", "state"}
     found["msgsvc_jobs_oldest_due_age_seconds"] = {"lane"}
+    found["msgsvc_job_runners"] = set()
+    found["msgsvc_channel_jobs"] = {"channel", "state"}
+    found["msgsvc_channel_oldest_due_age_seconds"] = {"channel"}
     found["msgsvc_channels_stopped"] = {"channel"}
     found["msgsvc_channel_paused_until_timestamp_seconds"] = {"channel"}
     found["msgsvc_channel_unavailable_since_timestamp_seconds"] = {"channel"}
@@ -61,11 +70,11 @@ EXPRESSIONS = [*QUERIES, *(rule["expr"] for rule in RULES)]
 def test_a_query_asks_for_what_there_is(expression: str) -> None:
     names = NAME.findall(expression)
     by_labels = {
-        name: {label.strip().partition("=")[0].rstrip("!~") for label in labels.split(",")}
+        name: {label.strip().partition("=")[0].rstrip("!~ ") for label in MATCHER.findall(labels)}
         for name, labels in LABELS.findall(expression)
     }
 
-    assert names or "up{" in expression
+    assert names or BY_PROMETHEUS.search(expression)
     assert set(names) <= set(FIGURES)
     for name, labels in by_labels.items():
         assert labels <= FIGURES[name] | ADDED
@@ -115,8 +124,45 @@ def test_panels_have_ids_of_their_own_and_don_t_overlap() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-def test_prometheus_loads_the_alerts_beside_it() -> None:
-    configuration = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
+PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"] if panel["type"] != "row"}
 
-    assert configuration["rule_files"] == ["alerts.yml"]
-    assert all(rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in RULES)
+
+@pytest.mark.parametrize("title", PANELS)
+def test_a_panel_has_a_description_a_unit_and_the_chosen_processes(title: str) -> None:
+    panel = PANELS[title]
+    expressions = " ".join(target["expr"] for target in panel["targets"])
+
+    assert panel["description"].endswith(".")
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    # Alerts and targets are Prometheus' own; they have no instance, or are about the absent ones.
+    assert "$instance" in expressions or BY_PROMETHEUS.search(expressions)
+
+
+@pytest.mark.parametrize("name", ["job", "instance", "channel", "endpoint", "docs"])
+def test_a_variable_of_the_dashboard_is_used(name: str) -> None:
+    [variable] = [each for each in DASHBOARD["templating"]["list"] if each["name"] == name]
+
+    assert variable["label"]
+    assert f"${name}" in json.dumps(DASHBOARD["panels"] + DASHBOARD["links"]).replace("{", "")
+
+
+def test_links_of_the_dashboard_lead_to_pages_of_the_documentation() -> None:
+    text = json.dumps(DASHBOARD)
+    pages = set(re.findall(r"\$\{docs\}/([a-z/]+)\.html", text))
+
+    assert pages == {"guides/monitoring", "operating"}
+    assert all((ROOT / "docs" / f"{page}.md").exists() for page in pages)
+
+
+def test_grafana_is_provisioned_with_the_dashboard_and_a_data_source() -> None:
+    folder = DEPLOY / "grafana" / "provisioning"
+    sources = yaml.safe_load((folder / "datasources" / "msgsvc.yml").read_text("utf-8"))
+    providers = yaml.safe_load((folder / "dashboards" / "msgsvc.yml").read_text("utf-8"))
+    scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
+
+    [source], [provider] = sources["datasources"], providers["providers"]
+    assert (sources["apiVersion"], source["type"]) == (1, "prometheus")
+    assert source["jsonData"]["timeInterval"] == scraped["global"]["scrape_interval"]
+    assert (providers["apiVersion"], provider["type"]) == (1, "file")
+    guide = (ROOT / "docs" / "guides" / "monitoring.md").read_text("utf-8")
+    assert f"-t {provider['options']['path']} contrib/deploy/grafana/msgsvc.json" in guide

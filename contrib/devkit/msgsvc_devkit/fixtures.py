@@ -3,8 +3,8 @@
 `service` and `client` run a test once on SQLite and once on PostgreSQL, if available. The environment
 variable `MSGSVC_TEST_REQUIRE=postgres,redis,rabbitmq,browser` turns a missing one into a failure; it also
 accepts `node`, `php` and `go`, which run the webhook verifiers in those languages, `npm`, which is needed for
-the accessibility checks, and `oidc-clients`, `client-tools` and `docs-site`, without which the tests that
-look for them fail.
+the accessibility checks, `nginx` and `prometheus`, which run the files of `contrib/deploy`, and
+`oidc-clients`, `client-tools` and `docs-site`, without which the tests that look for them fail.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from msgsvc_devkit.runners import RunnerName, TestRunner, rabbitmq_url, redis_ur
 from msgsvc_devkit.services import ServiceMaker, SharedServices
 
 REQUIRE_VARIABLE = "MSGSVC_TEST_REQUIRE"
-PROGRAMS = ("node", "npm", "php", "go", "nginx")
+PROGRAMS = ("node", "npm", "php", "go", "nginx", "prometheus")
 #: What the tests that need it look for by themselves.
 LOOKED_FOR_BY_TESTS = ("oidc-clients", "client-tools", "docs-site")
 #: Best first: the headless shell draws no windows, so a page takes half of the CPU time.

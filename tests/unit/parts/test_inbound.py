@@ -53,6 +53,7 @@ def inbound_of(core: FakeContext, handled: Handled) -> Inbound:
         outbox=core.outbox,
         dispatcher=handled,
         commands=CommandCatalogue(texts=core.texts, declared=list),
+        metrics=core.metrics.channels,
     )
 
 
@@ -69,6 +70,7 @@ async def test_an_update_is_handled_once_in_the_persons_language() -> None:
 
     [ctx] = handled.contexts
     assert (ctx.lang, ctx.chat.project_id, ctx.channel_name) == ("ru", PROJECT, "messenger_a")
+    assert updates_counted(core, "handled") == 1
 
 
 async def test_what_another_projects_bot_was_asked_is_taken_as_unknown() -> None:
@@ -89,6 +91,13 @@ async def test_a_handler_that_fails_and_a_bot_that_is_gone_stop_nobody() -> None
     # Nothing of the first was kept, and the second asked for nothing.
     assert core.db.commits == 0
     assert len(core.db.statements) == 2
+    assert updates_counted(core, "failed") == 1
+    assert updates_counted(core, "handled") == 0
+
+
+def updates_counted(core: FakeContext, outcome: str) -> float | None:
+    labels = {"channel": "messenger_a", "outcome": outcome}
+    return core.metrics.registry.get_sample_value("msgsvc_channel_updates_total", labels)
 
 
 def dispatcher_of(core: FakeContext, *rules: InboundRule) -> InboundDispatcher:

@@ -104,6 +104,9 @@ def metrics_of(lanes: list[dict[str, Any]]) -> Metrics:
     async def count_jobs(_tx: Tx, _now_ms: int) -> Any:
         return lanes
 
+    async def count_runners(_tx: Tx, _now_ms: int) -> int:
+        return 2
+
     async def no_redis() -> str | None:
         return None
 
@@ -111,6 +114,7 @@ def metrics_of(lanes: list[dict[str, Any]]) -> Metrics:
         db=FakeDatabase(),
         clock=FakeClock(),
         count_jobs=count_jobs,
+        count_runners=count_runners,
         lane_prefixes=lambda: ["default", "channel"],
         check_redis=no_redis,
     )
@@ -145,6 +149,7 @@ async def test_lanes_are_counted_by_their_prefix_and_shown_empty_too() -> None:
     assert sample("msgsvc_jobs", lane="channel", state="ready") == 4
     assert sample("msgsvc_jobs", lane="default", state="dead") == 0
     assert sample("msgsvc_jobs_oldest_due_age_seconds", lane="channel") == 5
+    assert sample("msgsvc_job_runners") == 2
 
 
 async def test_two_services_count_apart() -> None:

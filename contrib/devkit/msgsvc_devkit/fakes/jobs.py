@@ -78,6 +78,9 @@ class FakeJobQueue(JobQueue):
             for (lane, state), times in due.items()
         ]
 
+    async def count_runners(self, tx: Tx, now_ms: int) -> int:
+        return 0
+
     async def find_unclaimed(
         self, tx: Tx, lane: str, name: str, *, until_ms: int, containing: str
     ) -> list[tuple[str, Any]]:

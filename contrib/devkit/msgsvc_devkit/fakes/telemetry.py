@@ -18,10 +18,14 @@ def fake_metrics() -> Metrics:
     async def count_nothing(_tx: Tx, _now_ms: int) -> Sequence[Row]:
         return []
 
+    async def no_runners(_tx: Tx, _now_ms: int) -> int:
+        return 0
+
     database = DatabaseMetrics(
         db=FakeDatabase(),
         clock=FakeClock(),
         count_jobs=count_nothing,
+        count_runners=no_runners,
         lane_prefixes=lambda: ["default", "channel"],
         check_redis=no_redis,
     )
