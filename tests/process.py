@@ -109,14 +109,16 @@ class Deployment:
             worker.end()
 
     def _begin(self, arguments: Sequence[str | Path], errors: Path) -> Process:
+        if self.forks:
+            return ForkedProcess(arguments, self._environment(), errors)
+        return begin([MSGSVC, *arguments], self._environment(), errors)
+
+    def _environment(self) -> dict[str, str]:
         # No MSGSVC_* of the tester's own reaches the process.
         kept = {k: v for k, v in os.environ.items() if not k.startswith("MSGSVC_")}
-        environment = {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
-        if self.forks:
-            return ForkedProcess(arguments, environment, errors)
         # An operator's modules have been compiled when they were installed.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        return _begin([MSGSVC, *arguments], environment, errors)
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)
+        return {**kept, "PYTHONPATH": os.pathsep.join(map(str, self.packages))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,13 @@ def start_server(
     command: Sequence[str | Path], log: Path, environment: Mapping[str, str]
 ) -> Server:
     """A server that prints `... listens on <address>, ...` once it takes requests."""
-    return _once_ready(_begin(command, environment, log), log, _LISTENS)
+    return _once_ready(begin(command, environment, log), log, _LISTENS)
 
 
-def _begin(
+def begin(
     command: Sequence[str | Path], environment: Mapping[str, str], errors: Path
 ) -> subprocess.Popen[str]:
+    """A process with its standard output to read, and its errors appended to a file."""
     with errors.open("a") as file:
         return subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=file, text=True
