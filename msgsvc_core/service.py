@@ -53,11 +53,14 @@ from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
     Database,
+    MigrationRefused,
     MigrationSource,
+    Phase,
     Tx,
     migrate,
-    pending_revisions,
+    read_schema_in,
 )
+from msgsvc_core.db.sessions import session_name
 from msgsvc_core.db.shrinking import STEP_PAGES, shrink_some
 from msgsvc_core.db.unfinished import check_finished
 from msgsvc_core.events import Events, Listener
@@ -206,6 +209,7 @@ class Service:
             settings.database_url,
             pool_size=settings.database_pool,
             synchronous=settings.sqlite_synchronous,
+            session=self._session_name(),
         )
         self.secrets = SecretBox([key.get_secret_value() for key in settings.secret_keys])
         self.limiter = self._new_limiter(server_time=clock is None)
@@ -876,30 +880,55 @@ class Service:
         ]
         return [*core, *flatten(self.plugins.hook.register_lanes())]
 
-    async def migrate(self) -> list[str]:
-        """Brings the database up to date; returns the migrations that were applied."""
-        return await migrate(self.settings.database_url, self.migrations)
+    def _session_name(self) -> str:
+        # Of PostgreSQL only: it reads the scripts.
+        of_postgres = self.settings.database_url.startswith("postgresql")
+        return session_name(self.migrations) if of_postgres else "msgsvc"
+
+    async def migrate(self, phase: Phase | None = None) -> list[str]:
+        """Brings the database up to date, or applies one half of the migrations; returns those that were
+        applied. Raises `DatabaseTooNew`, `MigrationRefused`, `DatabaseUnavailable`."""
+        return await migrate(self.settings.database_url, self.migrations, phase)
 
     async def open_database(self) -> None:
-        """Connects to the database only. Raises `MigrationsPending`, `DatabaseUnavailable`, and
-        `UnfinishedCopy` if it is a copy that was interrupted.
+        """Connects to the database only. Raises `MigrationsPending`, `DatabaseTooNew`, `DatabaseUnavailable`,
+        and `UnfinishedCopy` if it is a copy that was interrupted.
 
         SQLite is migrated automatically; PostgreSQL, which other processes may be using, by `msgsvc
-        migrate`.
+        migrate`. Steps that contract may be left, and a newer release may have expanded the database.
         """
         if self.db.dialect == "sqlite":
-            await self.migrate()
-        elif pending := await pending_revisions(self.settings.database_url, self.migrations):
-            raise MigrationsPending(
-                f"the database lacks {', '.join(pending)}; run `msgsvc migrate` first"
-            )
+            await self._migrate_file()
         await self.db.connect()
         try:
+            if self.db.dialect == "postgresql":
+                await self._check_schema()
             async with self.db.read() as tx:
                 await check_finished(tx)
         except BaseException:
             await self.db.disconnect()
             raise
+
+    async def _migrate_file(self) -> None:
+        """What contracts is left to a later start if another process has the file open."""
+        try:
+            await self.migrate()
+        except MigrationRefused as refusal:
+            await self.migrate("expand")
+            log.warning("contract_refused", error=str(refusal))
+
+    async def _check_schema(self) -> None:
+        """When connected: a migration that contracts now sees this process, or this process what it did."""
+        async with self.db.transaction() as tx:
+            schema = await read_schema_in(tx, self.migrations)
+        if needed := [step.name for each in schema for step in each.needed]:
+            raise MigrationsPending(
+                f"the database lacks {', '.join(needed)}; run `msgsvc migrate` first"
+            )
+        if later := [step.name for each in schema for step in each.pending]:
+            log.info("contract_pending", migrations=later)
+        if ahead := [f"{each.owner}:{step.revision}" for each in schema for step in each.ahead]:
+            log.warning("database_is_ahead", migrations=ahead)
 
     async def start(self, role: Role = "serve") -> None:
         """Opens the database and starts; with role `work`, job processing only, as `msgsvc worker` does.

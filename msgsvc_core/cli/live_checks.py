@@ -11,7 +11,7 @@ from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
 from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.core_parts import CORE_SEALED
-from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, pending_revisions
+from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, read_schema
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.shrinking import read_space
 from msgsvc_core.jobs import lanes
@@ -262,15 +262,31 @@ def _fix_for(error: Exception, service: Service) -> str:
 
 async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
     try:
-        pending = await pending_revisions(service.settings.database_url, service.migrations)
+        schema = await read_schema(service.settings.database_url, service.migrations)
     except DatabaseTooNew as error:
-        fix = "run the newer release of msgsvc or of the plugin that wrote it"
+        fix = "install the newer release, or restore the backup: docs/operating.md, Upgrade"
         yield problem("migrations", str(error), fix)
         return
-    counts = Counter(revision.partition(":")[0] for revision in pending)
+    pending = [step for each in schema for step in each.pending]
+    counts = Counter(step.owner for step in pending)
     by_owner = ", ".join(f"{owner} {count}" for owner, count in counts.items())
-    if not pending:
+    ahead = [f"{each.owner}:{step.revision}" for each in schema for step in each.ahead]
+    if ahead:
+        yield warning(
+            "migrations",
+            f"a newer release has prepared the database ({', '.join(ahead)}); this release can still use it",
+            "finish the upgrade: start the newer release everywhere, then `msgsvc migrate --phase contract`",
+        )
+    if not pending and not ahead:
         yield ok("migrations", "all are applied")
+    elif not pending:
+        return
+    elif service.db.dialect == "postgresql" and not any(each.needed for each in schema):
+        yield warning(
+            "migrations",
+            f"{len(pending)} of the upgrade's second half are pending ({by_owner})",
+            "when no process of the earlier release runs any more, run `msgsvc migrate --phase contract`",
+        )
     elif service.db.dialect == "sqlite":
         yield warning(
             "migrations",

@@ -60,6 +60,7 @@ FIELDS = {
     "lane": "the lane of jobs",
     "method": "the HTTP method",
     "otp_id": "the one-time code",
+    "migrations": "steps of migrations, as `owner:revision`",
     "path": "the file of the database",
     "project_id": "the project; in lines of requests absent without an API key",
     "reason": "why, for programs",

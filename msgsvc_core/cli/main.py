@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from msgsvc_core.config.settings import SettingsError
-from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable
+from msgsvc_core.db import DatabaseTooNew, DatabaseUnavailable, MigrationRefused
 from msgsvc_core.db.errors import CopyRefused
 from msgsvc_core.db.unfinished import UnfinishedCopy
 from msgsvc_core.kernel.errors import ApiError
@@ -84,7 +84,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ApiError as error:
             raise _exit(error.message, REFUSED) from error
-        except CopyRefused as error:
+        except (CopyRefused, MigrationRefused) as error:
             raise _exit(str(error), REFUSED) from error
         except DatabaseUnavailable as error:
             text = f"the database can't be used: {error}\nrun `msgsvc doctor` for details"

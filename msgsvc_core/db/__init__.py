@@ -7,6 +7,7 @@ from msgsvc_core.db.errors import (
     DatabaseUnavailable,
     Deadlock,
     LockTimeout,
+    MigrationRefused,
     RolledBack,
     UniqueViolation,
 )
@@ -15,11 +16,12 @@ from msgsvc_core.db.revisions import (
     CORE_MIGRATIONS,
     DatabaseTooNew,
     MigrationSource,
+    Phase,
     applied_revisions,
 )
 from msgsvc_core.db.transaction_batcher import TransactionBatcher
 from msgsvc_core.db.tx import Row, Tx, shielded
-from msgsvc_core.db.upgrading import migrate, pending_revisions
+from msgsvc_core.db.upgrading import migrate, pending_revisions, read_schema, read_schema_in
 from msgsvc_core.db.write_batch import WriteBatch
 
 __all__ = [
@@ -31,7 +33,9 @@ __all__ = [
     "DatabaseUnavailable",
     "Deadlock",
     "LockTimeout",
+    "MigrationRefused",
     "MigrationSource",
+    "Phase",
     "RolledBack",
     "Row",
     "TransactionBatcher",
@@ -41,6 +45,8 @@ __all__ = [
     "applied_revisions",
     "migrate",
     "pending_revisions",
+    "read_schema",
+    "read_schema_in",
     "retry_on_deadlock",
     "shielded",
 ]

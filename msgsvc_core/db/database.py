@@ -63,9 +63,20 @@ class PoolUsage:
 
 
 class Database:
-    """One database, by URL: `sqlite:///path/to/file.db` or `postgresql://user:password@host/name`."""
+    """One database, by URL: `sqlite:///path/to/file.db` or `postgresql://user:password@host/name`.
 
-    def __init__(self, url: str, *, pool_size: int = 10, synchronous: str = "FULL") -> None:
+    `session` names the connections in PostgreSQL's `pg_stat_activity`; a copy of the database refuses to
+    start while there are any that begin with `msgsvc`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        synchronous: str = "FULL",
+        session: str = "msgsvc",
+    ) -> None:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._inserts = UnnestInserts()
@@ -87,10 +98,10 @@ class Database:
             from msgsvc_core.db.postgres_notices import PostgresListener  # noqa: PLC0415 - not on SQLite
             from msgsvc_core.db.postgres_pool import PostgresPool  # noqa: PLC0415 - not on SQLite
 
-            self._backend = PostgresPool(url, max_size=pool_size)
+            self._backend = PostgresPool(url, max_size=pool_size, session=session)
             self.usage = PoolUsage(size=pool_size)
             self._batches = PostgresBatches(self._writing, self._inserts)
-            self._listener = PostgresListener(url, self._notices)
+            self._listener = PostgresListener(url, self._notices, session=session)
         self._writer = GroupWriter(self._batches)
         self._opened = AsyncExitStack()
         self._connected = False

@@ -30,6 +30,10 @@ class CopyRefused(Exception):
     """A copy, backup or restore of the database can't be made; the message says why, and what to do."""
 
 
+class MigrationRefused(Exception):
+    """The database can't be migrated now; the message says why, and what to do."""
+
+
 class LockTimeout(Exception):
     """Another transaction held a row lock for longer than the statement's lock timeout."""
 

@@ -5,51 +5,199 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.script.revision import RevisionError
-from alembic.util.exc import CommandError
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
 
-from msgsvc_core.db.errors import DatabaseUnavailable
-from msgsvc_core.db.revisions import DatabaseTooNew, MigrationSource
+from msgsvc_core.db.errors import DatabaseUnavailable, MigrationRefused
+from msgsvc_core.db.revisions import (
+    MIGRATING_SESSION,
+    Applied,
+    AppliedStep,
+    MigrationSource,
+    Phase,
+    Step,
+    format_history,
+    parse_history,
+)
+from msgsvc_core.db.schema import Schema, compare, due, steps_of, this_release
+from msgsvc_core.db.scripts import scripts_of
+from msgsvc_core.db.sessions import CONTRACT_LOCK, OTHER_SESSIONS, session_name
 from msgsvc_core.db.sqlite import BUSY_TIMEOUT_S
 
 #: Key of the advisory lock for migrations on PostgreSQL; an arbitrary constant.
 MIGRATION_LOCK = 7_136_742_001
 
-#: Seconds before retrying a SQLite file that another process is migrating.
+#: Seconds before retrying a SQLite file that another process is migrating, or a lock on PostgreSQL.
 RETRY_S = 0.05
+
+#: Seconds that a step waits for a table which a transaction uses. All later users of the table wait behind it
+#: meanwhile, so it gives way and tries again: after 1, 2, 4 and then each 5 seconds.
+LOCK_WAIT_S = 2.0
+LOCK_ATTEMPTS = 10
+LOCK_PAUSES_S = (1.0, 2.0, 4.0, 5.0)
+
+#: SQLSTATEs of a lock timeout and a deadlock.
+_IN_USE = ("55P03", "40P01")
+
+#: Indexes of an owner whose CREATE INDEX CONCURRENTLY was interrupted.
+_INVALID_INDEXES = (
+    "SELECT indexrelid::regclass::text FROM pg_index"
+    " WHERE NOT indisvalid AND starts_with(indrelid::regclass::text, :prefix)"
+)
 
 #: Alembic's `op` and `context` are process-wide proxies to the latest migration: run one at a time, across
 #: services, loops and threads.
 _one_at_a_time = threading.Lock()
 
 
-async def upgrade(url: str, sources: Sequence[MigrationSource]) -> list[str]:
-    """Applies the pending migrations of all owners in one transaction; returns them as `owner:revision`."""
-
-    def run(connection: Connection) -> list[str]:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-        return [name for source in sources for name in _upgrade(connection, source)]
-
+async def upgrade(
+    url: str, sources: Sequence[MigrationSource], phase: Phase | None = None
+) -> list[str]:
+    """Applies the pending steps of a phase, or of both; see `upgrading.migrate`."""
+    run = _upgrade_sqlite if url.startswith("sqlite") else _upgrade_postgres
     async with _alone():
-        engine = new_engine(url)
+        return [step.name for step in await run(url, sources, phase)]
+
+
+async def _upgrade_sqlite(
+    url: str, sources: Sequence[MigrationSource], phase: Phase | None
+) -> list[Step]:
+    """In one transaction. Steps that contract need the file for themselves."""
+
+    def run(connection: Connection) -> list[Step] | None:
+        schema = _read_schema(connection, sources)
+        steps = due(schema, phase)
+        if _contracts(steps, schema) and not is_exclusive:
+            return None
+        for step in steps:
+            _apply(connection, _source_of(step, sources), step)
+        return steps
+
+    for is_exclusive in (False, True):
+        engine = new_engine(url, exclusive=is_exclusive)
         try:
-            async with _connected(engine) as connection:
-                return await connection.run_sync(run)
+            async with _connected(engine, is_exclusive=is_exclusive) as connection:
+                applied = await connection.run_sync(run)
         finally:
             await engine.dispose()
+        if applied is not None:
+            return applied
+    raise AssertionError("an exclusive connection applies all steps")
+
+
+async def _upgrade_postgres(
+    url: str, sources: Sequence[MigrationSource], phase: Phase | None
+) -> list[Step]:
+    """Under advisory locks of a session that has no transaction: CREATE INDEX CONCURRENTLY waits for all
+    transactions that have begun, also for those that wait for a lock."""
+    engine = new_engine(url, session=MIGRATING_SESSION)
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                guard = await stack.enter_async_context(engine.connect())
+                await guard.execution_options(isolation_level="AUTOCOMMIT")
+                await _lock(guard, MIGRATION_LOCK)
+            except (OSError, DBAPIError) as error:
+                raise DatabaseUnavailable(str(getattr(error, "orig", error))) from error
+            schema = await guard.run_sync(_read_schema, sources)
+            steps = due(schema, phase)
+            if _contracts(steps, schema):
+                await _lock(guard, CONTRACT_LOCK)
+                await _check_no_others(guard, session_name(sources))
+            for group in _groups(steps, schema):
+                await _apply_group(engine, group, sources)
+            return steps
+    finally:
+        await engine.dispose()
+
+
+async def _lock(guard: AsyncConnection, key: int) -> None:
+    # Polled: a statement that waits holds a snapshot, which CREATE INDEX CONCURRENTLY waits for.
+    attempt = text(f"SELECT pg_try_advisory_lock({key})")
+    while not (await guard.execute(attempt)).scalar():  # noqa: ASYNC110 - other processes hold it
+        await asyncio.sleep(RETRY_S)
+
+
+async def _check_no_others(guard: AsyncConnection, own: str) -> None:
+    others = (await guard.execute(text(OTHER_SESSIONS), {"name": own})).scalars().all()
+    if others:
+        raise MigrationRefused(
+            f"processes of another release use the database: {', '.join(others)}. What they need would be"
+            " removed: stop them first, or run `msgsvc migrate --phase expand` only"
+        )
+
+
+def _contracts(steps: Sequence[Step], schema: Schema) -> bool:
+    """Whether one of the steps removes what a process of an earlier release may use."""
+    used = {each.owner for each in schema if not each.is_new}
+    return any(step.phase == "contract" and step.owner in used for step in steps)
+
+
+def _groups(steps: Sequence[Step], schema: Schema) -> Iterator[list[Step]]:
+    """The steps of each transaction: those that create new tables together, all others alone, so that their
+    locks are short."""
+    new = {each.owner for each in schema if each.is_new}
+    group = list[Step]()
+    for step in steps:
+        if step.owner in new and step.transactional:
+            group.append(step)
+            continue
+        if group:
+            yield group
+        group = []
+        yield [step]
+    if group:
+        yield group
+
+
+async def _apply_group(
+    engine: AsyncEngine, group: Sequence[Step], sources: Sequence[MigrationSource]
+) -> None:
+    def run(connection: Connection) -> None:
+        for step in group:
+            _apply(connection, _source_of(step, sources), step)
+
+    if not group[0].transactional:
+        await _drop_invalid_indexes(engine, group[0].owner)
+        async with engine.connect() as connection:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await connection.run_sync(run)
+        return
+    for attempt in range(LOCK_ATTEMPTS):
+        try:
+            async with engine.begin() as connection:
+                await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'"))
+                await connection.run_sync(run)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in _IN_USE:
+                raise
+            refusal = MigrationRefused(
+                f"{group[0].name} found a table in use by other transactions {LOCK_ATTEMPTS} times, for"
+                f" {LOCK_WAIT_S:g} s each: {error.orig}. Nothing of it was applied: run the command again"
+                " when there is less to do, or look for long transactions in pg_stat_activity"
+            )
+            refusal.__cause__ = error
+        else:
+            return
+        await asyncio.sleep(LOCK_PAUSES_S[min(attempt, len(LOCK_PAUSES_S) - 1)])
+    raise refusal
+
+
+async def _drop_invalid_indexes(engine: AsyncEngine, owner: str) -> None:
+    async with engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        found = await connection.execute(text(_INVALID_INDEXES), {"prefix": f"{owner}_"})
+        for name in found.scalars().all():
+            await connection.execute(text(f"DROP INDEX CONCURRENTLY {name}"))
 
 
 @asynccontextmanager
@@ -63,60 +211,71 @@ async def _alone() -> AsyncIterator[None]:
         _one_at_a_time.release()
 
 
-def pending(sources: Sequence[MigrationSource], applied: Mapping[str, str | None]) -> list[str]:
-    """What `upgrade` would apply to tables at these revisions."""
-    return [
-        f"{source.owner}:{script.revision}"
-        for source in sources
-        for script in _missing(scripts_of(source), applied[source.owner])
-    ]
+def _read_schema(connection: Connection, sources: Sequence[MigrationSource]) -> Schema:
+    return compare(sources, {source.owner: _applied(connection, source) for source in sources})
 
 
-def scripts_of(source: MigrationSource) -> ScriptDirectory:
-    config = Config()
-    config.set_main_option("script_location", str(source.folder))
-    config.set_main_option("version_locations", str(source.folder))
-    config.set_main_option("path_separator", "newline")
-    return ScriptDirectory.from_config(config)
+def _applied(connection: Connection, source: MigrationSource) -> Applied:
+    catalogue = inspect(connection)
+    if not catalogue.has_table(source.version_table):
+        return Applied(None)
+    history = "history" if _has_history(connection, source) else "NULL"
+    row = connection.execute(
+        text(f"SELECT version_num, {history} FROM {source.version_table}")
+    ).first()
+    return Applied(None) if row is None else Applied(row[0], parse_history(row[1]))
 
 
-def _missing(scripts: ScriptDirectory, current: str | None) -> list[Any]:
-    try:
-        newest_first = list(scripts.iterate_revisions("head", current or "base"))
-    except (CommandError, RevisionError) as error:
-        raise DatabaseTooNew(f"the database is newer than this code: {error}") from error
-    return newest_first[::-1]
+def _has_history(connection: Connection, source: MigrationSource) -> bool:
+    columns = inspect(connection).get_columns(source.version_table)
+    return "history" in {column["name"] for column in columns}
 
 
-def _current(connection: Connection, source: MigrationSource) -> str | None:
-    context = MigrationContext.configure(connection, opts={"version_table": source.version_table})
-    return context.get_current_revision()
+def _source_of(step: Step, sources: Sequence[MigrationSource]) -> MigrationSource:
+    return next(source for source in sources if source.owner == step.owner)
 
 
-def _upgrade(connection: Connection, source: MigrationSource) -> list[str]:
+def _apply(connection: Connection, source: MigrationSource, step: Step) -> None:
     scripts = scripts_of(source)
-    applied = [
-        f"{source.owner}:{script.revision}"
-        for script in _missing(scripts, _current(connection, source))
-    ]
 
     def steps(revision: Any, _context: MigrationContext) -> Any:
-        return scripts._upgrade_revs("head", revision)
+        return scripts._upgrade_revs(step.revision, revision)
 
+    in_transaction = step.transactional or connection.dialect.name == "sqlite"
     with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(
             connection=connection,
             version_table=source.version_table,
-            transactional_ddl=True,
+            transactional_ddl=in_transaction,
         )
         environment.run_migrations()
-    return applied
+    _record(connection, source, step)
+
+
+def _record(connection: Connection, source: MigrationSource, step: Step) -> None:
+    """Adds the step to the history, by which earlier releases see whether they may use the database. That of
+    a database of an early release begins with the steps that led to it."""
+    table = source.version_table
+    if not _has_history(connection, source):
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN history TEXT"))
+    recorded = parse_history(connection.execute(text(f"SELECT history FROM {table}")).scalar())
+    known = steps_of(source)
+    before = recorded or [
+        AppliedStep(each.revision, each.phase, "") for each in known[: known.index(step)]
+    ]
+    history = [*before, AppliedStep(step.revision, step.phase, this_release())]
+    connection.execute(
+        text(f"UPDATE {table} SET history = :history"), {"history": format_history(history)}
+    )
 
 
 @asynccontextmanager
-async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """A transaction. Raises `DatabaseUnavailable` when it cannot be started; later failures are errors of
-    the script and pass unchanged."""
+async def _connected(
+    engine: AsyncEngine, *, is_exclusive: bool = False
+) -> AsyncIterator[AsyncConnection]:
+    """A transaction on SQLite. Raises `DatabaseUnavailable` when it cannot be started, `MigrationRefused` if
+    another process has a file open that this one needs for itself; later failures are errors of the script
+    and pass unchanged."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         async with AsyncExitStack() as stack:
@@ -124,6 +283,13 @@ async def _connected(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
                 connection = await stack.enter_async_context(engine.connect())
                 await stack.enter_async_context(connection.begin())
             except (OSError, DBAPIError) as error:
+                if _is_locked(error) and is_exclusive:
+                    file = engine.url.database
+                    raise MigrationRefused(
+                        f"another process has {file} open. What it needs would be removed: stop the service"
+                        f" first (`fuser {file}` lists its processes), or run `msgsvc migrate --phase expand`"
+                        " only"
+                    ) from error
                 if not _is_locked(error) or time.monotonic() > deadline:
                     raise DatabaseUnavailable(str(getattr(error, "orig", error))) from error
             else:
@@ -139,16 +305,24 @@ def _is_locked(error: Exception) -> bool:
     return isinstance(cause, sqlite3.OperationalError) and "locked" in str(cause)
 
 
-def new_engine(url: str) -> AsyncEngine:
+def new_engine(url: str, *, session: str = "msgsvc-copy", exclusive: bool = False) -> AsyncEngine:
+    """Connections that are called `session` on PostgreSQL; `exclusive` ones to SQLite's file exclude those of
+    other processes."""
     scheme, rest = url.split("://", 1)
     if scheme != "sqlite":
-        return create_async_engine(f"postgresql+asyncpg://{rest}", poolclass=NullPool)
+        return create_async_engine(
+            f"postgresql+asyncpg://{rest}",
+            poolclass=NullPool,
+            connect_args={"server_settings": {"application_name": session}},
+        )
     engine = create_async_engine(f"sqlite+aiosqlite://{rest}", poolclass=NullPool)
 
     # Python's sqlite3 commits before DDL unless transactions are started explicitly.
     @event.listens_for(engine.sync_engine, "connect")
     def _on_connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
+        if exclusive:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
 
     @event.listens_for(engine.sync_engine, "begin")
     def _on_begin(connection: Connection) -> None:

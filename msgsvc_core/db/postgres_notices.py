@@ -29,8 +29,9 @@ class PostgresListener:
     Notifications sent while the connection is down are lost.
     """
 
-    def __init__(self, url: str, notices: Notifications) -> None:
+    def __init__(self, url: str, notices: Notifications, *, session: str) -> None:
         self._url = url
+        self._session = session
         self._notices = notices
         self._task: asyncio.Task[None] | None = None
         #: Set while it is listening.
@@ -60,7 +61,12 @@ class PostgresListener:
         """Listens until the connection is lost. Raises the driver's exceptions."""
         # A pool of one connection, so that it is opened like all others, with all options of the URL.
         backend = PostgresBackend(
-            self._url, min_size=1, max_size=1, timeout=PATIENCE_S, command_timeout=PATIENCE_S
+            self._url,
+            min_size=1,
+            max_size=1,
+            timeout=PATIENCE_S,
+            command_timeout=PATIENCE_S,
+            server_settings={"application_name": self._session},
         )
         await backend.connect()
         try:

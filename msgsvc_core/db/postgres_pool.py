@@ -17,7 +17,8 @@ from msgsvc_core.db.errors import named_errors
 #: Timeout in seconds for opening a connection, including TLS and authentication.
 CONNECT_S = 5.0
 
-#: Name of every session in `pg_stat_activity`; a copy of the database refuses to start while there are any.
+#: Name of sessions in `pg_stat_activity` unless another one is given; a copy of the database refuses to start
+#: while there are any that begin so.
 SESSION = "msgsvc"
 
 #: Timeout in seconds for a statement. The slowest page of a list of a million takes 0.2 s (decision 0044),
@@ -40,7 +41,7 @@ class PostgresPool(PostgresBackend):
     """At most `max_size` connections. Exceeding a time limit raises `TimeoutError`, an `OSError` like other
     lost connections."""
 
-    def __init__(self, url: str, *, max_size: int) -> None:
+    def __init__(self, url: str, *, max_size: int, session: str = SESSION) -> None:
         super().__init__(
             url,
             min_size=1,
@@ -48,7 +49,7 @@ class PostgresPool(PostgresBackend):
             timeout=CONNECT_S,
             command_timeout=STATEMENT_S,
             reset=_leave_session,
-            server_settings={"application_name": SESSION},
+            server_settings={"application_name": session},
         )
         self.max_size = max_size
         #: Connections in use or waited for.

@@ -10,6 +10,7 @@ from alembic import op
 
 revision = "core_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger

@@ -16,76 +16,15 @@ from msgsvc_core.db import (
     migrate,
     pending_revisions,
 )
-from msgsvc_core.db.migrations import scripts_of
-from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.db.scripts import scripts_of
 from msgsvc_core.plugins.loading import available_plugins
 from msgsvc_core.service import MigrationsPending, Service
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_devkit.fakes.secrets import SECRET_KEY
 from msgsvc_devkit.fixtures import ServiceFactory
+from tests.contracts.migration_scripts import COLUMN, REFERENCE, TABLE, Owner, Shop
 
 Backend = SQLiteDatabases | PostgresDatabases
-
-SCRIPT = '''
-"""A step of a test."""
-from alembic import op
-import sqlalchemy as sa
-
-revision = "{owner}_{number:04}"
-down_revision = {before!r}
-
-
-def upgrade() -> None:
-    {body}
-'''
-
-TABLE = 'op.create_table("{owner}_things_{number}", sa.Column("id", sa.Integer, primary_key=True))'
-
-#: A further column of the first table.
-COLUMN = 'op.add_column("{owner}_things_1", sa.Column("name", sa.Text))'
-
-#: A table that needs one of the core's.
-REFERENCE = """op.create_table(
-        "{owner}_things_{number}",
-        sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("project_id", sa.Text, sa.ForeignKey("core_projects.project_id")),
-    )"""
-
-
-class Owner:
-    """An owner whose scripts a test writes one by one."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self.source = MigrationSource(name, folder)
-        self._count = 0
-
-    def write(self, body: str = TABLE) -> None:
-        self._count += 1
-        name, number = self.source.owner, self._count
-        script = SCRIPT.format(
-            owner=name,
-            number=number,
-            before=f"{name}_{number - 1:04}" if number > 1 else None,
-            body=body.format(owner=name, number=number),
-        )
-        (self.source.folder / f"{number:04}_step.py").write_text(script)
-
-    def rewrite(self, body: str = TABLE) -> None:
-        """Mends the last script."""
-        self._count -= 1
-        self.write(body)
-
-
-class Shop:
-    """A plugin that has tables."""
-
-    def __init__(self, source: MigrationSource) -> None:
-        self._source = source
-
-    @hookimpl
-    def register_migrations(self) -> MigrationSource:
-        return self._source
 
 
 @pytest.fixture
@@ -256,7 +195,7 @@ async def test_many_that_migrate_at_once_apply_each_step_once(url: str, shop: Ow
 
 
 async def test_a_database_of_a_newer_release_is_not_touched(url: str, shop: Owner) -> None:
-    shop.write()
+    shop.write(phase="contract")
     await migrate(url, [shop.source])
     (shop.source.folder / "0002_step.py").unlink()
 
@@ -412,11 +351,11 @@ def test_the_newest_revision_is_read_as_alembic_reads_it() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        'revision = "shop_%04d" % 2\ndown_revision = "shop_0001"',
-        'from somewhere import revision\ndown_revision = "shop_0001"',
-        'revision = "shop_0002"\ndown_revision = None',
-        'revision = "shop_0002"\ndown_revision = (\n    "shop_0001",\n)',
-        'revision = "shop_0002"\ndown_revision = ("shop_0001",)',
+        'phase = "expand"\nrevision = "shop_%04d" % 2\ndown_revision = "shop_0001"',
+        'phase = "expand"\nfrom somewhere import revision\ndown_revision = "shop_0001"',
+        'phase = "expand"\nrevision = "shop_0002"\ndown_revision = None',
+        'phase = "expand"\nrevision = "shop_0002"\ndown_revision = (\n    "shop_0001",\n)',
+        'phase = "expand"\nrevision = "shop_0002"\ndown_revision = ("shop_0001",)',
     ],
     ids=["put together", "from elsewhere", "beside the other", "over several lines", "many before"],
 )

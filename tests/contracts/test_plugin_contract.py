@@ -27,6 +27,7 @@ from alembic import op
 
 revision = "shop_0001"
 down_revision = None
+phase = "expand"
 
 
 def upgrade():

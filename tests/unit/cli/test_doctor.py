@@ -233,7 +233,7 @@ def test_pending_migrations_are_counted_by_their_owner(
     steps = tmp_path / "steps"
     shutil.copytree(CORE_MIGRATIONS.folder, steps)
     for number in (2, 3):
-        names = f'revision = "core_{number:04}"\ndown_revision = "core_{number - 1:04}"\n'
+        names = f'revision = "core_{number:04}"\ndown_revision = "core_{number - 1:04}"\nphase = "expand"\n'
         (steps / f"{number:04}_step.py").write_text(f"{names}\n\ndef upgrade():\n    pass\n")
     monkeypatch.setattr(services, "CORE_MIGRATIONS", MigrationSource("core", steps))
     (folder / "msgsvc.db").touch()

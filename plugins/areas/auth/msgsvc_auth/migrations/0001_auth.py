@@ -9,6 +9,7 @@ from alembic import op
 
 revision = "auth_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger

@@ -10,6 +10,7 @@ from alembic import op
 
 revision = "billing_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Count = sa.BigInteger

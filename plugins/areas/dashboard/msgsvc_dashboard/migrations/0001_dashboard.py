@@ -8,6 +8,7 @@ from alembic import op
 
 revision = "dashboard_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger

@@ -11,6 +11,7 @@ from alembic import op
 
 revision = "helpdesk_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger

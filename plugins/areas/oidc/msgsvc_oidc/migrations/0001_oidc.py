@@ -8,6 +8,7 @@ from alembic import op
 
 revision = "oidc_0001"
 down_revision = None
+phase = "expand"
 
 # Ids sort by creation where they compare byte by byte.
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")

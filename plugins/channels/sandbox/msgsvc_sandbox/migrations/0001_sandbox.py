@@ -5,6 +5,7 @@ from alembic import op
 
 revision = "sandbox_0001"
 down_revision = None
+phase = "expand"
 
 Id = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 Ms = sa.BigInteger
