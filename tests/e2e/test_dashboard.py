@@ -102,6 +102,26 @@ async def test_the_skip_link_leads_to_the_content_and_menus_open_by_keyboard(
     await expect(page.locator("h1")).to_have_text("Overview")
 
 
+async def test_the_arrow_keys_read_the_days_of_a_chart_and_a_period_is_chosen(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await place.open(new_window, "", scripts=True)
+    chart = page.get_by_role("region", name="Messages")
+    plot, keys = chart.locator(".plot"), page.keyboard
+
+    await expect(plot.locator(".tip:visible")).to_have_count(0)
+    await plot.focus()
+    await keys.press("End")
+    await expect(plot.get_by_role("status")).to_contain_text("15 Jan 2026, Delivered")
+    await keys.press("ArrowLeft")
+    await expect(plot.get_by_role("status")).to_contain_text("14 Jan 2026, Delivered")
+    await expect(plot.locator(".tip:visible")).to_have_count(1)
+    await page.get_by_role("navigation", name="Period").get_by_role("link", name="7 days").click()
+
+    await expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    await expect(page.locator(".plot").first.locator(".days > div")).to_have_count(7)
+
+
 async def test_the_pages_open_from_a_menu_on_a_phone_also_without_scripts(
     place: Furnished, new_window: NewWindow
 ) -> None:

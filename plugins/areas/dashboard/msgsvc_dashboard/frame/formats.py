@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, available_timezones
 
 from babel.dates import format_date, format_datetime, format_timedelta
-from babel.numbers import format_decimal
+from babel.numbers import format_decimal, format_percent
 
 from msgsvc_core.dashboard import PageContext
 from msgsvc_core.kernel.clock import to_datetime
@@ -48,6 +48,14 @@ def ago(context: "Context", at_ms: int, page: PageContext | None = None) -> str:
 def number(context: "Context", value: float, page: PageContext | None = None) -> str:
     """`{{ count | number }}`: "12,500", "12 500"."""
     return format_decimal(value, locale=_reader(context, page).lang)
+
+
+def percent(
+    context: "Context", value: float, signed: bool = False, page: PageContext | None = None
+) -> str:
+    """`{{ share | percent }}`: "98.5%", "98,5 %"; with `signed` as a change: "+3.2%"."""
+    shown = format_percent(value, "#,##0.#%", locale=_reader(context, page).lang)
+    return f"+{shown}" if signed and value > 0 else shown
 
 
 @cache

@@ -59,6 +59,7 @@ class Renderer:
         made.filters["day"] = pass_context(formats.day)
         made.filters["ago"] = pass_context(formats.ago)
         made.filters["number"] = pass_context(formats.number)
+        made.filters["percent"] = pass_context(formats.percent)
         made.filters["own_name"] = own_name
         made.filters["worded"] = pass_context(refusals.in_page)
         return made

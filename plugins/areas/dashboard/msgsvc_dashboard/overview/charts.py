@@ -16,11 +16,12 @@ LEAST = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The data of one colour; `style` is the colour's CSS class."""
+    """The data of one colour; `style` is the colour's CSS class, `url` where what it counts is listed."""
 
     title: str
     style: str
     values: Sequence[int]
+    url: str = ""
 
     @property
     def total(self) -> int:

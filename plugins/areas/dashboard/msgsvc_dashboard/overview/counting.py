@@ -9,7 +9,7 @@ from msgsvc_core.events import Event
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_dashboard.overview import store
 
-#: The events that charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
+#: The events that figures and charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
 COUNTED = frozenset(
     {
         "auth.completed",
@@ -17,6 +17,8 @@ COUNTED = frozenset(
         "delivery.failed",
         "delivery.success",
         "delivery.unknown",
+        "otp.sent",
+        "otp.verified",
         "subscription.created",
         "subscription.deleted",
     }

@@ -1,5 +1,8 @@
 """The page itself."""
 
+from collections.abc import Mapping, Sequence
+from datetime import date
+
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
 from msgsvc_core.events import Events
@@ -7,14 +10,22 @@ from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame import Site
 from msgsvc_dashboard.overview.charts import Chart, Series
-from msgsvc_dashboard.overview.counting import Counts, last_days
+from msgsvc_dashboard.overview.counting import COUNTED, Counts, last_days
 from msgsvc_dashboard.overview.steps import first_steps
+from msgsvc_dashboard.overview.tiles import Tile
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 
 pages = Pages("dashboard", package="msgsvc_dashboard.overview")
 
-#: Days that charts show.
-DAYS = 30
+#: Days that the figures are of; the first is what a reader gets who has not chosen.
+PERIODS = (30, 7, 90)
+
+#: The list of messages that a chart's series is of.
+LISTS = {
+    "delivery.success": {"status": "sent"},
+    "delivery.failed": {"status": "failed"},
+    "delivery.unknown": {"status": "unknown"},
+}
 
 
 @pages.get(
@@ -29,23 +40,67 @@ async def overview(
     projects: Projects,
     messenger_sign_in: MessengerSignIn,
 ) -> Render:
-    charts = await _charts(page, counts, events)
+    days = _period(page)
+    found = await counts.by_day(page.tx, page.project_id, _known(events), 2 * days)
+    charts = _charts(page, found, last_days(counts.today, days))
     return Render(
         "overview.html",
         {
             "cards": await site.cards(page),
             "charts": charts,
+            "tiles": _tiles(page, found),
             "steps": await first_steps(page, counts, channels, projects, events, site)
             if page.may("project:write")
             else [],
             "quiet": not any(one.total for chart in charts for one in chart.series),
-            "days": DAYS,
+            "days": days,
+            "periods": sorted(PERIODS),
             "no_way_back": await has_no_way_back(page, messenger_sign_in),
         },
     )
 
 
-async def _charts(page: PageContext, counts: Counts, events: Events) -> list[Chart]:
+def _period(page: PageContext) -> int:
+    asked = page.query.get("days", "")
+    return next((days for days in PERIODS if str(days) == asked), PERIODS[0])
+
+
+def _known(events: Events) -> list[str]:
+    """The counted events that this service has at all."""
+    return sorted(COUNTED & {*events.catalogue, "delivery.unknown"})
+
+
+def _tiles(page: PageContext, found: Mapping[str, Sequence[int]]) -> list[Tile]:
+    """The key figures of what this service has."""
+    _ = page._
+    sent, none = found["delivery.success"], [0] * len(found["delivery.success"])
+    ended = [
+        sum(one)
+        for one in zip(sent, found["delivery.failed"], found["delivery.unknown"], strict=True)
+    ]
+    may_list = page.may("project:read")
+    messages = page.url("/messages") if may_list else ""
+    tiles = [
+        Tile(_("New subscribers"), found["subscription.created"], url=page.url("/subscribers")),
+        Tile(_("Messages delivered"), sent, url=messages),
+        Tile(
+            _("Delivery rate"),
+            sent,
+            ended,
+            url=page.url("/messages", status="failed") if may_list else "",
+        ),
+    ]
+    if "auth.completed" in found:
+        tiles.append(Tile(_("Sign-ins"), found["auth.completed"]))
+    if "otp.sent" in found:
+        verified = found.get("otp.verified", none)
+        tiles.append(Tile(_("Codes entered"), verified, found["otp.sent"]))
+    return tiles
+
+
+def _charts(
+    page: PageContext, found: Mapping[str, Sequence[int]], days: Sequence[date]
+) -> list[Chart]:
     """One for each kind of event that this service has at all."""
     _ = page._
     wanted = [
@@ -57,13 +112,13 @@ async def _charts(page: PageContext, counts: Counts, events: Events) -> list[Cha
         ("people", _("Subscriptions"), "subscription.created", _("New"), "first"),
         ("people", "", "subscription.deleted", _("Unsubscribes"), "fourth"),
     ]
-    catalogue = {*events.catalogue, "delivery.unknown"}
-    known = [one for one in wanted if one[2] in catalogue]
-    found = await counts.by_day(page.tx, page.project_id, [one[2] for one in known], DAYS)
-    days = last_days(counts.today, DAYS)
     charts: list[Chart] = []
-    for name, title, event, label, style in known:
-        series = Series(label, style, found[event])
+    for name, title, event, label, style in wanted:
+        if event not in found:
+            continue
+        listed = page.may("project:read") and event in LISTS
+        url = page.url("/messages", **LISTS[event]) if listed else ""
+        series = Series(label, style, found[event][-len(days) :], url)
         if title:
             charts.append(Chart(name, title, days, [series]))
         else:

@@ -61,3 +61,20 @@ document.addEventListener("click", async (event) => {
     delete button.dataset.label;
   }, 2000);
 });
+
+// The arrow keys go through the days of a chart, and each is read out.
+document.addEventListener("keydown", (event) => {
+  const plot = event.target.closest && event.target.closest("[data-plot]");
+  const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+  if (!plot || by === undefined) return;
+  event.preventDefault();
+  const days = [...plot.querySelectorAll(".days > div")];
+  const now = days.findIndex((day) => day.classList.contains("on"));
+  const next = Math.min(days.length - 1, Math.max(0, (now < 0 ? days.length : now) + by));
+  for (const [number, day] of days.entries()) day.classList.toggle("on", number === next);
+  const parts = [...days[next].querySelector(".tip").children].map((part) => part.textContent.trim());
+  plot.querySelector('[role="status"]').textContent = parts.join(", ");
+});
+document.addEventListener("focusout", (event) => {
+  for (const day of event.target.querySelectorAll?.(".days > .on") ?? []) day.classList.remove("on");
+});
