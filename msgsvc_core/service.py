@@ -86,6 +86,7 @@ from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.kernel.hooks import await_in_order, flatten, in_order
 from msgsvc_core.kernel.i18n import CORE, Texts
 from msgsvc_core.kernel.providers import Providers
+from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.limits import DatabaseLimiter, Limiter
 from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.dead_letters import DeadMailings
@@ -185,7 +186,8 @@ class Service:
     """Everything a deployment of msgsvc is made of.
 
     `extra_plugins` are plugin objects by name, beside those that `settings.plugins` names; tests and
-    embedders use it for plugins that are not installed.
+    embedders use it for plugins that are not installed. `tracing` records spans, by default as `settings`
+    say.
     """
 
     #: Whether the start found that the database holds what none of `secret_keys` reads.
@@ -197,11 +199,13 @@ class Service:
         *,
         clock: Clock | None = None,
         extra_plugins: Iterable[tuple[str, Any]] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         configure_unless_done()
         self.settings = settings
         limits = settings.limits
         self.clock = clock or SystemClock()
+        self._tracing = tracing or _tracing_by(settings)
         self.plugins = load_plugins(settings.plugins, extra_plugins)
         hook = self.plugins.hook
         self._sections = read_sections(settings, hook.register_settings())
@@ -643,6 +647,7 @@ class Service:
             dispatcher=self.dispatcher,
             commands=self.commands,
             metrics=self.metrics.channels,
+            tracing=self._tracing,
         )
         self.providers = self._core_providers()
         for section in self._sections.values():
@@ -771,6 +776,7 @@ class Service:
             metrics=requests,
             settings=settings,
             lifespan=self.lifespan,
+            tracing=self._tracing,
         )
 
     def explainers(self) -> "list[Explainer]":
@@ -1159,6 +1165,7 @@ class Service:
             settings=self.settings.jobs,
             table_owners=[source.owner for source in self.migrations],
             pass_on=pass_on,
+            tracing=self._tracing,
         )
 
     def _new_limiter(self, *, server_time: bool) -> Limiter:
@@ -1200,3 +1207,12 @@ class Service:
         trace: TracebackType | None,
     ) -> None:
         await self.stop()
+
+
+def _tracing_by(settings: Settings) -> Tracing | None:
+    if not settings.tracing.enabled:
+        return None
+    # An optional package.
+    from msgsvc_core.telemetry.otel import OtelTracing  # noqa: PLC0415 - see above
+
+    return OtelTracing()

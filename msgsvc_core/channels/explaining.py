@@ -65,6 +65,8 @@ class WaitingJobs:
             "leased_until": optional_rfc3339(job.leased_until_ms),
             "last_error": job.last_error,
         }
+        if job.trace_id is not None:
+            facts["trace_id"] = job.trace_id
         channel = await self._channel_of(job.lane)
         if channel is not None:
             facts["pace"] = pace_of(channel)

@@ -79,8 +79,10 @@ class PlatformHttp:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
         timeout_s: float | None = None,
+        template: str | None = None,
     ) -> PlatformAnswer:
         """Makes one request and returns the response; `path` is appended to the base URL, or an absolute URL.
+        `template` is the path in traces, without secrets and ids, e.g. `/bot{token}/sendMessage`.
 
         The body is `json`, `form`, or `fields` as `application/x-www-form-urlencoded`. Raises
         `DeliveryError`, `in_doubt` if the request may have reached the platform, and ValueError for what JSON
@@ -97,6 +99,7 @@ class PlatformHttp:
                 headers=headers,
                 timeout_s=timeout_s or self._timeout_s,
                 limits=_LIMITS,
+                template=template,
             )
         except CallError as error:
             raise _delivery_error(error) from None

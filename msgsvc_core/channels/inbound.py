@@ -19,6 +19,7 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, DatabaseUnavailable, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.i18n import Texts, Translate
+from msgsvc_core.kernel.tracing import Tracing, first_span
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 
 #: Prefix of system buttons; data of a project's own buttons must not start with it.
@@ -170,6 +171,7 @@ class Inbound:
         dispatcher: Dispatcher,
         commands: CommandCatalogue,
         metrics: ChannelMetrics,
+        tracing: Tracing | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -179,6 +181,7 @@ class Inbound:
         self._dispatcher = dispatcher
         self._metrics = metrics
         self.commands = commands
+        self._tracing = tracing
 
     def menu(self) -> list[BotCommand]:
         """The listed commands, in the form of platforms' menus."""
@@ -190,13 +193,16 @@ class Inbound:
         Raises `DatabaseUnavailable` if it could not be processed, so that the platform sends it again. If a
         handler fails, that is logged and the update is not retried.
         """
+        kind = type(update).__name__
+        attributes = {"msgsvc.channel": channel, "msgsvc.update.type": kind}
         try:
-            try:
-                await self._process(channel, update, self._dispatcher.handle)
-            except ForeignBot:
-                # Its effects are rolled back. The payload belongs to another project, so this bot does not
-                # know it.
-                await self._process(channel, update, self._dispatcher.handle_unclaimed)
+            with first_span(self._tracing, f"process {kind}", "consumer", attributes):
+                try:
+                    await self._process(channel, update, self._dispatcher.handle)
+                except ForeignBot:
+                    # Its effects are rolled back. The payload belongs to another project, so this bot does
+                    # not know it.
+                    await self._process(channel, update, self._dispatcher.handle_unclaimed)
         except DatabaseUnavailable:
             raise
         except Exception:

@@ -195,4 +195,6 @@ class ChannelOutages:
 
 
 def _probe_job(channel_key: str, run_at_ms: int) -> NewJob:
-    return NewJob(PROBE_JOB, {"channel": channel_key}, key=channel_key, run_at_ms=run_at_ms)
+    return NewJob(
+        PROBE_JOB, {"channel": channel_key}, key=channel_key, run_at_ms=run_at_ms, traced=False
+    )

@@ -19,6 +19,7 @@ import structlog
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import ChannelPaused, DeliveryError, Reason
 from msgsvc_core.jobs.contract import Backoff, Job, JobContext, Reschedule, as_rate_limited
+from msgsvc_core.kernel.tracing import within
 from msgsvc_core.kernel.values import value_object
 
 T = TypeVar("T")
@@ -174,7 +175,8 @@ class SendAttempt:
                 return
         through_gate = gate.call_in_flight if in_flight else gate.call
         try:
-            self.message_ref = await through_gate(channel, self.job, chat_id, call)
+            with within(self.job.span):
+                self.message_ref = await through_gate(channel, self.job, chat_id, call)
         except ChannelPaused:
             self.delay_ms = 0
         except DeliveryError as error:
@@ -245,6 +247,8 @@ async def _run_chat(
     run_first: Callable[[Sequence[Job]], Awaitable[list[Reschedule]]],
 ) -> None:
     for number in range(len(jobs)):
-        if back := await run_first(jobs[number:]):
+        with within(jobs[number].span):
+            back = await run_first(jobs[number:])
+        if back:
             async with ctx.putting_back(back):
                 return

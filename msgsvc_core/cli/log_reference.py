@@ -24,6 +24,8 @@ COMMON_FIELDS = {
     "level": "`debug`, `info`, `warning` or `error`",
     "event": "what happened: a name of the table below; in lines of libraries, their text",
     "request_id": "in lines written during a request: its id, as in `X-Request-Id`",
+    "trace_id": "with tracing, in lines written during a request, a job or an update: its trace",
+    "span_id": "with tracing: the span in which it was written",
     "exception": "the traceback of an unexpected error, as one text; there is one in lines marked `*`",
 }
 

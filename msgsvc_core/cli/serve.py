@@ -22,6 +22,7 @@ from msgsvc_core.cli.configuration import (
     read_settings,
 )
 from msgsvc_core.cli.process import collect_less_often
+from msgsvc_core.cli.tracing import exporting_spans
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
@@ -67,7 +68,8 @@ def serve(
     _warn(settings)
     collect_less_often()
     try:
-        uvloop.run(_serve(settings))
+        with exporting_spans(settings):
+            uvloop.run(_serve(settings))
     except KeyboardInterrupt:
         # A second Ctrl-C during the shutdown.
         raise typer.Exit(130) from None

@@ -20,6 +20,7 @@ from msgsvc_core.cli.configuration import (
     quarantined,
     read_settings,
 )
+from msgsvc_core.cli.tracing import exporting_spans
 from msgsvc_core.config.settings import Settings, SettingsError
 from msgsvc_core.server import serving_metrics
 from msgsvc_core.service import Service
@@ -62,7 +63,8 @@ def worker(
             f'jobs.runner: workers have work when it is "dramatiq"; it is "{settings.jobs.runner}"'
         )
     if processes == 1:
-        uvloop.run(_work(settings, one_of_many=one_of_many, place=place))
+        with exporting_spans(settings):
+            uvloop.run(_work(settings, one_of_many=one_of_many, place=place))
     else:
         command = ["--quarantine"] if settings.quarantine else []
         ran = _Processes(find_config(config), processes, settings.jobs.grace_s, command).run()

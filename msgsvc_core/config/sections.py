@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from msgsvc_core.config.optional import check_installed
 from msgsvc_core.security.guard import OutboundGuard
 from msgsvc_core.security.networks import Networks
 
@@ -100,6 +101,27 @@ class MetricsSettings(Section):
         if token is not None and len(token.get_secret_value()) < MIN_TOKEN_LENGTH:
             raise ValueError(f"needs {MIN_TOKEN_LENGTH} characters or more")
         return token
+
+
+class TracingSettings(Section):
+    """Traces by OpenTelemetry; its SDK is configured by the usual `OTEL_*` variables."""
+
+    enabled: bool = Field(
+        False,
+        description="Whether spans are recorded. Needs the extra `tracing`.",
+    )
+    trust_incoming: bool = Field(
+        False,
+        description="Whether a request with a `traceparent` continues its caller's trace, and the caller "
+        "decides whether it is recorded. If not, a trace of its own links to it.",
+    )
+
+    @field_validator("enabled")
+    @classmethod
+    def _has_api(cls, enabled: bool) -> bool:
+        if enabled:
+            check_installed("opentelemetry", "tracing.enabled", "tracing")
+        return enabled
 
 
 class MediaSettings(Section):

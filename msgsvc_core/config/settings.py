@@ -34,6 +34,7 @@ from msgsvc_core.config.sections import (
     OwnChannelSettings,
     Section,
     ServerSettings,
+    TracingSettings,
 )
 from msgsvc_core.kernel.errors import SettingsError, join_findings
 from msgsvc_core.kernel.i18n import LANGUAGES, check_tag, in_words
@@ -53,6 +54,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "SettingsSection",
+    "TracingSettings",
     "load_settings",
     "read_sections",
 ]
@@ -319,6 +321,7 @@ class Settings(BaseModel):
     own_channels: OwnChannelSettings = OwnChannelSettings()
     log: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
 
     @field_validator("languages")
     @classmethod

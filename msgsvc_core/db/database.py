@@ -30,6 +30,7 @@ from msgsvc_core.db.tx import OneStatement, Tx, begin, commit, rollback, shielde
 from msgsvc_core.db.write_batch import WriteBatch
 from msgsvc_core.db.writer import Batches, GroupWriter
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.tracing import child_span
 
 if TYPE_CHECKING:
     from databases.interfaces import ConnectionBackend
@@ -79,6 +80,7 @@ class Database:
     ) -> None:
         self.url = url
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
+        self._in_traces = {"db.system.name": self.dialect}
         self._inserts = UnnestInserts()
         self._notices = Notifications()
         self._listener: NotificationListener | None = None
@@ -198,7 +200,7 @@ class Database:
         self._check_connected()
         until_s = self.write_deadline() if until_s is None else until_s
         connection = self._writing_connection(until_s, background=background)
-        with self._recording_failures():
+        with child_span("transaction", "client", self._in_traces), self._recording_failures():
             async with self._acquired(connection):
                 tx = Tx(connection.raw_connection, self.dialect, self._inserts, self._notices)
                 try:
@@ -237,7 +239,7 @@ class Database:
         that of `transaction`. See `GroupWriter`.
         """
         self._check_connected()
-        with self._recording_failures():
+        with child_span("group commit", "client", self._in_traces), self._recording_failures():
             await self._writer.write(unit, self.write_deadline() if until_s is None else until_s)
         self.write_failure = None
 

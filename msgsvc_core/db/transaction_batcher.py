@@ -11,6 +11,7 @@ from msgsvc_core.db.database import Database
 from msgsvc_core.db.errors import DatabaseUnavailable, Deadlock
 from msgsvc_core.db.retrying import retry_on_deadlock
 from msgsvc_core.db.tx import Tx
+from msgsvc_core.kernel.tracing import Span, current_span, within
 from msgsvc_core.kernel.values import value_object
 
 R = TypeVar("R")
@@ -29,11 +30,12 @@ Work = Callable[[Tx, Sequence[R]], Awaitable[Sequence[V | Exception]]]
 
 @value_object
 class _Submitted(Generic[R, V]):
-    """A request and its caller's future; it waits for the write lock until the loop time `until_s`."""
+    """A request, its caller's future and span; it waits for the write lock until the loop time `until_s`."""
 
     request: R
     done: asyncio.Future[V]
     until_s: float
+    span: Span | None
 
 
 class TransactionBatcher(Generic[R, V]):
@@ -78,7 +80,7 @@ class TransactionBatcher(Generic[R, V]):
             return _value((await self._work(tx, [request]))[0])
         loop = asyncio.get_running_loop()
         done: asyncio.Future[V] = loop.create_future()
-        self._waiting.append(_Submitted(request, done, self._db.write_deadline()))
+        self._waiting.append(_Submitted(request, done, self._db.write_deadline(), current_span()))
         if len(self._running) < self._max_concurrent:
             # Not the first caller's context: its request id would appear in the logs of all.
             task = loop.create_task(self._run(), context=Context())
@@ -108,7 +110,9 @@ class TransactionBatcher(Generic[R, V]):
             return
         until_s = min(asked.until_s for asked in batch)
         try:
-            outcomes = await self._in_transactions([asked.request for asked in batch], until_s)
+            # A transaction of several belongs to the trace of none.
+            with within(batch[0].span if len(batch) == 1 else None):
+                outcomes = await self._in_transactions([asked.request for asked in batch], until_s)
         except asyncio.CancelledError:
             # The event loop is stopping; it is unknown whether the commit was made.
             for asked in batch:

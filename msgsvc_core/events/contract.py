@@ -52,17 +52,20 @@ class Event:
     occurred_at_ms: int
     #: The subscriber whose history includes it, if any.
     history_of: str | None = None
+    #: The span in which it happened, see `kernel.tracing.Span.traceparent`; it is not stored.
+    traceparent: str | None = None
 
 
 @value_object
 class NewEvent:
     """An event to be emitted. `fields` are those of its `EventSpec`; the time and the subscriber's fields
-    are added."""
+    are added. `traceparent` is the span in which it happened, by default the current one."""
 
     project_id: str
     name: str
     fields: Mapping[str, Any]
     subscriber: EventSubject | None = None
+    traceparent: str | None = None
 
 
 Listener = Callable[[Event], Awaitable[None]]

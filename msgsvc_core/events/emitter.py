@@ -16,6 +16,7 @@ from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import earliest_id, new_id
+from msgsvc_core.kernel.tracing import current_traceparent
 
 #: Seconds at shutdown for listeners to process committed events.
 STOP_S = 10.0
@@ -167,7 +168,8 @@ class Events:
             data.update(new.subscriber.event_fields())
         data.update(spec.fields.model_validate(dict(new.fields)).to_data())
         history_of = data.get("subscriber_id") if spec.in_history else None
-        return Event(new_id("evt"), new.project_id, new.name, data, now_ms, history_of)
+        traceparent = new.traceparent or current_traceparent()
+        return Event(new_id("evt"), new.project_id, new.name, data, now_ms, history_of, traceparent)
 
     def _queue_for_listeners(self, events: Iterable[Event]) -> None:
         for event in events:

@@ -23,6 +23,7 @@ from msgsvc_core.http.paths import Paths
 from msgsvc_core.http.proxies import TrustedProxies
 from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.kernel.errors import ApiError, MethodNotAllowed, NotFound, ValidationFailed
+from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.security.networks import Networks
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
@@ -42,6 +43,7 @@ def build_app(
     metrics: RequestMetrics,
     settings: Settings,
     lifespan: Lifespan,
+    tracing: Tracing | None,
 ) -> ASGIApp:
     """Routes every endpoint, and `routes`: the pages."""
     errors_url = settings.errors_url
@@ -59,7 +61,16 @@ def build_app(
         assert isinstance(error, ApiError)
         return envelope(error, errors_url)
 
-    middleware = [Middleware(RequestLog, errors_url=errors_url, log=settings.log, metrics=metrics)]
+    middleware = [
+        Middleware(
+            RequestLog,
+            errors_url=errors_url,
+            log=settings.log,
+            metrics=metrics,
+            tracing=tracing,
+            trust_incoming=settings.tracing.trust_incoming,
+        )
+    ]
     # Without a proxy to trust there is nothing to look at, and so nothing to pay.
     if proxies := Networks(settings.server.trusted_proxies):
         middleware.insert(0, Middleware(TrustedProxies, proxies=proxies))

@@ -16,6 +16,7 @@ from msgsvc_core.http_client.messages import (
     parse_target,
 )
 from msgsvc_core.http_client.pool import ConnectionPool
+from msgsvc_core.http_client.spans import call_span, note_status
 from msgsvc_core.http_client.upload import Upload
 from msgsvc_core.kernel.aio import TimeoutPool
 from msgsvc_core.kernel.values import value_object
@@ -108,30 +109,37 @@ class HttpClient:
         headers: Mapping[str, str] = _NO_HEADERS,
         timeout_s: float,
         limits: Limits = DEFAULT_LIMITS,
+        template: str | None = None,
     ) -> Response:
-        """The whole response, with any status. `params` are added to the URL's query.
+        """The whole response, with any status. `params` are added to the URL's query. `template` is the URL's
+        path in traces, without secrets and ids.
 
         Raises `CallError`, ValueError for a URL or header that is invalid, and `OSError` if a file of an
         upload can't be read; then the server has received a part of the request.
         """
         call = _Call()
-        try:
-            with self._deadlines.timeout(timeout_s):
-                origin, head = self._request(method, url, params, headers, body, content_type)
-                connection = await self._connected(origin, timeout_s)
-                try:
-                    call.sent = True
-                    if isinstance(body, Upload):
-                        return await _upload(connection, head, body, limits)
-                    return await connection.call(
-                        head + (body or b""), limits, may_have_body=method != "HEAD"
-                    )
-                finally:
-                    self._pool.release(origin, connection)
-        except CallError:
-            raise
-        except TimeoutError:
-            raise CallTimeout(sent=call.sent) from None
+        with call_span(method, url, template) as span:
+            try:
+                with self._deadlines.timeout(timeout_s):
+                    origin, head = self._request(method, url, params, headers, body, content_type)
+                    connection = await self._connected(origin, timeout_s)
+                    try:
+                        call.sent = True
+                        if isinstance(body, Upload):
+                            response = await _upload(connection, head, body, limits)
+                        else:
+                            response = await connection.call(
+                                head + (body or b""), limits, may_have_body=method != "HEAD"
+                            )
+                    finally:
+                        self._pool.release(origin, connection)
+            except CallError:
+                raise
+            except TimeoutError:
+                raise CallTimeout(sent=call.sent) from None
+            if span is not None:
+                note_status(span, response.status)
+            return response
 
     @asynccontextmanager
     async def stream(
@@ -146,12 +154,38 @@ class HttpClient:
         timeout_s: float,
         idle_s: float | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        propagates_trace: bool = False,
     ) -> AsyncIterator[StreamedResponse]:
         """The same, with the body in parts; what is not read at the end of the block is dropped.
 
         The timeout covers the block. `idle_s` is how long the server may take to begin its response, and
-        from one part to the next.
+        from one part to the next. With `propagates_trace` the server gets a `traceparent`, if there is a
+        trace.
         """
+        with call_span(method, url, None) as span:
+            if span is not None and propagates_trace:
+                headers = {**headers, "traceparent": span.traceparent}
+            streaming = self._stream(
+                method, url, params, body, content_type, headers, timeout_s, idle_s, limits
+            )
+            async with streaming as response:
+                if span is not None:
+                    note_status(span, response.status)
+                yield response
+
+    @asynccontextmanager
+    async def _stream(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, str] | None,
+        body: bytes | None,
+        content_type: str | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        idle_s: float | None,
+        limits: Limits,
+    ) -> AsyncIterator[StreamedResponse]:
         call = _Call()
         try:
             with self._deadlines.timeout(timeout_s):

@@ -3,6 +3,7 @@
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -20,11 +21,19 @@ from msgsvc_core.jobs.contract import (
     Stopping,
 )
 from msgsvc_core.jobs.queue import JobQueue
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
+from msgsvc_core.kernel.tracing import Span, Tracing, within
 
 #: Crashes of runners during a job after which the job is considered their cause: its maximum attempts, but at
 #: most the second number, and at least the first, since power cuts and deployments cause crashes too.
 LEAST_CRASHES, MOST_CRASHES = 3, 6
+
+#: Attribute of a job's span: `rescheduled` if it runs again, `dead` if it became a dead letter.
+OUTCOME = "msgsvc.job.outcome"
+
+#: Milliseconds after which a job is no longer part of the trace that enqueued it, but begins one that links
+#: to it: what stores traces expects them to end.
+TRACE_MS = HOUR_MS
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +43,9 @@ class Batch:
 
     `settled` is called with each job that is removed or rescheduled while the handler continues with
     others.
+
+    With `tracing` each job has a span. That of a single job is current while the handler runs; of several,
+    none is, and what is done for one of them is done `within` its span.
     """
 
     def __init__(
@@ -48,6 +60,7 @@ class Batch:
         stopping: Callable[[], bool],
         settled: Callable[[str], None] = lambda job_id: None,
         gate: Gate | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -57,6 +70,9 @@ class Batch:
         self._stopping = stopping
         self._settled = settled
         self._gate = gate
+        self._spans: dict[str, Span] = {}
+        if tracing is not None:
+            jobs = [self._traced(tracing, job, len(jobs)) for job in jobs]
         self._open = {job.job_id: job for job in jobs}
 
     @property
@@ -69,6 +85,15 @@ class Batch:
         Raises only when the database is unavailable; the leases then expire, and another runner takes the
         jobs.
         """
+        only = next(iter(self._spans.values())) if len(self._spans) == 1 else None
+        try:
+            with within(only):
+                await self._run()
+        finally:
+            for job_id in list(self._spans):
+                self._end_span(job_id)
+
+    async def _run(self) -> None:
         await self._dead_letter_poison()
         jobs = list(self._open.values())
         if not jobs:
@@ -83,9 +108,11 @@ class Batch:
         except Stopping:
             await self._reschedule_all(0, None, counts=False)
         except Retry as retry:
+            self._fail_spans(retry)
             await self._reschedule_all(retry.after_s, str(retry), counts=retry.counts)
         except Exception as error:
             log.exception("job_failed", job=self._spec.name, attempts=jobs[0].attempts)
+            self._fail_spans(error)
             await self._fail_all(f"{type(error).__name__}: {error}")
 
     def transaction(self) -> AbstractAsyncContextManager[Tx]:
@@ -158,11 +185,15 @@ class Batch:
             if await self._reschedule(tx, waiting) < len(waiting):
                 raise LeaseLost
             yield tx
+        for each in back:
+            if each.job.span is not None:
+                each.job.span.set(OUTCOME, "rescheduled")
         self.forget(*done, *(each.job for each in back))
 
     def forget(self, *jobs: Job) -> None:
         for job in jobs:
             if self._open.pop(job.job_id, None):
+                self._end_span(job.job_id)
                 self._settled(job.job_id)
 
     async def _release(self, tx: Tx, jobs: Sequence[Job]) -> None:
@@ -195,6 +226,8 @@ class Batch:
             store.Waiting(job, at_ms, _counted(job, counts=counts), error)
             for job in self._open.values()
         ]
+        for span in self._spans.values():
+            span.set(OUTCOME, "rescheduled")
         async with self._db.transaction(background=True) as tx:
             await self._fall_back(tx, waiting)
 
@@ -209,6 +242,8 @@ class Batch:
                     await self._dead_letter(tx, job, error)
                     continue
                 at_ms = self._in(spec.backoff(job.attempts) * spread)
+                if job.span is not None:
+                    job.span.set(OUTCOME, "rescheduled")
                 waiting.append(store.Waiting(job, at_ms, job.attempts, error))
             await self._fall_back(tx, waiting)
 
@@ -239,6 +274,8 @@ class Batch:
             log.warning("job_lease_lost", job=job.name, job_id=job.job_id)
             return
         log.error("job_buried", job=job.name, job_id=job.job_id, deliveries=job.deliveries)
+        if job.span is not None:
+            job.span.set(OUTCOME, "dead")
         if self._spec.on_dead is None:
             return
         try:
@@ -247,6 +284,41 @@ class Batch:
         except Exception:
             # Otherwise the job would be retried for ever, and crash its runner each time.
             log.exception("job_on_dead_failed", job=job.name, job_id=job.job_id)
+
+    def _traced(self, tracing: Tracing, job: Job, count: int) -> Job:
+        """The job with a span of its run."""
+        is_late = self._clock.now_ms() - job.created_at_ms > TRACE_MS
+        is_own = self._spec.own_trace or is_late
+        attributes: dict[str, str | int] = {
+            "messaging.system": "msgsvc",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": job.name,
+            "messaging.message.id": job.job_id,
+            "msgsvc.job.attempt": job.attempts,
+        }
+        if job.project_id is not None:
+            attributes["msgsvc.project_id"] = job.project_id
+        if count > 1:
+            attributes["messaging.batch.message_count"] = count
+        span = tracing.start(
+            f"process {job.name}",
+            "consumer",
+            attributes,
+            parent=None if is_own else job.traceparent,
+            link=job.traceparent if is_own else None,
+        )
+        if span is None:
+            return job
+        self._spans[job.job_id] = span
+        return replace(job, span=span)
+
+    def _end_span(self, job_id: str) -> None:
+        if (span := self._spans.pop(job_id, None)) is not None:
+            span.end()
+
+    def _fail_spans(self, error: Exception) -> None:
+        for span in self._spans.values():
+            span.fail(type(error).__name__)
 
     async def _enqueue_next_run(self, tx: Tx) -> None:
         if self._spec.every_s is not None:
@@ -265,4 +337,4 @@ RECURRING = "recurring"
 
 def recurring(spec: JobSpec, run_at_ms: int) -> NewJob:
     """The one open job of a recurring kind."""
-    return NewJob(spec.name, key=RECURRING, run_at_ms=run_at_ms)
+    return NewJob(spec.name, key=RECURRING, run_at_ms=run_at_ms, traced=False)

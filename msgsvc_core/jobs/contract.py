@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgsvc_core.kernel.tracing import Span
 from msgsvc_core.kernel.values import value_object
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ class NewJob:
 
     `lane` is `default`, or a lane whose prefix a `LaneSpec` declares, e.g. `webhook:whe_1`.
     `key` makes it unique while it is open: a second job of that name and key is not added.
+    `traceparent` is the span that causes it, the current one if None; with `traced=False` it belongs to no
+    trace: for a job that enqueues its own next run.
     """
 
     name: str
@@ -29,6 +32,8 @@ class NewJob:
     run_at_ms: int | None = None
     key: str | None = None
     project_id: str | None = None
+    traceparent: str | None = None
+    traced: bool = True
 
 
 @value_object
@@ -38,6 +43,7 @@ class Job:
 
     `run_at_ms` is when it was due; later than `created_at_ms` if it was delayed or rescheduled.
     `refused_from_ms` is the first time that a platform rate-limited it; None if it never was.
+    `traceparent` is the span that caused it, and `span` that of its run; None without tracing.
     """
 
     job_id: str
@@ -51,6 +57,8 @@ class Job:
     priority: int = NORMAL
     run_at_ms: int = 0
     refused_from_ms: int | None = None
+    traceparent: str | None = None
+    span: Span | None = None
 
     @property
     def is_suspect(self) -> bool:
@@ -205,7 +213,8 @@ class JobSpec:
     revert what `on_dead` did: otherwise the job would find nothing to do. It refuses by an `ApiError` whose
     message says why and what to do instead. A kind with `on_dead` and without `on_retry` cannot be rerun.
 
-    `inline` means that its transactions touch few rows; see `Database.transaction`.
+    `inline` means that its transactions touch few rows; see `Database.transaction`. `own_trace` means that
+    each run is a trace of its own, which links to its cause: for jobs that call for very many.
     """
 
     name: str
@@ -217,6 +226,7 @@ class JobSpec:
     on_dead: OnDead | None = None
     on_retry: OnRetry | None = None
     inline: bool = False
+    own_trace: bool = False
 
 
 @value_object

@@ -26,7 +26,8 @@ _SECRET_PARTS = ("sealed", "secret", "token", "password", "code")
 
 _COLUMNS = (
     "job_id, name, lane, state, priority, run_at_ms, attempts, deliveries, project_id, key,"
-    " payload, leased_by, leased_until_ms, last_error, created_at_ms, refused_from_ms"
+    " payload, leased_by, leased_until_ms, last_error, created_at_ms, refused_from_ms,"
+    " traceparent"
 )
 
 
@@ -51,6 +52,13 @@ class JobView:
     created_at_ms: int
     #: Since when its platform has asked to wait; None while it has not.
     refused_from_ms: int | None = None
+    #: The span that caused it, see `kernel.tracing.Span.traceparent`; None without tracing.
+    traceparent: str | None = None
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that it belongs to."""
+        return None if self.traceparent is None else self.traceparent.split("-")[1]
 
 
 @dataclass(frozen=True, slots=True)

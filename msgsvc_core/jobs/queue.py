@@ -10,6 +10,7 @@ from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.tracing import current_traceparent
 
 #: Takes a lane and the Unix milliseconds from which it has work.
 Wake = Callable[[str, int], None]
@@ -33,7 +34,11 @@ class JobQueue:
         now_ms = self._clock.now_ms()
         rows = [_row(job, now_ms) for job in jobs]
         keyed = [row for row in rows if row["key"] is not None]
-        await tx.insert_many("core_jobs", [row for row in rows if row["key"] is None])
+        unkeyed = [row for row in rows if row["key"] is None]
+        if any("traceparent" in row for row in unkeyed):
+            # One statement inserts them all, with the same columns.
+            unkeyed = [{"traceparent": None, **row} for row in unkeyed]
+        await tx.insert_many("core_jobs", unkeyed)
         for row in keyed:
             await _insert_unless_open(tx, row)
         lanes: dict[str, int] = {}
@@ -137,7 +142,7 @@ async def _insert_unless_open(tx: Tx, row: dict[str, Any]) -> None:
 
 
 def _row(job: NewJob, now_ms: int) -> dict[str, Any]:
-    return {
+    row = {
         "job_id": new_id("job"),
         "project_id": job.project_id,
         "lane": job.lane,
@@ -151,3 +156,6 @@ def _row(job: NewJob, now_ms: int) -> dict[str, Any]:
         "deliveries": 0,
         "created_at_ms": now_ms,
     }
+    if job.traced and (traceparent := job.traceparent or current_traceparent()):
+        row["traceparent"] = traceparent
+    return row

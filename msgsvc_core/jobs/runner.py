@@ -28,6 +28,7 @@ from msgsvc_core.kernel.aio import cancel_and_wait
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.tracing import Tracing
 
 #: Seconds until a lane is retried after the database failed.
 PAUSE_AFTER_FAULT_S = 1.0
@@ -66,6 +67,7 @@ class LaneRunner:
         settings: JobSettings,
         table_owners: Sequence[str],
         pass_on: Callable[[str], None] | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -75,6 +77,7 @@ class LaneRunner:
         self._specs = unique_by_name("job", specs)
         self._lane_specs = unique_by_name("lane", lane_specs, "prefix")
         self._pass_on = pass_on
+        self._tracing = tracing
         lease_ms = round(self._settings.lease_s * 1000)
         self._lease = Lease(new_id("run"), lease_ms, LeaseClock(clock, lease_ms))
         self._future_leases = FutureLeases(clock, lease_ms)
@@ -227,6 +230,7 @@ class LaneRunner:
                         stopping=lambda: self._stopping,
                         settled=settled,
                         gate=gate,
+                        tracing=self._tracing,
                     )
                     await self._starts.reach(place)
                     await batch.run()

@@ -12,7 +12,7 @@ from msgsvc_core.kernel.values import value_object
 
 _CLAIMED = (
     "job_id, name, lane, payload, attempts, deliveries, created_at_ms, project_id, priority,"
-    " run_at_ms, refused_from_ms"
+    " run_at_ms, refused_from_ms, traceparent"
 )
 
 # The first job of each priority, one index step each, however many jobs wait. A plain search for due jobs

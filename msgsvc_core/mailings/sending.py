@@ -89,7 +89,9 @@ class MailingSender:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True)
+        return JobSpec(
+            SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True, own_trace=True
+        )
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Runs the shards of a batch concurrently; they share the limit in flight."""

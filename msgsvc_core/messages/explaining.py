@@ -211,6 +211,7 @@ class MessageExplainer:
             "expires_at": optional_rfc3339(message.expires_at_ms),
             "batch_id": message.batch_id,
             "mailing": message.job_id,
+            "trace_id": message.trace_id,
         }
 
 

@@ -378,6 +378,8 @@ class Message:
     shown: OutgoingMessage | None = None
     #: The mailing that the message belongs to.
     job_id: str | None = None
+    #: The recorded trace of the request that sent it.
+    trace_id: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:

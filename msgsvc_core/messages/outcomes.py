@@ -3,6 +3,7 @@ any more."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from msgsvc_core.channels.failures import DeliveryError, Reason
@@ -90,7 +91,10 @@ class MessageOutcomes:
         await self._events.emit_many(
             tx,
             [
-                failure_event(each.message, each.subscriber, failure, in_doubt=True)
+                _in_trace(
+                    each.job,
+                    failure_event(each.message, each.subscriber, failure, in_doubt=True),
+                )
                 for each in in_doubt
                 if each.message.message_id in finished
             ],
@@ -185,9 +189,17 @@ def outcome_event(
     attempt: SendAttempt, message: Message, subscriber: Subscriber | None
 ) -> NewEvent:
     """The event of a message after its last attempt."""
-    if attempt.failure is None:
-        return success_event(message, subscriber)
-    return failure_event(message, subscriber, attempt.failure, in_doubt=attempt.in_doubt)
+    failure = attempt.failure
+    if failure is None:
+        event = success_event(message, subscriber)
+    else:
+        event = failure_event(message, subscriber, failure, in_doubt=attempt.in_doubt)
+    return _in_trace(attempt.job, event)
+
+
+def _in_trace(job: Job, event: NewEvent) -> NewEvent:
+    """The event as one of the job's trace: outcomes of several jobs are written together."""
+    return event if job.span is None else replace(event, traceparent=job.span.traceparent)
 
 
 def success_event(message: Message, subscriber: Subscriber | None) -> NewEvent:

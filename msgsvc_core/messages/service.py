@@ -16,6 +16,7 @@ from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
+from msgsvc_core.kernel.tracing import current_trace_id
 from msgsvc_core.messages import clicks, previews, store
 from msgsvc_core.messages.delivery import JOB
 from msgsvc_core.messages.edits import MessageChanges, find
@@ -122,6 +123,7 @@ class Messages:
             finished_at_ms=None,
             permission=body.permission,
             batch_id=batch_id,
+            trace_id=current_trace_id(),
         )
         store.add(unit, message)
         self._jobs.add(

@@ -13,7 +13,7 @@ from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
 _COLUMNS = (
     "project_id, message_id, subscriber_id, channel, bot, status, content, metadata, reason, error,"
     " attempts, message_ref, created_at_ms, expires_at_ms, finished_at_ms,"
-    " permission, batch_id, edited_at_ms, deleted_at_ms, shown, job_id"
+    " permission, batch_id, edited_at_ms, deleted_at_ms, shown, job_id, trace_id"
 )
 
 _COLUMN_NAMES = tuple(_COLUMNS.split(", "))
@@ -25,24 +25,24 @@ _KEY = ("project", "message")
 
 def add(unit: WriteBatch, message: Message) -> None:
     """Adds a new message."""
-    unit.insert(
-        "core_messages",
-        {
-            "project_id": message.project_id,
-            "message_id": message.message_id,
-            "subscriber_id": message.subscriber_id,
-            "channel": message.channel,
-            "bot": message.bot,
-            "status": message.status,
-            "content": to_json(message.content.to_payload()),
-            "metadata": None if message.metadata is None else to_json(message.metadata),
-            "attempts": 0,
-            "created_at_ms": message.created_at_ms,
-            "expires_at_ms": message.expires_at_ms,
-            "permission": message.permission,
-            "batch_id": message.batch_id,
-        },
-    )
+    row = {
+        "project_id": message.project_id,
+        "message_id": message.message_id,
+        "subscriber_id": message.subscriber_id,
+        "channel": message.channel,
+        "bot": message.bot,
+        "status": message.status,
+        "content": to_json(message.content.to_payload()),
+        "metadata": None if message.metadata is None else to_json(message.metadata),
+        "attempts": 0,
+        "created_at_ms": message.created_at_ms,
+        "expires_at_ms": message.expires_at_ms,
+        "permission": message.permission,
+        "batch_id": message.batch_id,
+    }
+    if message.trace_id is not None:
+        row["trace_id"] = message.trace_id
+    unit.insert("core_messages", row)
 
 
 async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None:

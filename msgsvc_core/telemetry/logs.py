@@ -17,6 +17,7 @@ import structlog
 
 from msgsvc_core.config.settings import LogSettings
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.kernel.tracing import current_span
 
 #: Keys whose values are never logged.
 _SECRET_NAMES = re.compile(
@@ -78,11 +79,21 @@ def _configure_ours(renderer: Any, level: str, *, for_good: bool = False) -> Non
 def _processors() -> list[Any]:
     return [
         structlog.contextvars.merge_contextvars,
+        add_trace,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         hide_secrets,
     ]
+
+
+def add_trace(
+    _logger: Any, _method: str, entry: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """A structlog processor that adds the ids of the current span, if there is one."""
+    if (span := current_span()) is not None:
+        entry["trace_id"], entry["span_id"] = span.trace_id, span.span_id
+    return entry
 
 
 def request_lines(settings: LogSettings) -> Callable[..., None]:

@@ -79,6 +79,7 @@ def test_a_database_that_is_up_to_date_needs_no(second: set[str], module: str) -
         ("dramatiq", "dramatiq"),
         ("greenlet", "greenlet"),
         ("jinja2", "jinja2"),
+        ("opentelemetry", "msgsvc_core.telemetry.otel"),
         ("redis", "msgsvc_core.limits.redis"),
         ("rich", "rich"),
         ("sqlalchemy.dialects.postgresql", "databases.backends.postgres"),

@@ -8,6 +8,7 @@ from msgsvc_core.config.settings import Settings
 from msgsvc_core.jobs.engine import Role
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_token
+from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.service import Service
 
 REDIS_URL_VARIABLE = "MSGSVC_TEST_REDIS_URL"
@@ -47,11 +48,15 @@ class TestRunner:
         return {"runner": "dramatiq", "broker_url": url, "broker_namespace": self._namespace}
 
     def build(
-        self, settings: Settings, clock: Clock, extra_plugins: Iterable[tuple[str, Any]]
+        self,
+        settings: Settings,
+        clock: Clock,
+        extra_plugins: Iterable[tuple[str, Any]],
+        tracing: Tracing | None = None,
     ) -> Service:
         """A service whose jobs are processed once it is started, by itself or a worker."""
         kind = ServiceWithWorker if settings.jobs.runner == "dramatiq" else Service
-        return kind(settings, clock=clock, extra_plugins=extra_plugins)
+        return kind(settings, clock=clock, extra_plugins=extra_plugins, tracing=tracing)
 
     def clean_up(self) -> None:
         """Deletes the messages of this runner's services from the broker."""
@@ -79,10 +84,11 @@ class ServiceWithWorker(Service):
         *,
         clock: Clock | None = None,
         extra_plugins: Iterable[tuple[str, Any]] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         plugins = list(extra_plugins)
-        super().__init__(settings, clock=clock, extra_plugins=plugins)
-        self.worker = Service(settings, clock=clock, extra_plugins=plugins)
+        super().__init__(settings, clock=clock, extra_plugins=plugins, tracing=tracing)
+        self.worker = Service(settings, clock=clock, extra_plugins=plugins, tracing=tracing)
 
     async def start(self, role: Role = "serve") -> None:
         await super().start(role)

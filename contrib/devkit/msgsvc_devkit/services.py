@@ -6,6 +6,7 @@ from typing import Any
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import CORE_MIGRATIONS
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.tracing import Tracing
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.service import Service
 from msgsvc_devkit.channel import RecordingPlugin
@@ -53,6 +54,7 @@ class ServiceMaker:
         extra_plugins: Any = (),
         start: bool = True,
         use_clock: Clock | None = None,
+        use_tracing: Tracing | None = None,
         **settings: Any,
     ) -> Service:
         plugins = [("recording", RecordingPlugin()), *extra_plugins]
@@ -68,7 +70,7 @@ class ServiceMaker:
             self._fresh.append(await self._backend.fresh(sources))
             values["database_url"] = self._fresh[-1]
         clock = use_clock or self._clock
-        service = self._runner.build(Settings.model_validate(values), clock, plugins)
+        service = self._runner.build(Settings.model_validate(values), clock, plugins, use_tracing)
         if start:
             await service.start()
             self._started.append(service)

@@ -78,7 +78,9 @@ class TicketJobs:
     async def _reschedule(self, tx: Tx, _job: Job, _error: str) -> None:
         """Several processes died while they looked. It is a dead letter, and the looks go on."""
         run_at_ms = self._clock.now_ms() + round(self._settings.look_s * 1000)
-        await self._jobs.enqueue(tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms))
+        await self._jobs.enqueue(
+            tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms, traced=False)
+        )
 
     async def unassign_left(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Takes their tickets from members who answer no customers any more, each in a transaction, so

@@ -11,6 +11,7 @@ from contextlib import suppress
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.jobs import Job, JobContext, Stopping
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.tracing import within
 from msgsvc_core.security import DecryptionError
 from msgsvc_webhooks import journal, store
 from msgsvc_webhooks.calls import CallsByLane
@@ -122,7 +123,8 @@ class _Batch:
             now_ms = self._clock.now_ms()
             attempt = Attempt(now_ms, 0, error=UNREADABLE, is_ours=True)
         else:
-            attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)
+            with within(job.span):
+                attempt = await self._webhooks.send(self._webhook.url, delivery, self._secrets)
         return self._writer.judged(self.written, job, delivery, self._webhook, attempt)
 
     async def _refresh(self) -> None:

@@ -111,6 +111,7 @@ class Sender:
             headers=self._headers(delivery, body, secrets),
             timeout_s=self._settings.attempt_timeout_s,
             limits=LIMITS,
+            propagates_trace=True,
         ) as response:
             call.status_code = response.status
             call.retry_after = response.headers.get("Retry-After")

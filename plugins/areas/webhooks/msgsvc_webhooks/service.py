@@ -1,7 +1,7 @@
 """Webhooks: endpoints, their events, secrets and deliveries."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
@@ -29,6 +29,8 @@ from msgsvc_webhooks.sender import Sender
 from msgsvc_webhooks.settings import WebhookSettings
 
 DELIVER = "webhooks.deliver"
+
+_NO_CAUSES: Mapping[str, str] = {}
 
 #: A delivery and its attempts, the first one first.
 Logged = tuple[Delivery, list[Attempt]]
@@ -265,6 +267,7 @@ class Webhooks:
             return
         now_ms = self._clock.now_ms()
         deliveries: list[Delivery] = []
+        causes: dict[str, str] = {}
         for event in events:
             wanting = [
                 webhook for webhook in active.get(event.project_id, ()) if webhook.wants(event.name)
@@ -272,16 +275,30 @@ class Webhooks:
             if wanting:
                 body = body_of(event)
                 deliveries += [new_delivery(webhook, event, body, now_ms) for webhook in wanting]
-        await self.queue(tx, deliveries)
+                if event.traceparent is not None:
+                    causes[event.event_id] = event.traceparent
+        await self.queue(tx, deliveries, causes=causes)
 
     async def queue(
-        self, tx: Tx, deliveries: Sequence[Delivery], *, priority: int = NORMAL
+        self,
+        tx: Tx,
+        deliveries: Sequence[Delivery],
+        *,
+        priority: int = NORMAL,
+        causes: Mapping[str, str] = _NO_CAUSES,
     ) -> None:
-        """Adds deliveries, and the jobs that make them."""
+        """Adds deliveries, and the jobs that make them. `causes` are the spans in which events happened, as
+        `traceparent` by the event's id; by default the current one."""
         if deliveries:
             await journal.insert_many(tx, deliveries)
             jobs = (
-                _job(each.project_id, each.webhook_id, each.delivery_id, priority)
+                _job(
+                    each.project_id,
+                    each.webhook_id,
+                    each.delivery_id,
+                    priority,
+                    causes.get(each.event_id),
+                )
                 for each in deliveries
             )
             await self._jobs.enqueue(tx, *jobs)
@@ -371,13 +388,20 @@ def new_delivery(
     )
 
 
-def _job(project_id: str, webhook_id: str, delivery_id: str, priority: int) -> NewJob:
+def _job(
+    project_id: str,
+    webhook_id: str,
+    delivery_id: str,
+    priority: int,
+    traceparent: str | None = None,
+) -> NewJob:
     return NewJob(
         DELIVER,
         {"delivery_id": delivery_id},
         lane=f"{LANE}:{webhook_id}",
         priority=priority,
         project_id=project_id,
+        traceparent=traceparent,
     )
 
 

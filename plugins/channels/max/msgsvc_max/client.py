@@ -156,9 +156,10 @@ class MaxClient:
         body: Mapping[str, Any] | None,
         timeout_s: float | None = None,
     ) -> dict[str, Any]:
+        template = "/videos/{token}" if path.startswith("/videos/") else path
         try:
             answer = await self._http.call(
-                method, path, params=params, json=body, timeout_s=timeout_s
+                method, path, params=params, json=body, timeout_s=timeout_s, template=template
             )
         except ValueError:
             # The encoder's: JSON has no way to say half of a surrogate pair.

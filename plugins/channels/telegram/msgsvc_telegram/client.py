@@ -77,7 +77,9 @@ class BotApi:
 
     async def _post(self, method: str, **body: Any) -> PlatformAnswer:
         with _whole_characters():
-            return await self._http.call("POST", f"/bot{self._token}/{method}", **body)
+            return await self._http.call(
+                "POST", f"/bot{self._token}/{method}", template=f"/bot{{token}}/{method}", **body
+            )
 
     def _result(self, answer: PlatformAnswer, chat_id: int | None) -> Any:
         body = _json_of(answer)
