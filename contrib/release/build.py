@@ -122,7 +122,9 @@ def download_others(out: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
     pins = ["--constraint", str(out / "constraints.txt"), "--find-links", str(out)]
     before = digests(out)
-    done = subprocess.run([*pip, "--dest", str(out), *pins, "msgsvc[all]"], check=False)
+    # The client is for programs beside the service; the first installation tries it.
+    wanted = ["msgsvc[all]", "msgsvc-client"]
+    done = subprocess.run([*pip, "--dest", str(out), *pins, *wanted], check=False)
     if done.returncode != 0:
         raise NotReleasable("pip could not download what the release needs")
     if before.items() - digests(out).items():

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from contrib.clients.codegen.contract import Contract, Method
+from docs.site.examples import Examples, curl
 from docs.site.pages import Page
 
 #: Objects within objects whose fields are listed; deeper ones are only named.
@@ -12,8 +14,15 @@ _DEPTH = 3
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 
-#: How a request is shown.
-_BASE = "https://msgsvc.example"
+#: Areas whose tag in the document is an abbreviation, or does not say what people look for.
+_TITLES = {
+    "auth": "Sign-in",
+    "drips": "Drip campaigns",
+    "members": "Team members",
+    "oidc": "OpenID Connect",
+    "otp": "One-time codes",
+    "scheduling": "Scheduled messages",
+}
 
 
 class ApiPages:
@@ -22,15 +31,18 @@ class ApiPages:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._areas = {tag["name"]: tag["description"] for tag in document["tags"]}
+        self._methods: dict[str, Method] = {
+            method.operation_id: method for method in Contract(document).methods
+        }
 
     def __iter__(self) -> Iterator[Page]:
         operations = sorted(self._operations(), key=lambda one: one[2]["tags"][0])
         grouped = groupby(operations, key=lambda one: one[2]["tags"][0])
         by_area = {area: list(those) for area, those in grouped}
-        yield Page("api/index.md", "".join(self._index(by_area)))
+        yield Page("api/index.md", "".join(self._index(by_area)), "Overview")
         for area, those in by_area.items():
-            yield Page(f"api/{area}.md", "".join(self._area(area, those)))
-        yield Page("api/webhook-events.md", "".join(self._events()))
+            yield Page(f"api/{area}.md", "".join(self._area(area, those)), _title(area))
+        yield Page("api/webhook-events.md", "".join(self._events()), "Webhook events")
 
     def _operations(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Method, path and operation."""
@@ -48,7 +60,7 @@ class ApiPages:
         yield "serves its own at `/openapi.json`, and this reference at `/docs`.\n\n"
         yield f"{info['description']}\n\n## Areas\n\n"
         for area, operations in by_area.items():
-            yield f"### [{area}]({area}.md)\n\n{self._areas[area]}\n\n"
+            yield f"### [{_title(area)}]({area}.md)\n\n{self._areas[area]}\n\n"
             yield "| operation | what it does |\n| --- | --- |\n"
             for method, path, operation in operations:
                 link = f"{area}.md#{_anchor(operation)}"
@@ -59,7 +71,7 @@ class ApiPages:
     def _area(
         self, area: str, operations: Sequence[tuple[str, str, Mapping[str, Any]]]
     ) -> Iterator[str]:
-        yield f"# API: {area}\n\n{self._areas[area]}\n\n"
+        yield f"# {_title(area)} API\n\n{self._areas[area]}\n\n"
         yield "What all operations have in common, such as authentication, lists and idempotency keys, is in "
         yield "the [overview](index.md).\n\n"
         for method, path, operation in operations:
@@ -74,22 +86,31 @@ class ApiPages:
 
     def _request(self, method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
         parameters = [self._resolved(one) for one in operation.get("parameters", [])]
+        body = self._resolved(operation.get("requestBody", {}))
+        content = body.get("content", {})
+        values = {one["name"]: one["example"] for one in parameters if "example" in one}
+        example = None
+        if "application/json" in content:
+            example = self._example(content["application/json"])
+        known = self._methods.get(operation["operationId"])
+        if known:
+            yield from Examples(known, values, example)
+        else:
+            # For browsers: no client has it.
+            is_public = operation.get("security") == []
+            yield f"```sh\n{curl(method, path, values, example, is_public=is_public)}```\n\n"
         if parameters:
-            yield "| parameter | in | type | meaning |\n| --- | --- | --- | --- |\n"
+            yield "| parameter | meaning |\n| --- | --- |\n"
             for one in parameters:
                 schema = self._resolved(one["schema"])
-                meaning = self._meaning(schema, one.get("description", ""), one.get("required"))
-                yield f"| `{one['name']}` | {one['in']} | {self._type(one['schema'])} | {meaning} |\n"
+                meaning = self._meaning(schema, one.get("description", ""))
+                kind = f"{self._type(one['schema'])}, in the {one['in']}"
+                yield f"| {_named(one['name'], kind, one.get('required'))} | {meaning} |\n"
             yield "\n"
-        body = self._resolved(operation.get("requestBody", {}))
-        example: Any = None
-        for media_type, content in body.get("content", {}).items():
+        for media_type, described in content.items():
             needed = "" if body.get("required") else ", optional"
             yield f"**Body**: `{media_type}`{needed}\n\n"
-            yield from self._fields(content["schema"])
-            if media_type == "application/json":
-                example = self._example(content)
-        yield from _curl(method, path, parameters, operation, body, example)
+            yield from self._fields(described["schema"])
 
     def _responses(self, operation: Mapping[str, Any]) -> Iterator[str]:
         errors: list[tuple[str, list[str]]] = []
@@ -104,7 +125,7 @@ class ApiPages:
                 if media_type != "application/json":
                     yield f"Its body is `{media_type}`.\n\n"
                     continue
-                yield from self._fields(content["schema"])
+                yield from self._fields(content["schema"], is_answer=True)
                 example = self._example(content)
                 if example is not None:
                     yield _json_block(example, "Response")
@@ -116,7 +137,7 @@ class ApiPages:
             yield "\n"
 
     def _events(self) -> Iterator[str]:
-        yield "# API: webhook events\n\n"
+        yield "# Webhook events API\n\n"
         yield "What the service sends to your webhooks: a `POST` with a signed JSON body, "
         yield "to be answered with a status of 2xx. How to verify it is in [Receive webhooks]"
         yield "(../guides/receive-webhooks.md).\n\n"
@@ -132,33 +153,38 @@ class ApiPages:
             yield f"## `{event}`\n\n{operation['summary']}\n\n"
             if "description" in operation:
                 yield f"{operation['description']}\n\n"
-            yield from self._fields(content["schema"])
+            yield from self._fields(content["schema"], is_answer=True)
             example = self._example(content)
             if example is not None:
                 yield _json_block(example, "Body")
 
-    def _fields(self, schema: Mapping[str, Any]) -> Iterator[str]:
-        """A table of an object's fields, with those of the objects in it; nothing if it has none."""
-        rows = list(self._rows(self._resolved(schema), "", ()))
+    def _fields(self, schema: Mapping[str, Any], *, is_answer: bool = False) -> Iterator[str]:
+        """A table of an object's fields, with those of the objects in it; nothing if it has none.
+
+        Of an answer it doesn't say which are required: those that may be missing may be null.
+        """
+        rows = list(self._rows(self._resolved(schema), "", (), is_answer))
         if rows:
-            yield "| field | type | meaning |\n| --- | --- | --- |\n"
+            yield "| field | meaning |\n| --- | --- |\n"
             yield from rows
             yield "\n"
 
     def _rows(
-        self, schema: Mapping[str, Any], prefix: str, inside: tuple[str, ...]
+        self, schema: Mapping[str, Any], prefix: str, inside: tuple[str, ...], is_answer: bool
     ) -> Iterator[str]:
-        required = set(schema.get("required", ()))
+        required = set() if is_answer else set(schema.get("required", ()))
         for name, reference in schema.get("properties", {}).items():
             field = self._resolved(reference)
             meaning = self._meaning(
-                field, reference.get("description", field.get("description", "")), name in required
+                field, reference.get("description", field.get("description", ""))
             )
-            yield f"| `{prefix}{name}` | {self._type(reference)} | {meaning} |\n"
+            shown = _named(f"{prefix}{name}", self._type(reference), name in required)
+            yield f"| {shown} | {meaning} |\n"
             for suffix, inner in self._objects(reference):
                 known = str(inner.get("title", ""))
                 if len(inside) < _DEPTH and known not in inside:
-                    yield from self._rows(inner, f"{prefix}{name}{suffix}.", (*inside, known))
+                    below = f"{prefix}{name}{suffix}."
+                    yield from self._rows(inner, below, (*inside, known), is_answer)
 
     def _objects(
         self, schema: Mapping[str, Any], suffix: str = ""
@@ -189,11 +215,9 @@ class ApiPages:
             return str(found["format"])
         return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
-    def _meaning(self, schema: Mapping[str, Any], description: str, required: object) -> str:
+    def _meaning(self, schema: Mapping[str, Any], description: str) -> str:
         parts = [description, *self._limits(schema)]
-        if required:
-            parts.insert(0, "**Required.**")
-        elif schema.get("default") is not None:
+        if schema.get("default") is not None:
             parts.append(f"Default `{json.dumps(schema['default'], ensure_ascii=False)}`.")
         return _cell(" ".join(filter(None, parts)))
 
@@ -232,29 +256,13 @@ def _anchor(operation: Mapping[str, Any]) -> str:
     return str(operation["operationId"]).replace("_", "-")
 
 
-def _curl(
-    method: str,
-    path: str,
-    parameters: Sequence[Mapping[str, Any]],
-    operation: Mapping[str, Any],
-    body: Mapping[str, Any],
-    example: Any,
-) -> Iterator[str]:
-    for one in parameters:
-        if one["in"] == "path" and "example" in one:
-            path = path.replace(f"{{{one['name']}}}", str(one["example"]))
-    lines = [f"curl {'' if method in ('GET', 'POST') else f'-X {method} '}{_BASE}{path}"]
-    if operation.get("security") != []:
-        lines.append('-H "Authorization: Bearer $KEY"')
-    if example is not None:
-        shown = json.dumps(example, ensure_ascii=False, indent=2).replace("'", "'\\''")
-        lines += ['-H "Content-Type: application/json"', f"-d '{shown}'"]
-    elif "multipart/form-data" in body.get("content", {}):
-        lines.append('-F "file=@invoice.pdf"')
-    elif method == "POST":
-        lines[0] = lines[0].replace("curl ", "curl -X POST ")
-    joined = " \\\n  ".join(lines)
-    yield f"```sh\n{joined}\n```\n\n"
+def _title(area: str) -> str:
+    return _TITLES.get(area, area.capitalize())
+
+
+def _named(name: str, kind: str, required: object) -> str:
+    """The first cell of a field's row: its name, and below it what it takes."""
+    return f"`{name}`<br>{_cell(kind)}" + (", **required**" if required else "")
 
 
 def _json_block(value: Any, title: str) -> str:

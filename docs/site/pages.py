@@ -6,12 +6,13 @@ name in the way that Zensical reads.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-#: A fence of a code block; what comes after the language is for the tests that run it.
+#: A fence of a code block; after the language is what tests run it by, or `tab=NAME` where the
+#: site shows one of several languages at a time.
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w+)?(?: (?P<what>[^\n`]+))?$")
 
 #: A link or a picture: its text, and where it leads.
@@ -21,6 +22,9 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:")
 
 #: What code in a line looks like: no link is read in it.
 _CODE = re.compile(r"(`+)(?:(?!\1)[^\n]|\n(?!\n))+\1")
+
+#: A heading of the API's pages.
+_OPERATION = re.compile(r"^## `(?P<method>[A-Z]+) (?P<path>/[^`]*)`(?P<rest>.*)$")
 
 _ITEM = re.compile(r"^(?P<indent> *)(?:[-*+]|\d+\.) ")
 
@@ -53,6 +57,8 @@ class Page:
 
     place: str
     text: str
+    #: What the navigation calls it; empty for its title.
+    short: str = ""
 
     @property
     def title(self) -> str:
@@ -134,6 +140,9 @@ class Repository:
             if not linked.exists():
                 return None
         there = self._place(linked)
+        if there == "reference/endpoints.md" and not anchor and not place.startswith("reference/"):
+            # The site has pages of the API that say more.
+            return _relative("api/index.md", place)
         if linked.suffix in _COPIED:
             self.files[there] = linked
         else:
@@ -193,32 +202,61 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _for_zensical(text: str) -> Iterator[str]:
-    """Fences without what is for tests, and lists indented by fours, as Python's Markdown reads them."""
+    """Lists indented by fours, as Python's Markdown reads them, and what the site shows in its own way."""
     levels: list[int] = []
-    for line, is_code in _lines(text):
+    for is_code, lines in groupby(_lines(text), key=lambda line: line[1]):
+        part = [line for line, _ in lines]
         if is_code:
-            found = _FENCE.match(line.rstrip("\n"))
-            if found and found["what"]:
-                named = f' title="{found["what"]}"' if "." in found["what"] else ""
-                yield f"{found['indent']}```{found['language']}{named}\n"
-            else:
-                yield line
+            yield from _code(part)
             continue
-        item = _ITEM.match(line)
-        indent = len(line) - len(line.lstrip(" "))
-        if item:
-            while levels and indent < levels[-1]:
-                levels.pop()
-            if not levels or indent > levels[-1]:
-                levels.append(indent)
-            yield "    " * (len(levels) - 1) + line.lstrip(" ")
-        elif levels and line.strip() and indent > levels[0]:
-            depth = sum(1 for level in levels if level < indent)
-            yield "    " * depth + line.lstrip(" ")
+        for line in part:
+            if heading := _OPERATION.match(line):
+                yield _operation(heading)
+            else:
+                yield _indented(line, levels)
+
+
+def _code(lines: Sequence[str]) -> Iterator[str]:
+    """Blocks of code: their fences without what is for tests; tabs if there is one for each language."""
+    is_tab = False
+    for line in lines:
+        found = _FENCE.match(line.rstrip("\n"))
+        what = found["what"] if found else None
+        if found and what and what.startswith("tab="):
+            is_tab = True
+            yield f'=== "{what.removeprefix("tab=")}"\n\n    ```{found["language"]}\n'
+        elif is_tab:
+            is_tab = not found
+            yield f"    {line}" if line.strip() else line
+        elif found and what:
+            named = f' title="{what}"' if "." in what else ""
+            yield f"{found['indent']}```{found['language']}{named}\n"
         else:
-            if line.strip():
-                levels = []
             yield line
+
+
+def _operation(heading: re.Match[str]) -> str:
+    method = heading["method"]
+    mark = f'<span class="method {method.lower()}">{method}</span>'
+    return f"## {mark} `{heading['path']}`{heading['rest']}\n"
+
+
+def _indented(line: str, levels: list[int]) -> str:
+    """`levels` are the indentations of the lists that the line is in."""
+    item = _ITEM.match(line)
+    indent = len(line) - len(line.lstrip(" "))
+    if item:
+        while levels and indent < levels[-1]:
+            levels.pop()
+        if not levels or indent > levels[-1]:
+            levels.append(indent)
+        return "    " * (len(levels) - 1) + line.lstrip(" ")
+    if levels and line.strip() and indent > levels[0]:
+        depth = sum(1 for level in levels if level < indent)
+        return "    " * depth + line.lstrip(" ")
+    if line.strip():
+        levels.clear()
+    return line
 
 
 def _relative(there: str, place: str) -> str:

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -27,19 +27,23 @@ SERVICE_PORT, SITE_PORT = "8000", "9000"
 
 
 class Reader:
-    """Runs the commands in one folder, with the variables of those before; `serves` are left running."""
+    """Runs the commands in one folder, with the variables of those before; `serves` are left running.
 
-    def __init__(self, folder: Path, ports: dict[str, str]) -> None:
+    `environment` is what the reader's shell has; without it, what `make install` and `activate` give.
+    """
+
+    def __init__(
+        self, folder: Path, ports: dict[str, str], environment: Mapping[str, str] | None = None
+    ) -> None:
         self._ports = ports
         self._here = folder
         self._state = folder / "state.sh"
         self._state.write_text("")
         self.printed = ""
         self._servers: dict[str, ExitStack] = {}
+        self._output = folder / "printed.txt"
         self._environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("MSGSVC_", "PYTEST_"))},
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "CHECKOUT": str(ROOT),
+            **(_installed() if environment is None else environment),
             "MSGSVC_SERVER__PORT": ports[SERVICE_PORT],
             "MSGSVC_BASE_URL": f"http://127.0.0.1:{ports[SERVICE_PORT]}",
         }
@@ -64,18 +68,23 @@ class Reader:
         for server in self._servers.values():
             server.close()
 
+    def so_far(self) -> str:
+        """What the last command has printed, also while it runs."""
+        return self._output.read_text() if self._output.exists() else ""
+
     def _run(self, code: str) -> None:
         state = f"export -p > {self._state}; declare -f >> {self._state}; pwd > {self._state}.here"
-        done = subprocess.run(
-            ["bash", "-ec", f". {self._state}\n{code}\n{state}"],
-            cwd=self._here,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        self.printed = done.stdout + done.stderr
+        with self._output.open("w") as output:
+            done = subprocess.run(
+                ["bash", "-ec", f". {self._state}\n{code}\n{state}"],
+                cwd=self._here,
+                env=self._environment,
+                stdout=output,
+                stderr=output,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        self.printed = self.so_far()
         assert done.returncode == 0, self.printed
         self._here = Path(Path(f"{self._state}.here").read_text().strip())
 
@@ -101,6 +110,14 @@ class Reader:
                 return client.connect_ex(("127.0.0.1", int(port))) == 0
 
         await until(answers)
+
+
+def _installed() -> dict[str, str]:
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("MSGSVC_", "PYTEST_"))},
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "CHECKOUT": str(ROOT),
+    }
 
 
 @contextmanager

@@ -15,7 +15,7 @@ BUILD_TIMEOUT_S = 180
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the site, built once for all processes that run the tests."""
+    """The folder with the pages of the checkout, built once for all processes that run the tests."""
     python = site_python()
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not built.exists():
             _build(python)
             built.touch()
-    return ROOT / "build" / "site"
+    return ROOT / "build" / "site" / "next"
 
 
 def _build(python: Path) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
-from tests.site.tools import Html
+from tests.site.tools import ROOT, Html
 
 #: A link in Markdown, or one of llms.txt.
 MARKDOWN_LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -48,16 +48,31 @@ def dead(page: Path, links: list[str]) -> list[str]:
 def test_no_link_is_dead(site: Path) -> None:
     # The page for addresses that are not there doesn't know how deep the address is.
     pages = [page for page in pages_of(site) if page.name != "404.html"]
-    links = {str(page.relative_to(site)): dead(page, page_of(page).links) for page in pages}
+    links = {
+        str(page.relative_to(site)): dead(page, [*page_of(page).links, *page_of(page).loaded])
+        for page in pages
+    }
 
     assert {page: found for page, found in links.items() if found} == {}
 
 
-def test_a_dead_link_would_be_found(tmp_path: Path) -> None:
+def test_a_dead_link_or_picture_would_be_found(tmp_path: Path) -> None:
     page = tmp_path / "a.html"
-    page.write_text('<a href="a.html#x"></a><a href="#y"></a><a href="b.html"></a><p id="x">')
+    page.write_text(
+        '<a href="a.html#x"></a><a href="#y"></a><a href="b.html"></a><p id="x"><img src="c.png">'
+    )
 
     assert dead(page, Html.read(page).links) == ["#y", "b.html"]
+    assert dead(page, Html.read(page).loaded) == ["c.png"]
+
+
+def test_what_the_readme_links_to_is_on_the_site(site: Path) -> None:
+    links = MARKDOWN_LINK.findall(CODE.sub("", (ROOT / "README.md").read_text("utf-8")))
+    places = {link.partition("#")[0] for link in links if link.startswith("docs/")}
+    pages = {place.removeprefix("docs/") for place in places if place.endswith(".md")}
+
+    assert len(pages) > 20
+    assert {page for page in pages if not (site / page).with_suffix(".html").exists()} == set()
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -84,10 +99,20 @@ def test_each_page_is_there_as_markdown_with_links_that_lead_somewhere(site: Pat
     assert {page: found for page, found in links.items() if found} == {}
 
 
+def test_each_page_names_its_markdown(site: Path) -> None:
+    pages = [page for page in pages_of(site) if page.name != "404.html"]
+
+    def named(page: Path) -> set[str]:
+        return {link.removeprefix("./") for link in page_of(page).links}
+
+    assert [page for page in pages if page.with_suffix(".md").name not in named(page)] == []
+
+
 def test_llms_txt_names_each_page_once(site: Path) -> None:
     text = (site / "llms.txt").read_text("utf-8")
     named = MARKDOWN_LINK.findall(text)
-    there = {str(page.relative_to(site).with_suffix(".md")) for page in pages_of(site)} - {"404.md"}
+    pages = [page for page in pages_of(site) if page.name != "404.html"]
+    there = {str(page.relative_to(site).with_suffix(".md")) for page in pages}
 
     assert text.startswith("# msgsvc\n\n> ")
     assert sorted(named) == sorted(there)
@@ -105,4 +130,4 @@ def test_each_page_is_in_the_navigation(site: Path) -> None:
                 if not SCHEME.match(link) and path.suffix == ".html":
                     waiting.append(path)
 
-    assert set(pages_of(site)) - reached == {site / "404.html"}
+    assert set(pages_of(site)) - reached == {site / "404.html", site / "ru" / "404.html"}

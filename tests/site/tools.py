@@ -1,8 +1,13 @@
 """What builds the site, as `make site` installs it, and what a page of HTML holds."""
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -41,6 +46,27 @@ def site_python() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return python
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server that only serves files, as any would that an installation's copy is put on."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 # its name there
+        """Says nothing: the tests do."""
+
+    @classmethod
+    @contextmanager
+    def serving(cls, folder: Path) -> Iterator[str]:
+        """Its address."""
+        handler = partial(cls, directory=str(folder))
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_port}"
+            finally:
+                server.shutdown()
+                thread.join()
 
 
 @dataclass
