@@ -74,7 +74,9 @@ async def test_what_was_typed_is_shown_again_and_nothing_is_changed(place: Place
 
     assert (refused.status_code, unchanged) == (400, "Shop")
     assert "text: is refused" in refused.text
-    assert 'value="refused"' in refused.text
+    assert 'value="refused" aria-invalid="true" aria-describedby="e-text"' in refused.text
+    assert '<p class="fault" id="e-text">is refused</p>' in refused.text
+    assert "aria-invalid" not in counted.text
     assert (counted.status_code, await place.name()) == (409, "counted")
     assert place.service.get(Kept).done == []
 

@@ -76,7 +76,7 @@ async def change(page: PageContext, kept: Kept) -> Redirect:
         {"name": text, "project_id": page.project_id},
     )
     if text == "refused":
-        raise ValidationFailed("text: is refused")
+        raise ValidationFailed("is refused", field="text")
     if text == "counted":
         raise Counted("text: is counted")
     upload = page.form.file("file")

@@ -1,5 +1,6 @@
 """Errors of services, in the language of the page's reader."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgsvc_core.kernel.errors import Refusal
@@ -49,6 +50,20 @@ def worded(refusal: Refusal | str, translate: Translate) -> str:
         return field if translated == name else translated
 
     return explained(refusal.findings, translate, label)
+
+
+def faults_of(refusal: Refusal | str | None, name: str, translate: Translate) -> list[str]:
+    """What is wrong with one field of a form, without its name; empty if nothing is."""
+    if refusal is None or isinstance(refusal, str):
+        return []
+    at_field = [each for each in refusal.findings if each.path and each.path[-1] == name]
+    return [explained([replace(each, path=())], translate) for each in at_field]
+
+
+def faults(context: "Context", name: str) -> list[str]:
+    """`{% for fault in faults("name") %}`: of the form that was refused, if it has that field."""
+    page = context["page"]
+    return faults_of(page.error, name, context["_"]) if name in page.form else []
 
 
 def in_page(context: "Context", refusal: Refusal | str) -> str:

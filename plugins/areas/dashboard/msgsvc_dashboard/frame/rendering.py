@@ -52,6 +52,7 @@ class Renderer:
         )
         made.extend(text_modules={each.area: each.package for each in self._areas})
         made.globals["fragment"] = pass_context(partial(_fragment, self))
+        made.globals["faults"] = pass_context(refusals.faults)
         made.globals["timezones"] = formats.timezones
         made.filters["rfc3339"] = to_rfc3339
         made.filters["moment"] = pass_context(formats.moment)

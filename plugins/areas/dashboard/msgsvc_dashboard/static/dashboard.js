@@ -43,9 +43,12 @@ window.addEventListener("pageshow", () => {
 });
 
 // A text that is needed elsewhere is copied by the button beside it, where the browser lets pages do so.
-if (navigator.clipboard) {
+function offerCopies() {
+  if (!navigator.clipboard) return;
   for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
 }
+offerCopies();
+document.addEventListener("htmx:afterSwap", offerCopies);
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   if (!button || button.dataset.label) return;
@@ -54,10 +57,11 @@ document.addEventListener("click", async (event) => {
   } catch {
     return;
   }
-  button.dataset.label = button.textContent;
-  button.textContent = button.dataset.copy;
+  const label = button.lastElementChild;
+  button.dataset.label = label.textContent;
+  label.textContent = button.dataset.copy;
   setTimeout(() => {
-    button.textContent = button.dataset.label;
+    label.textContent = button.dataset.label;
     delete button.dataset.label;
   }, 2000);
 });
