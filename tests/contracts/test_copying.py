@@ -2,13 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
 
@@ -20,13 +18,9 @@ from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.errors import CopyRefused
 from msgsvc_core.db.unfinished import UnfinishedCopy
 from msgsvc_core.service import Service
-from msgsvc_dashboard.frame.browser import SESSION_COOKIE
-from msgsvc_devkit import RecordingPlugin
 from msgsvc_devkit.fixtures import ServiceFactory
-from msgsvc_webhooks import store as webhooks_store
-from msgsvc_webhooks.service import Webhooks
-from tests.api.resources import HOOK, MiniAppPlugin
-from tests.e2e.furnished import ShiftedClock, furnished
+from tests.copied import Original
+from tests.e2e.furnished import furnished
 
 #: The scope of a service without plugins.
 CORE = Scope([CORE_MIGRATIONS], CORE_NOT_COPIED)
@@ -38,48 +32,10 @@ def unseen(_what: str, _done: int, _total: int) -> None:
     """Progress that nobody looks at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Original:
-    """A stopped service with one resource of every kind, and what must work in a copy of it."""
-
-    service: Service
-    project_id: str
-    api_key: str
-    page: str
-    session: str
-    webhook_id: str
-    webhook_secret: str
-
-    @property
-    def url(self) -> str:
-        return self.service.settings.database_url
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.service.migrations, CORE_NOT_COPIED)
-
-    @asynccontextmanager
-    async def served_from(self, url: str) -> AsyncIterator[Service]:
-        settings = self.service.settings.model_copy(update={"database_url": url})
-        plugins = [("recording", RecordingPlugin()), ("mini_app", MiniAppPlugin())]
-        async with Service(settings, clock=ShiftedClock(), extra_plugins=plugins) as service:
-            yield service
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     async with furnished(tmp_path_factory.mktemp("original")) as made:
-        answer = await made.tenant.client.post("/v1/webhooks", json={"url": HOOK})
-        webhook = answer.json()
-        return Original(
-            made.service,
-            made.tenant.project.project_id,
-            made.tenant.key,
-            made.owner.url("/webhooks"),
-            made.owner.client.cookies[SESSION_COOKIE],
-            webhook["webhook_id"],
-            webhook["secret"],
-        )
+        return await Original.of(made)
 
 
 @pytest.fixture
@@ -87,26 +43,6 @@ def postgres(databases: dict[str, Any]) -> Any:
     if "postgresql" not in databases:
         pytest.skip("PostgreSQL does not answer")
     return databases["postgresql"]
-
-
-async def works(original: Original, url: str) -> None:
-    """The API key, somebody's session and a webhook's secret work in a copy."""
-    async with original.served_from(url) as service:
-        transport = httpx2.ASGITransport(app=service.app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
-            key = {"Authorization": f"Bearer {original.api_key}"}
-            people = await client.get("/v1/subscribers", headers=key)
-            client.cookies.set(SESSION_COOKIE, original.session)
-            page = await client.get(original.page)
-        async with service.db.read() as tx:
-            _, sealed = await webhooks_store.find_with_secrets(
-                tx, original.project_id, original.webhook_id, service.clock.now_ms()
-            )
-        secrets = service.get(Webhooks).unseal(original.webhook_id, sealed)
-
-    assert people.json()["data"]
-    assert page.status_code == 200
-    assert secrets == [original.webhook_secret]
 
 
 def rows_of(url: str) -> dict[str, set[tuple[Any, ...]]]:
@@ -147,8 +83,8 @@ async def test_everything_is_the_same_in_postgresql_and_back_in_sqlite(
     }
     assert sum(each.rows > 0 for each in moved.tables.values()) > len(before) / 2
     assert rows_of(back) == before
-    await works(original, there)
-    await works(original, back)
+    await original.works_in(there)
+    await original.works_in(back)
     await postgres.give_back(there)
 
 

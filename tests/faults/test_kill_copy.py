@@ -4,19 +4,22 @@ import asyncio
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from msgsvc_core.core_parts import CORE_NOT_COPIED
-from msgsvc_core.db.copying import Scope, copy
+from msgsvc_core.db.copying import Copied, copy
+from msgsvc_core.db.database import sqlite_path
+from tests.copied import Original
 from tests.e2e.furnished import furnished
 from tests.faults.conftest import Figure, Rounds
+from tests.faults.grown import grow
 
 pytestmark = pytest.mark.faults
 
-#: Copies three rows per batch, and kills itself once it has done a part of all steps.
+#: Copies some rows per batch, and kills itself once it has done a part of all steps.
 DYING = """
 import asyncio, os, signal, sys
 from msgsvc_core.core_parts import CORE_NOT_COPIED
@@ -24,8 +27,8 @@ from msgsvc_core.db.copying import Scope, contract, copy
 from msgsvc_core.plugins.loading import load_plugins
 from msgsvc_core.db import CORE_MIGRATIONS
 
-source, target, part, *plugins = sys.argv[1:]
-contract.BATCH_ROWS = 3
+source, target, part, rows, *plugins = sys.argv[1:]
+contract.BATCH_ROWS = int(rows)
 
 def on_progress(what, done, total):
     if done > float(part) * total:
@@ -36,25 +39,49 @@ asyncio.run(copy(source, target, Scope(migrations, CORE_NOT_COPIED), on_progress
 """
 
 
-async def test_a_copy_that_is_killed_again_and_again_is_whole_in_the_end(
+async def killed_copies(
+    original: Original, source: str, target: str, kills: int, rows: int
+) -> Copied:
+    """Copies, is killed at so many points, and goes on each time."""
+    for part in sorted(random.uniform(0, 1) for _ in range(kills)):
+        plugins = original.service.settings.plugins
+        arguments = [source, target, str(part), str(rows), *plugins]
+        dying = await asyncio.create_subprocess_exec(sys.executable, "-c", DYING, *arguments)
+        assert await dying.wait() == -signal.SIGKILL
+    return await copy(source, target, original.scope, lambda *_: None)
+
+
+async def test_a_copy_there_and_back_that_is_killed_again_and_again_is_whole_in_the_end(
     tmp_path: Path, databases: dict[str, Any], rounds: Rounds, figure: Figure
 ) -> None:
     if "postgresql" not in databases:
         pytest.skip("PostgreSQL does not answer")
-    kills = rounds(short=2, long=10)
+    kills, batch = rounds(short=1, long=10), rounds(short=50, long=2000)
+    subscribers, messages = rounds(short=100, long=10_000), rounds(short=1000, long=100_000)
     async with furnished(tmp_path) as made:
-        service = made.service
-    scope = Scope(service.migrations, CORE_NOT_COPIED)
-    source = service.settings.database_url
-    target = await databases["postgresql"].fresh(scope.migrations)
-    whole = await copy(source, f"sqlite:///{tmp_path / 'undisturbed.db'}", scope, lambda *_: None)
+        original = await Original.of(made)
+    grow(sqlite_path(original.url), subscribers=subscribers, messages=messages)
+    there = await databases["postgresql"].empty()
+    back = f"sqlite:///{tmp_path / 'back.db'}"
+    undisturbed = f"sqlite:///{tmp_path / 'undisturbed.db'}"
+    whole = await copy(original.url, undisturbed, original.scope, lambda *_: None)
 
-    for part in sorted(random.uniform(0, 1) for _ in range(kills)):
-        arguments = [source, target, str(part), *service.settings.plugins]
-        dying = await asyncio.create_subprocess_exec(sys.executable, "-c", DYING, *arguments)
-        assert await dying.wait() == -signal.SIGKILL
-    copied = await copy(source, target, scope, lambda *_: None)
+    began_s = time.monotonic()
+    moved = await killed_copies(original, original.url, there, kills, batch)
+    returned = await killed_copies(original, there, back, kills, batch)
+    took_s = time.monotonic() - began_s
 
-    assert copied == whole
-    figure("kill -9 of a copy", f"{kills} kills, {copied.rows} rows, all there", kills=kills)
-    await databases["postgresql"].give_back(target)
+    figure(
+        "kill -9 of a copy from SQLite to PostgreSQL and back",
+        f"{kills} kills each way, {whole.rows} rows of {len(whole.tables)} tables,"
+        f" {sum(moved.tables[name] != each for name, each in whole.tables.items())} tables differ there and"
+        f" {sum(returned.tables[name] != each for name, each in whole.tables.items())} back, {took_s:.0f} s",
+        kills=2 * kills,
+        rows=whole.rows,
+    )
+    assert whole.tables["core_messages"].rows > messages
+    assert moved == whole
+    assert returned == whole
+    await original.works_in(there)
+    await original.works_in(back)
+    await databases["postgresql"].give_back(there)
