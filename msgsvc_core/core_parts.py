@@ -2,6 +2,7 @@
 columns that are not copied."""
 
 from msgsvc_core.channels import retention as channels
+from msgsvc_core.channels.offers import SEALED as CHANNEL_QUESTIONS
 from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
 from msgsvc_core.channels.states import ChannelRecovered, ChannelStopped, ChannelUnavailable
@@ -10,6 +11,8 @@ from msgsvc_core.db.retention import RetentionRule
 from msgsvc_core.events import retention as events
 from msgsvc_core.events.contract import EventSpec
 from msgsvc_core.events.tracked import EventTracked
+from msgsvc_core.files.fetching import SEALED as FILE_SOURCES
+from msgsvc_core.http.idempotency import SEALED as STORED_RESPONSES
 from msgsvc_core.http.idempotency import retention_rule as idempotency_retention
 from msgsvc_core.limits.stored import RETENTION as LIMIT_HITS
 from msgsvc_core.members.links import RETENTION as MEMBER_LINKS
@@ -96,11 +99,14 @@ CORE_EVENTS = (
     ),
 )
 
-#: Columns with long-lived encrypted values of the core: see `SealedColumn`.
+#: Columns with encrypted values of the core: see `SealedColumn`.
 CORE_SEALED = (
     CHANNEL_SETTINGS,
     CONTACTS,
     key_canary.SEALED,
+    *CHANNEL_QUESTIONS,
+    FILE_SOURCES,
+    STORED_RESPONSES,
 )
 
 

@@ -47,7 +47,7 @@ from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
-from msgsvc_core.core_parts import CORE_EVENTS, retention_rules
+from msgsvc_core.core_parts import CORE_EVENTS, CORE_SEALED, retention_rules
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
@@ -78,6 +78,7 @@ from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.jobs.engine import Role, start_jobs
+from msgsvc_core.jobs.resealing import Resealing
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
 from msgsvc_core.jobs.steps import repeat
@@ -229,6 +230,7 @@ class Service:
                 check_redis=self.limiter.check,
             ),
             dialect=self.db.dialect,
+            is_quarantined=settings.quarantine,
         )
         self.errors = ErrorCatalogue([*CORE_ERRORS, *flatten(hook.register_errors())])
         own_texts = [
@@ -514,13 +516,14 @@ class Service:
             name="core.purge",
             clock=self.clock,
             rules=retention_rules(settings),
-            reseal=[self.own_channels.reseal, partial(key_canary.reseal, secrets=self.secrets)],
             purges=[
                 MessagePurge(clock=self.clock, message_days=settings.limits.message_days).purge,
                 # Last: what is deleted before it has become free.
                 partial(repeat, step=partial(shrink_some, self.db), count=STEP_PAGES),
             ],
         )
+        self.sealed_columns = [*CORE_SEALED, *flatten(hook.register_sealed())]
+        self.resealing = Resealing(secrets=self.secrets, columns=self.sealed_columns)
         self.file_fetcher = file_fetching.FileFetcher(
             clock=self.clock,
             secrets=self.secrets,
@@ -864,8 +867,8 @@ class Service:
             self.batch_counts.spec,
             self.erasure.spec,
             self.tags.spec,
-            self.contacts.spec,
             self.retention.spec,
+            self.resealing.spec,
         ]
         mailing = [
             self.mailing_expansion.spec,

@@ -81,7 +81,12 @@ class BotCalls:
     @property
     def spec(self) -> JobSpec:
         return JobSpec(
-            JOB, self.run, max_attempts=MAX_ATTEMPTS, backoff=BACKOFF, on_dead=self.on_dead
+            JOB,
+            self.run,
+            max_attempts=MAX_ATTEMPTS,
+            backoff=BACKOFF,
+            on_dead=self.on_dead,
+            sends="replies of bots; dropped an hour after they were written",
         )
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:

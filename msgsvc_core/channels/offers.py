@@ -6,6 +6,26 @@
 from dataclasses import dataclass
 
 from msgsvc_core.db import Tx
+from msgsvc_core.security.sealed import SealedColumn
+
+SEALED = (
+    SealedColumn(
+        table="core_offers",
+        column="sealed",
+        key=("channel", "chat_id"),
+        holds="open questions of bots in {count} chat(s)",
+        if_lost="nothing: their buttons are refused, and people start over",
+        is_lasting=False,
+    ),
+    SealedColumn(
+        table="core_start_codes",
+        column="sealed",
+        key=("digest",),
+        holds="{count} code(s) that people type to start a bot",
+        if_lost="nothing: the codes are unknown, and people start over",
+        is_lasting=False,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

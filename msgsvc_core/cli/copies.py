@@ -3,20 +3,17 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from msgsvc_core.cli.configuration import ConfigOption, find_config, read_settings
+from msgsvc_core.cli.progress import progress_bar
 from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.core_parts import CORE_NOT_COPIED
-from msgsvc_core.db.copying import Copied, OnProgress, Scope, backup, copy, restore
+from msgsvc_core.db.copying import Copied, Scope, backup, copy, restore
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
 from msgsvc_core.telemetry.logs import configure_logs
@@ -44,7 +41,7 @@ def copy_command(
     """
     settings = _settings(config)
     target = _target(config, to)
-    with _progress(quiet=as_json) as on_progress:
+    with progress_bar(quiet=as_json) as on_progress:
         began_s = time.monotonic()
         copied = asyncio.run(copy(settings.database_url, target, _scope(settings), on_progress))
     _show(copied, time.monotonic() - began_s, "copied, and the same in both", as_json=as_json)
@@ -62,7 +59,7 @@ def backup_command(
     It is one SQLite file, whichever database it is from, and can be restored into either.
     """
     settings = _settings(config)
-    with _progress(quiet=as_json) as on_progress:
+    with progress_bar(quiet=as_json) as on_progress:
         began_s = time.monotonic()
         written = asyncio.run(
             backup(
@@ -89,7 +86,7 @@ def restore_command(
     Run it again to continue after an interruption.
     """
     settings = _settings(config)
-    with _progress(quiet=as_json) as on_progress:
+    with progress_bar(quiet=as_json) as on_progress:
         began_s = time.monotonic()
         restored = asyncio.run(restore(file, settings.database_url, _scope(settings), on_progress))
     _show(restored, time.monotonic() - began_s, "restored, and as written", as_json=as_json)
@@ -116,25 +113,6 @@ def _target(config: Path | None, url: str) -> str:
 
 def _scope(settings: Settings) -> Scope:
     return Scope(Service(settings).migrations, CORE_NOT_COPIED)
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[OnProgress]:
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    hidden = quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        bar = progress.add_task("")
-
-        def on_progress(what: str, done: int, total: int) -> None:
-            progress.update(bar, description=what, completed=done, total=total)
-
-        yield on_progress
 
 
 def _show(copied: Copied, seconds: float, what: str, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from msgsvc_core.cli import checks, live_checks
+from msgsvc_core.cli import checks, live_checks, running_checks
 from msgsvc_core.cli.configuration import ConfigOption, find_config
 from msgsvc_core.config.settings import Settings, SettingsError, load_settings
 from msgsvc_core.kernel.hooks import PluginError
@@ -98,6 +98,8 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
             usable = usable and (
                 finding.level == "ok" or finding.subject in {"secret keys", "jobs"}
             )
+        async for finding in running_checks.check_running_quarantine(settings):
+            yield finding
         async for finding in live_checks.check_redis(service):
             yield finding
         async for finding in live_checks.check_broker(service):

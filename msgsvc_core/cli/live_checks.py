@@ -2,15 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgsvc_core.channels.asking import check_channel
 from msgsvc_core.channels.broken import BrokenChannel
+from msgsvc_core.cli.secret_keys import rotation_of
 from msgsvc_core.config.settings import Section, SettingsError, own_users_value
-from msgsvc_core.core_parts import CORE_SEALED
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, read_schema
 from msgsvc_core.db.database import sqlite_path
 from msgsvc_core.db.shrinking import read_space
@@ -19,7 +19,7 @@ from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.networks import is_private
-from msgsvc_core.security.sealed import count_sealed
+from msgsvc_core.security.sealed import KeyUse
 from msgsvc_core.service import Service
 
 #: Seconds after which a due job that no process has started is reported.
@@ -300,38 +300,41 @@ async def _check_migrations(service: Service) -> AsyncIterator[Finding]:
 async def _check_lost_keys(service: Service) -> AsyncIterator[Finding]:
     async with service.db.read() as tx:
         readable = await key_canary.is_readable(tx, service.secrets)
+    rotation = rotation_of(service)
+    uses = await rotation.uses()
+    lost = await rotation.lost(uses)
     if readable is False:
         yield problem(
             "secret keys",
-            "this database was written with a key that is not in secret_keys any more: signing secrets"
-            " of webhooks and tokens of bots can't be read",
-            "put that key back, behind the current one; without it, have them made anew",
+            "this database was written with a key that is not in secret_keys any more",
+            "put that key back, behind the current one; without it, replace what is named below",
         )
-    elif readable:
+    for each in lost:
+        if each.column.table != key_canary.SEALED.table:
+            fix = f"without the key: {each.column.if_lost}"
+            yield problem("secret keys", each.text, fix)
+    if readable and not lost:
         yield ok("secret keys", "they read what the database holds")
-    async for finding in _check_sealed(service):
-        yield finding
-
-
-async def _check_sealed(service: Service) -> AsyncIterator[Finding]:
-    """Whether older keys can be removed, and how many values a lost key has made unreadable."""
-    columns = [*CORE_SEALED, *flatten(service.plugins.hook.register_sealed())]
-    async with service.db.read() as tx:
-        count = await count_sealed(tx, service.secrets, columns)
-    if count.unreadable:
-        yield problem(
-            "secret keys",
-            f"{count.unreadable} value(s) in the database can be read by none of them",
-            "put the key back that encrypted them, behind the current one",
-        )
-    if count.older:
+    older = _count_older(service, uses)
+    if older:
         yield warning(
             "secret keys",
-            f"{count.older} value(s) are still encrypted under an older key",
-            "keep that key until none are: the running service encrypts them anew once an hour",
+            f"{older} value(s) are still encrypted under an older key, or do not name theirs",
+            "`msgsvc secrets rotate` re-encrypts them now, the running service does within an hour; keep the"
+            " older keys until then",
         )
-    elif len(service.settings.secret_keys) > 1 and not count.unreadable:
+    elif len(service.settings.secret_keys) > 1 and not lost:
         yield ok("secret keys", "nothing that is kept for long needs the older ones")
+
+
+def _count_older(service: Service, uses: Sequence[KeyUse]) -> int:
+    """Values that are kept for long, and are readable but not under the current key."""
+    older = set(service.secrets.key_ids[1:])
+    return sum(
+        use.unnamed + sum(count for key_id, count in use.by_key.items() if key_id in older)
+        for use in uses
+        if use.column.is_lasting
+    )
 
 
 async def _check_jobs(service: Service) -> AsyncIterator[Finding]:

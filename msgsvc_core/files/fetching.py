@@ -22,6 +22,7 @@ from msgsvc_core.files.models import StoredFile
 from msgsvc_core.files.names import with_suffix
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, LaneSpec, NewJob, Retry, exponential
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 #: Called when a file has been downloaded or has failed, in that transaction.
@@ -47,6 +48,15 @@ IN_MEMORY_BYTES = 1024 * 1024
 
 #: Chunks written per transaction: 4 MiB, so that other writers don't wait long.
 CHUNKS_AT_ONCE = 16
+
+SEALED = SealedColumn(
+    table="core_files",
+    column="source",
+    key=("project_id", "file_id"),
+    holds="addresses of {count} file(s) that are still to be fetched from messengers",
+    if_lost="nothing: they are marked as failed, and people send them again",
+    is_lasting=False,
+)
 
 #: Names of files that have none in the messenger.
 NAMELESS: Mapping[MediaType, str] = {"image": "image", "video": "video", "document": "file"}

@@ -21,6 +21,7 @@ from msgsvc_core.kernel.errors import (
     ValidationFailed,
 )
 from msgsvc_core.kernel.values import value_object
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
 #: Characters of a key (decision 0075).
@@ -56,6 +57,17 @@ class StoredAnswer:
     replayed: bool = False
     #: Whether the body must not be readable in the database.
     is_secret: bool = True
+
+
+SEALED = SealedColumn(
+    table="core_idempotency",
+    column="body",
+    key=("project_id", "key"),
+    bound_to=("project_id", "key"),
+    holds="{count} stored response(s) of Idempotency-Keys",
+    if_lost="nothing: a repeated request is refused until the response expires, within a day",
+    is_lasting=False,
+)
 
 
 def retention_rule(*, hours: int) -> RetentionRule:

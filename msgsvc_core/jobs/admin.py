@@ -59,6 +59,20 @@ class JobAdmin:
         if held.state != "dead" and spec is not None and spec.on_dead is not None:
             await _settled(held.job, spec.on_dead(tx, held.job, DISCARDED))
 
+    async def withdraw(self, tx: Tx, job_id: str) -> None:
+        """Deletes a waiting job that another copy of the database may have done. What waits for it is settled
+        as in doubt.
+
+        Raises `NotFound` and `Conflict`, also for a kind that can't be withdrawn; then roll back `tx`, or the
+        savepoint around this call.
+        """
+        held = await _lock(tx, job_id)
+        spec = self._spec(held.job.name)
+        if held.state == "dead" or spec is None or spec.on_withdrawn is None:
+            raise Conflict("only waiting messages and broadcasts can be withdrawn")
+        await inspection.remove(tx, job_id)
+        await _settled(held.job, spec.on_withdrawn(tx, held.job))
+
     async def _reset(self, tx: Tx, job: Job) -> None:
         """Undoes what was settled when the job became a dead letter."""
         spec = self._spec(job.name)

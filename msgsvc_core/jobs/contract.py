@@ -185,6 +185,7 @@ Handler = Callable[[JobContext, Sequence[Job]], Awaitable[None]]
 Backoff = Callable[[int], float]
 OnDead = Callable[["Tx", Job, str], Awaitable[None]]
 OnRetry = Callable[["Tx", Job], Awaitable[None]]
+OnWithdrawn = Callable[["Tx", Job], Awaitable[None]]
 
 
 def exponential(first_s: float = 1.0, factor: float = 2.0, max_s: float = 3600.0) -> Backoff:
@@ -213,6 +214,10 @@ class JobSpec:
     revert what `on_dead` did: otherwise the job would find nothing to do. It refuses by an `ApiError` whose
     message says why and what to do instead. A kind with `on_dead` and without `on_retry` cannot be rerun.
 
+    `sends` says in a few words what reaches people or other hosts by it, for `msgsvc outbox`; empty if
+    nothing does. `on_withdrawn` is awaited with the transaction in which an operator withdraws a job that the
+    original of a restored copy may have done, and the job: it settles what depends on it as in doubt.
+
     `inline` means that its transactions touch few rows; see `Database.transaction`. `own_trace` means that
     each run is a trace of its own, which links to its cause: for jobs that call for very many.
     """
@@ -227,6 +232,8 @@ class JobSpec:
     on_retry: OnRetry | None = None
     inline: bool = False
     own_trace: bool = False
+    sends: str = ""
+    on_withdrawn: OnWithdrawn | None = None
 
 
 @value_object

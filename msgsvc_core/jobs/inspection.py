@@ -94,6 +94,37 @@ async def list_jobs(tx: Tx, wanted: Filter, limit: int) -> list[JobView]:
     return [_letter(row) for row in rows]
 
 
+@value_object
+class Waiting:
+    """Jobs of a name that wait, and the times of the first and the last due one in Unix milliseconds."""
+
+    name: str
+    count: int
+    first_due_ms: int
+    last_due_ms: int
+
+
+async def count_waiting(tx: Tx, before_ms: int | None) -> list[Waiting]:
+    """The waiting jobs by name; those that were due before a time, if there is one. Reads all of them."""
+    due = "" if before_ms is None else " AND run_at_ms < :before_ms"
+    rows = await tx.fetch_all(
+        "SELECT name, COUNT(*) AS count, MIN(run_at_ms) AS first, MAX(run_at_ms) AS last"
+        f" FROM core_jobs WHERE state = 'ready'{due} GROUP BY name ORDER BY name",
+        {} if before_ms is None else {"before_ms": before_ms},
+    )
+    return [Waiting(row["name"], row["count"], row["first"], row["last"]) for row in rows]
+
+
+async def list_due(tx: Tx, name: str, before_ms: int, after: str, limit: int) -> list[str]:
+    """Ids of up to `limit` waiting jobs of a name that were due before a time, from behind the id `after`."""
+    rows = await tx.fetch_all(
+        "SELECT job_id FROM core_jobs WHERE state = 'ready' AND name = :name AND run_at_ms < :before_ms"
+        " AND job_id > :after ORDER BY job_id LIMIT :most",
+        {"name": name, "before_ms": before_ms, "after": after, "most": limit},
+    )
+    return [row["job_id"] for row in rows]
+
+
 async def find(tx: Tx, job_id: str) -> JobView | None:
     row = await tx.fetch_one(
         f"SELECT {_COLUMNS} FROM core_jobs WHERE job_id = :job_id", {"job_id": job_id}

@@ -1,4 +1,4 @@
-"""Hourly jobs that delete expired rows and re-encrypt values, so that older secret keys can be removed."""
+"""Hourly jobs that delete expired rows."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -9,9 +9,6 @@ from msgsvc_core.db.sql import limited_delete
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec
 from msgsvc_core.jobs.steps import in_parts, in_steps
 from msgsvc_core.kernel.clock import Clock
-
-#: Re-encrypts values that are encrypted under an older secret key.
-Reseal = Callable[[Tx], Awaitable[None]]
 
 #: Deletes in steps what no `RetentionRule` describes.
 Purge = Callable[[JobContext], Awaitable[None]]
@@ -27,13 +24,11 @@ class Retention:
         name: str,
         clock: Clock,
         rules: Sequence[RetentionRule],
-        reseal: Sequence[Reseal],
         purges: Sequence[Purge] = (),
     ) -> None:
         self._name = name
         self._clock = clock
         self._rules = rules
-        self._reseal = reseal
         self._purges = purges
 
     @property
@@ -45,12 +40,7 @@ class Retention:
         now_ms = self._clock.now_ms()
         removing = [partial(_remove, ctx, each, now_ms - each.retention_ms) for each in self._rules]
         purging = [partial(purge, ctx) for purge in self._purges]
-        await in_parts(partial(self._reseal_all, ctx), *removing, *purging)
-
-    async def _reseal_all(self, ctx: JobContext) -> None:
-        async with ctx.transaction() as tx:
-            for reseal in self._reseal:
-                await reseal(tx)
+        await in_parts(*removing, *purging)
 
 
 async def _remove(ctx: JobContext, rule: RetentionRule, before_ms: int) -> None:

@@ -37,7 +37,18 @@ class MailingExpansion:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(EXPAND_JOB, self.expand, max_attempts=1000, on_dead=self._on_dead)
+        return JobSpec(
+            EXPAND_JOB,
+            self.expand,
+            max_attempts=1000,
+            on_dead=self._on_dead,
+            sends="broadcasts that have not begun",
+            on_withdrawn=self._withdraw,
+        )
+
+    async def _withdraw(self, tx: Tx, job: Job) -> None:
+        """It is paused, so that somebody looks whether the original has sent it."""
+        await self._on_dead(tx, job, "")
 
     async def expand(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Continues after the last step; after the final one, starts sending."""

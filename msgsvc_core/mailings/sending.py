@@ -90,8 +90,19 @@ class MailingSender:
     @property
     def spec(self) -> JobSpec:
         return JobSpec(
-            SEND_JOB, self.run, max_attempts=20, on_dead=self._on_dead, inline=True, own_trace=True
+            SEND_JOB,
+            self.run,
+            max_attempts=20,
+            on_dead=self._on_dead,
+            inline=True,
+            own_trace=True,
+            sends="broadcasts in progress",
+            on_withdrawn=self._withdraw,
         )
+
+    async def _withdraw(self, tx: Tx, job: Job) -> None:
+        """It is paused, so that somebody looks whether the original has sent it."""
+        await self._on_dead(tx, job, "")
 
     async def run(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Runs the shards of a batch concurrently; they share the limit in flight."""

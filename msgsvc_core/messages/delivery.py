@@ -76,6 +76,8 @@ class MessageDelivery:
             on_dead=self._outcomes.settle_dead,
             on_retry=refuse_ended,
             inline=True,
+            sends="messages",
+            on_withdrawn=self._outcomes.settle_withdrawn,
         )
 
     async def deliver(self, ctx: JobContext, jobs: Sequence[Job]) -> None:

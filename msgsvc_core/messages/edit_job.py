@@ -53,7 +53,9 @@ class MessageEditor:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(JOB, self.change, on_dead=self.settle_dead)
+        return JobSpec(
+            JOB, self.change, on_dead=self.settle_dead, sends="edits and deletions of messages"
+        )
 
     async def change(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Makes the changes of a batch: recipients concurrently, those of one in order."""

@@ -117,16 +117,34 @@ class MessageOutcomes:
         A message whose call was in progress is `unknown`, as after a crash; any other was not sent.
         """
         message = await store.find(tx, job.project_id or "", job.payload["message_id"])
-        if message is None:
-            return
-        # The reason is not given to the project: it may name hosts and files of the operator.
-        failure = DeliveryError(Reason.UNKNOWN, "the service could not deliver it")
-        status: MessageStatus = "unknown" if message.status == "sending" else "failed"
+        if message is not None:
+            # The reason is not given to the project: it may name hosts and files of the operator.
+            await self._end(
+                tx,
+                message,
+                "the service could not deliver it",
+                is_unknown=message.status == "sending",
+                in_doubt=Delivery(job, message, None).in_doubt,
+            )
+
+    async def settle_withdrawn(self, tx: Tx, job: Job) -> None:
+        """Ends a message as `unknown` that the original of a restored copy may have sent."""
+        message = await store.find(tx, job.project_id or "", job.payload["message_id"])
+        if message is not None:
+            why = (
+                "the service was restored from a backup; it may have been sent after that was made"
+            )
+            await self._end(tx, message, why, is_unknown=True, in_doubt=True)
+
+    async def _end(
+        self, tx: Tx, message: Message, why: str, *, is_unknown: bool, in_doubt: bool
+    ) -> None:
+        failure = DeliveryError(Reason.UNKNOWN, why)
+        status: MessageStatus = "unknown" if is_unknown else "failed"
         statuses = [FinalStatus(message, status, reason="unknown", error=failure.text)]
         if await store.finish(tx, statuses, self._clock.now_ms()):
             recipient = (message.project_id, message.subscriber_id)
             found = await self._subscribers.get_many(tx, [recipient])
-            in_doubt = Delivery(job, message, None).in_doubt
             await self._events.emit_many(
                 tx, [failure_event(message, found.get(recipient), failure, in_doubt=in_doubt)]
             )

@@ -69,10 +69,11 @@ class HookSpecs:
 
     @hookspec
     def register_sealed(self) -> "Sequence[SealedColumn]":
-        """Columns of the plugin's tables with long-lived values of `SecretBox.encrypt`. Plain.
+        """Columns of the plugin's tables with values of `SecretBox.encrypt`. Plain.
 
-        The plugin re-encrypts them after a key rotation, see `SecretBox.renewed`; `msgsvc doctor`
-        counts values under an older key, which must be kept until then.
+        After a rotation of `secret_keys` the core re-encrypts them, within an hour or by `msgsvc secrets
+        rotate`; `msgsvc doctor` counts values under an older key, which must be kept until then, and says
+        what is lost with a key.
         """
 
     @hookspec

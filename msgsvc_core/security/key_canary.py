@@ -8,7 +8,13 @@ from msgsvc_core.db import Tx
 from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
-SEALED = SealedColumn("core_key_canary", "sealed")
+SEALED = SealedColumn(
+    table="core_key_canary",
+    column="sealed",
+    key=("canary_id",),
+    holds="the text by which a loss of the keys is noticed",
+    if_lost="nothing: it goes on telling of the loss",
+)
 
 CANARY = "what can be read by the keys of this database"
 
@@ -31,20 +37,6 @@ async def is_readable(tx: Tx, secrets: SecretBox) -> bool | None:
         return secrets.decrypt(sealed) == CANARY
     except DecryptionError:
         return False
-
-
-async def reseal(tx: Tx, secrets: SecretBox) -> None:
-    """Re-encrypts it with the current key, if it is encrypted with an available older one."""
-    sealed = await _find(tx)
-    if sealed is None:
-        return
-    try:
-        renewed = secrets.renewed(sealed)
-    except DecryptionError:
-        # It is kept as the sign of the loss: `msgsvc doctor` says what to do.
-        return
-    if renewed is not None:
-        await tx.execute("UPDATE core_key_canary SET sealed = :sealed", {"sealed": renewed})
 
 
 async def _find(tx: Tx) -> str | None:

@@ -21,6 +21,23 @@ SUBKEY_BYTES = 32
 #: Bytes of a signature: 128 bits can't be guessed, and more would not fit into the data of a button.
 _SIGNATURE_BYTES = 16
 
+#: Bytes of the time in a Fernet token, after its version (https://github.com/fernet/spec), and those of them
+#: that hold the id of the key: with the version, they are the first eight characters.
+_TIME_BYTES, _ID_BYTES = 8, 5
+
+#: First characters of an encrypted value, which name its key.
+MARK_CHARACTERS = 8
+
+#: First byte of a Fernet token, its version.
+_VERSION = b"\x80"
+
+#: First character of every encrypted value: the version.
+ENCRYPTED = "g"
+
+#: Prefix of values of earlier releases, which did not name the key: upper bytes of a time. Ids have their
+#: first bit set.
+UNNAMED = "gAAAAA"
+
 #: Where an encrypted value is stored: table and column, and the row's key. Empty if not bound to a row.
 Row = tuple[str, ...]
 
@@ -45,9 +62,14 @@ class SecretBox:
             raise ValueError(
                 f"a list of secret keys of at least {MIN_KEY_LENGTH} characters each is needed"
             )
-        fernet_keys = [base64.urlsafe_b64encode(_subkey(key, "encrypt")) for key in keys]
-        self._fernet = MultiFernet([Fernet(key) for key in fernet_keys])
-        self._current = Fernet(fernet_keys[0])
+        fernets = [Fernet(base64.urlsafe_b64encode(_subkey(key, "encrypt"))) for key in keys]
+        self._fernet = MultiFernet(fernets)
+        self._current = fernets[0]
+        #: Ids of the keys, the current one's first: 10 hex digits that don't reveal the key.
+        self.key_ids = [_key_id(key) for key in keys]
+        #: In place of the time of encryption, which nothing reads, values have the id of their key. Releases
+        #: that did not name it decrypt them as well.
+        self._id_as_time = int(self.key_ids[0], 16) << 8 * (_TIME_BYTES - _ID_BYTES)
         self._hash_keys = [_subkey(key, "hash") for key in keys]
         self._derive_keys = [_subkey(key, "derive") for key in keys]
 
@@ -61,53 +83,39 @@ class SecretBox:
         `("webhooks_secrets.encrypted", webhook_id)`. The value decrypts only there, so write access to the
         database does not allow copying a secret to another row. The text must not start with a NUL then.
         """
-        return self._fernet.encrypt(_bound(row) + text.encode()).decode()
+        content = _bound(row) + text.encode()
+        return self._current.encrypt_at_time(content, self._id_as_time).decode()
 
     def decrypt(self, token: str, row: Row = ()) -> str:
         """The text encrypted by `encrypt` for the same `row`, or for none: values from before rows were
         bound can still be decrypted. Raises `DecryptionError`."""
-        return self._opened(self._fernet, token, row)[0]
-
-    def renewed(self, token: str, row: Row = ()) -> str | None:
-        """The value encrypted with the current key, and bound to its row; None if it is already.
-
-        Raises `DecryptionError`.
-        """
         try:
-            _, is_bound = self._opened(self._current, token, row)
-        except DecryptionError:
-            is_bound = False
-        return None if is_bound else self.encrypt(self.decrypt(token, row), row)
-
-    def _opened(self, fernet: Fernet | MultiFernet, token: str, row: Row) -> tuple[str, bool]:
-        """The text, and whether it is bound to the row."""
-        try:
-            content = fernet.decrypt(token.encode())
+            content = self._fernet.decrypt(token.encode())
         except InvalidToken:
             raise DecryptionError(
                 "no secret key decrypts this; was a key removed while data still needed it?"
             ) from None
-        binding = _bound(row)
         if not content.startswith(_BOUND):
-            return content.decode(), not row
+            return content.decode()
+        binding = _bound(row)
         if not row or not hmac.compare_digest(content[: len(binding)], binding):
             raise DecryptionError("this was encrypted for another row")
-        return content[len(binding) :].decode(), True
+        return content[len(binding) :].decode()
 
-    def is_current(self, token: str) -> bool:
-        """Whether it is encrypted with the current key, for any row. Raises `DecryptionError` if no key
-        decrypts it."""
-        try:
-            self._current.decrypt(token.encode())
-        except InvalidToken:
-            pass
-        else:
-            return True
-        try:
-            self._fernet.decrypt(token.encode())
-        except InvalidToken:
-            raise DecryptionError("no secret key decrypts this") from None
-        return False
+    def renewed(self, token: str, row: Row = ()) -> str | None:
+        """The value encrypted with the current key, and bound to its row; None if it names that key, since
+        it was bound then when it was encrypted.
+
+        Raises `DecryptionError`.
+        """
+        if token.startswith(self.current_mark):
+            return None
+        return self.encrypt(self.decrypt(token, row), row)
+
+    @property
+    def current_mark(self) -> str:
+        """First characters of the values that `encrypt` makes, see `mark_of`."""
+        return mark_of(self.key_ids[0])
 
     def keyed_hash(self, purpose: str, value: str) -> str:
         """Keyed hash of `value` as 64 hex digits, for storage.
@@ -142,6 +150,28 @@ class SecretBox:
         # Compared with each before `any`: the duration must not reveal which key matched.
         matches = [hmac.compare_digest(given, each) for each in known]
         return any(matches)
+
+
+def mark_of(key_id: str) -> str:
+    """The first `MARK_CHARACTERS` of all values under the key of this id."""
+    return base64.urlsafe_b64encode(_VERSION + bytes.fromhex(key_id)).decode()
+
+
+def key_id_in(token: str) -> str | None:
+    """The id of the key that encrypted a value, of which the first `MARK_CHARACTERS` are enough. None for
+    values of releases that did not name it, and for what is no encrypted value."""
+    try:
+        content = base64.b64decode(token[:MARK_CHARACTERS].encode(), b"-_", validate=True)
+    except ValueError:
+        return None
+    is_named = len(content) == 1 + _ID_BYTES and content[:1] == _VERSION and content[1] & 0x80
+    return content[1:].hex() if is_named else None
+
+
+def _key_id(key: str) -> str:
+    made = bytearray(_subkey(key, "id")[:_ID_BYTES])
+    made[0] |= 0x80
+    return made.hex()
 
 
 def _signature(derived: bytes) -> str:

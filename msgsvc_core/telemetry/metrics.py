@@ -6,6 +6,7 @@ from importlib.metadata import version
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     GCCollector,
     Info,
     PlatformCollector,
@@ -32,7 +33,12 @@ class Metrics:
     """
 
     def __init__(
-        self, *, channels: Collection[str], database: DatabaseMetrics, dialect: str
+        self,
+        *,
+        channels: Collection[str],
+        database: DatabaseMetrics,
+        dialect: str,
+        is_quarantined: bool = False,
     ) -> None:
         self.registry = CollectorRegistry()
         self.requests = RequestMetrics()
@@ -51,6 +57,12 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
+        quarantine = Gauge(
+            "msgsvc_quarantine",
+            "1 in a process that sends and receives nothing.",
+            registry=self.registry,
+        )
+        quarantine.set(is_quarantined)
         build = Info("msgsvc_build", "What is running.", registry=self.registry)
         build.info({"version": version("msgsvc-core"), "database": dialect})
 

@@ -1,5 +1,6 @@
 """A restored copy in quarantine sends nothing of what its original sends too."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.cli.outbox import withdraw_due
 from msgsvc_core.core_parts import CORE_NOT_COPIED
 from msgsvc_core.db.copying import Scope, backup, restore
+from msgsvc_core.jobs.inspection import count_waiting
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.clock import FakeClock
+from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_devkit.webhooks import WebhookReceiver
 from tests.api.subscribing import subscribing
@@ -141,6 +145,78 @@ async def test_nothing_is_sent_twice_in_quarantine(
 
     assert sorted(sent_by(live)) == sorted([*sent_by(original), "In quarantine"])
     assert len(webhook_receiver.requests) > told
+
+
+async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_outbox_was_cancelled(
+    full: Full,
+    make_service: ServiceFactory,
+    webhook_receiver: WebhookReceiver,
+    clock: FakeClock,
+    backend: Any,
+    tmp_path: Path,
+) -> None:
+    file, target = tmp_path / "full.backup", await backend.empty()
+    label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
+    await backup(full.url, file, full.scope, unseen, **label)
+    await full.service.stop()
+    original = await make_service(database_url=full.url, **full.settings)
+    await settled(original)
+    await original.stop()
+    clock.advance(60)
+    stopped_ms = clock.now_ms()
+    told = {request.headers["x-service-delivery-id"] for request in webhook_receiver.requests}
+
+    await restore(file, target, full.scope, unseen)
+    copy = await make_service(database_url=target, quarantine=True, **full.settings)
+    async with copy.db.read() as tx:
+        waiting = {each.name: each.count for each in await count_waiting(tx, stopped_ms)}
+    withdrawn, refused = await withdraw_due(copy, stopped_ms)
+    async with client_of(copy, full.key) as client:
+        await accepted(client, "/v1/send", external_id="ann", text="After the restore")
+        messages = (await client.get("/v1/messages")).json()["data"]
+    await copy.stop()
+    before = len(webhook_receiver.requests)
+    live = await make_service(database_url=target, **full.settings)
+    await settled(live)
+    async with live.db.read() as tx:
+        broadcasts = [each.status for each in await live.mailings.list_any(tx, ended=True, limit=9)]
+    events = [json.loads(request.body) for request in webhook_receiver.requests[before:]]
+    repeated = [
+        event["event"]
+        for event, request in zip(events, webhook_receiver.requests[before:], strict=True)
+        if request.headers["x-service-delivery-id"] not in told
+    ]
+
+    assert sorted(sent_by(original)) == ["Message 0", "Message 1", "Message 2", "To all"]
+    assert waiting["message.deliver"] == 3
+    assert not refused
+    assert withdrawn["message.deliver"] == 3
+    assert withdrawn["mailing.expand"] == 1
+    assert sorted(each["status"] for each in messages) == ["queued", *["unknown"] * 3]
+    assert sent_by(live) == ["After the restore"]
+    assert broadcasts == ["paused"]
+    # What the receiver has not had: three messages in doubt, and the new one.
+    assert sorted(repeated) == [*["delivery.failed"] * 3, "delivery.success"]
+
+
+async def test_the_metrics_and_the_dashboard_tell_of_a_quarantine(
+    make_service: ServiceFactory,
+) -> None:
+    found = {}
+    for quarantine in (True, False):
+        service = await make_service(plugins=("dashboard",), quarantine=quarantine)
+        project = await service.projects.create("Shop")
+        owner = await visitor(service, project.project_id)
+        page = await owner.get("/keys")
+        metrics, _ = await service.metrics.scrape()
+        found[quarantine] = ("This copy is in quarantine" in page.text, metrics.decode())
+        assert page.status_code == 200
+        await owner.client.aclose()
+
+    assert found[True][0]
+    assert not found[False][0]
+    assert "msgsvc_quarantine 1.0" in found[True][1]
+    assert "msgsvc_quarantine 0.0" in found[False][1]
 
 
 async def test_a_projects_own_bot_is_not_checked_in_quarantine(

@@ -33,9 +33,13 @@ SETTINGS_BYTES = 8192
 OwnChannelStatus = Literal["working", "stopped", "unavailable", "broken"]
 
 
+#: Where encrypted settings are stored, as they name it.
+PLACE = "core_channels.sealed"
+
+
 def row_of(channel_id: str) -> tuple[str, str]:
     """The row that a channel's encrypted settings are bound to."""
-    return "core_channels.sealed", channel_id
+    return PLACE, channel_id
 
 
 def _check_size(settings: dict[str, Any]) -> dict[str, Any]:

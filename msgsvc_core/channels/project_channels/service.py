@@ -13,6 +13,7 @@ from msgsvc_core.channels.contract import Channel, ChannelHealth, ChannelIdentit
 from msgsvc_core.channels.kinds import ShownSettings, WrongKind, WrongSettings
 from msgsvc_core.channels.project_channels import store
 from msgsvc_core.channels.project_channels.models import (
+    PLACE,
     BotAnswer,
     CreateChannelBody,
     OwnChannel,
@@ -39,7 +40,15 @@ from msgsvc_core.security.sealed import SealedColumn
 ID_PREFIX = "chn"
 
 #: The settings contain the bots' tokens.
-SEALED = SealedColumn("core_channels", "settings")
+SEALED = SealedColumn(
+    table="core_channels",
+    column="settings",
+    key=("project_id", "name"),
+    bound_to=("channel_id",),
+    place=PLACE,
+    holds="settings and tokens of {count} bot(s) of projects",
+    if_lost="each project connects its bot again: PUT /v1/channels/{name} with all settings",
+)
 
 #: The result of a check in quarantine.
 NOT_ASKED = ChannelHealth(
@@ -195,17 +204,6 @@ class ProjectChannels:
         """Channels in the form of the API."""
         states = await store.states(tx, [channel.channel_id for channel in channels])
         return [self._answer(channel, states.get(channel.channel_id)) for channel in channels]
-
-    async def reseal(self, tx: Tx) -> None:
-        """Re-encrypts settings that are encrypted under an older secret key."""
-        for channel in await store.list_all(tx):
-            try:
-                sealed = self._secrets.renewed(channel.sealed, row_of(channel.channel_id))
-            except DecryptionError:
-                # Reported by `ChannelSync`, and by GET.
-                continue
-            if sealed is not None:
-                await store.reseal(tx, channel, sealed)
 
     def _answer(self, row: OwnChannel, state: State | None) -> OwnChannelAnswer:
         shown = ShownSettings({}, [])

@@ -135,20 +135,6 @@ async def remove(tx: Tx, channel: OwnChannel, now_ms: int, *, keep: bool) -> boo
     return bool(await tx.execute(f"DELETE FROM core_channels WHERE {this}", key))
 
 
-async def reseal(tx: Tx, channel: OwnChannel, sealed: str) -> None:
-    """Writes the same settings under another key, unless they were changed meanwhile."""
-    await tx.execute(
-        "UPDATE core_channels SET settings = :sealed"
-        " WHERE project_id = :project_id AND name = :name AND settings = :before",
-        {
-            "project_id": channel.project_id,
-            "name": channel.name,
-            "before": channel.sealed,
-            "sealed": sealed,
-        },
-    )
-
-
 def _values(channel: OwnChannel) -> Mapping[str, Any]:
     return {
         "project_id": channel.project_id,

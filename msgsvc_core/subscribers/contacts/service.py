@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import structlog
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext, JobSpec, in_steps
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidValue, SubscriberNotFound, ValidationFailed
 from msgsvc_core.security.sealed import SealedColumn
@@ -19,13 +18,15 @@ from msgsvc_core.subscribers.contacts.models import (
     normalized_contact,
 )
 
-SEALED = SealedColumn("core_subscriber_contacts", "value")
-
-#: The job that re-encrypts contacts after a rotation of `secret_keys`.
-RESEAL = "core.reseal_contacts"
-
-#: Contacts re-encrypted in a transaction: some 50 µs each.
-_STEP = 200
+SEALED = SealedColumn(
+    table="core_subscriber_contacts",
+    column="value",
+    key=("project_id", "subscriber_id", "kind"),
+    bound_to=("project_id", "subscriber_id", "kind"),
+    key_id_column="key_mark",
+    holds="{count} verified phone number(s) and email address(es) of subscribers",
+    if_lost="they are unknown until people share them again, e.g. at their next sign-in",
+)
 
 log = structlog.get_logger(__name__)
 
@@ -36,10 +37,6 @@ class VerifiedContacts:
     def __init__(self, *, clock: Clock, secrets: SecretBox) -> None:
         self._clock = clock
         self._secrets = secrets
-
-    @property
-    def spec(self) -> JobSpec:
-        return JobSpec(RESEAL, self.reseal, every_s=3600)
 
     async def record(
         self,
@@ -95,30 +92,6 @@ class VerifiedContacts:
                 found[row.subscriber_id] = known.with_contact(row.kind, value, row.verified_at_ms)
         return dict(found)
 
-    async def reseal(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Re-encrypts contacts that are encrypted under an older secret key."""
-        after = ("", "", "")
-
-        async def some(tx: Tx, most: int) -> int:
-            nonlocal after
-            found = await store.list_older(tx, self._key_mark, after, most)
-            for contact in found:
-                await self._reseal(tx, contact)
-                # Those that no key reads are passed over, and tried again by the next run.
-                after = (contact.project_id, contact.subscriber_id, contact.kind)
-            return len(found)
-
-        await in_steps(ctx, some, _STEP)
-
-    async def _reseal(self, tx: Tx, contact: ContactRow) -> None:
-        row = _row_of(contact.project_id, contact.subscriber_id, contact.kind)
-        try:
-            sealed = self._secrets.renewed(contact.sealed, row)
-        except DecryptionError:
-            # Counted by `msgsvc doctor`, which says what to do.
-            return
-        await store.reseal(tx, contact, sealed or contact.sealed, self._key_mark)
-
     def _read(self, contact: ContactRow) -> str | None:
         row = _row_of(contact.project_id, contact.subscriber_id, contact.kind)
         try:
@@ -133,7 +106,7 @@ class VerifiedContacts:
     @property
     def _key_mark(self) -> str:
         """Says that a value is encrypted with the current key, without a decryption."""
-        return self._secrets.keyed_hash("contact key", "")[:16]
+        return self._secrets.key_ids[0]
 
 
 def _row_of(project_id: str, subscriber_id: str, kind: ContactKind) -> Row:

@@ -48,45 +48,6 @@ async def list_of(tx: Tx, project_id: str, subscriber_ids: Sequence[str]) -> lis
     return [_contact(row) for row in rows]
 
 
-async def list_older(
-    tx: Tx, key_mark: str, after: tuple[str, str, str], limit: int
-) -> list[ContactRow]:
-    """Up to `limit` contacts of all projects under other keys than that of `key_mark`, by their primary key
-    from behind `after`."""
-    rows = await tx.fetch_all(
-        # Two ranges, so that the index is used: for `<>` it is not.
-        f"SELECT {_COLUMNS} FROM core_subscriber_contacts"
-        " WHERE (key_mark < :key_mark OR key_mark > :key_mark)"
-        " AND (project_id, subscriber_id, kind) > (:project_id, :subscriber_id, :kind)"
-        " ORDER BY project_id, subscriber_id, kind LIMIT :most",
-        {
-            "key_mark": key_mark,
-            "project_id": after[0],
-            "subscriber_id": after[1],
-            "kind": after[2],
-            "most": limit,
-        },
-    )
-    return [_contact(row) for row in rows]
-
-
-async def reseal(tx: Tx, contact: ContactRow, sealed: str, key_mark: str) -> None:
-    """Replaces the encrypted value, unless it has changed meanwhile."""
-    await tx.execute(
-        "UPDATE core_subscriber_contacts SET value = :sealed, key_mark = :key_mark"
-        " WHERE project_id = :project_id AND subscriber_id = :subscriber_id AND kind = :kind"
-        " AND value = :before",
-        {
-            "sealed": sealed,
-            "key_mark": key_mark,
-            "project_id": contact.project_id,
-            "subscriber_id": contact.subscriber_id,
-            "kind": contact.kind,
-            "before": contact.sealed,
-        },
-    )
-
-
 def _contact(row: Row) -> ContactRow:
     return ContactRow(
         project_id=row["project_id"],

@@ -18,6 +18,7 @@ from msgsvc_core.cli import live_checks
 from msgsvc_core.config.settings import load_settings
 from msgsvc_core.db import CORE_MIGRATIONS, MigrationSource
 from msgsvc_core.jobs import lanes
+from msgsvc_core.security import SecretBox
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled, until
 
@@ -134,7 +135,7 @@ def test_values_under_an_older_key_are_counted_until_they_are_encrypted_anew(
     assert "nothing that is kept for long needs the older ones" in after
 
 
-def test_values_that_no_key_reads_are_counted(run: Any, config: Path) -> None:
+def test_what_is_lost_with_a_key_is_told_by_table(run: Any, config: Path) -> None:
     pytest.importorskip("msgsvc_webhooks")
     _set(config, 'plugins = ["webhooks"]')
     project = json.loads(run("project", "create", "Shop", "--json").stdout)
@@ -143,7 +144,9 @@ def test_values_that_no_key_reads_are_counted(run: Any, config: Path) -> None:
     result = run("doctor")
 
     assert result.exit_code == 1
-    assert "3 value(s) in the database can be read by none of them" in result.stdout
+    assert "no key reads the 2 signing secret(s) of webhooks (webhooks_secrets)" in result.stdout
+    assert f"which need key {SecretBox([KEY_1]).key_ids[0]}" in result.stdout
+    assert "without the key: each project deletes its webhooks" in result.stdout
 
 
 async def _add_webhooks(config: Path, project_id: str, count: int) -> None:

@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
+
+from tests.ports import free_ports
 
 #: Seconds that a process gets on a busy machine.
 PATIENCE_S = 60
@@ -64,6 +67,32 @@ def test_it_says_that_it_is_in_quarantine(config: Path) -> None:
         _, errors = process.communicate(timeout=PATIENCE_S)
 
     assert "nothing is sent or received" in errors
+
+
+def test_doctor_sees_a_quarantine_that_an_option_began(config: Path, run: Any) -> None:
+    port = free_ports()
+    text = config.read_text("utf-8")
+    config.write_text(
+        f'{text}base_url = "http://127.0.0.1:{port}"\n[server]\nport = {port}\n', "utf-8"
+    )
+    told = f"quarantine: the service that listens on port {port} was started in quarantine"
+    run("migrate")
+    alone = run("doctor").stdout
+    with _serve(config.parent, "--quarantine") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        beside = run("doctor").stdout
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+    with _serve(config.parent) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        usual = run("doctor").stdout
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+
+    assert told in beside
+    assert told not in alone + usual
 
 
 def _failure(config: Path, *arguments: str) -> str:

@@ -1,5 +1,6 @@
 """Parts of the core one by one, built from fakes."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from msgsvc_core.events.tracked import TrackBody, TrackedEvents
 from msgsvc_core.files.purging import FilePurge
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.jobs.resealing import Resealing
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS
 from msgsvc_core.kernel.errors import (
@@ -44,6 +46,8 @@ from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.projects.overview import ProjectOverview
+from msgsvc_core.security import SecretBox
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.links import SubscriptionLinks
@@ -364,7 +368,7 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
     core = plugin_context()
     rule = RetentionRule("core_links", "expires_at_ms", retention_ms=HOUR_MS)
     core.db.answers.append(0)
-    await Retention(name="core.purge", clock=core.clock, rules=[rule], reseal=[]).purge(
+    await Retention(name="core.purge", clock=core.clock, rules=[rule]).purge(
         FakeJobContext(core.db), []
     )
 
@@ -381,6 +385,22 @@ async def test_messages_are_deleted_by_the_time_in_their_ids_project_by_project(
     [_, (_, deleted), (_, last)] = core.db.statements
     assert deleted["project_id"] == last["after"] == PROJECT
     assert deleted["before"] == earliest_id("msg", core.clock.now_ms() - 7 * DAY_MS)
+
+
+async def test_the_hourly_job_brings_lasting_values_under_the_current_key() -> None:
+    core = plugin_context()
+    box, older = SecretBox(["n" * 40, "o" * 40]), SecretBox(["o" * 40])
+    lasting = SealedColumn(table="shop_tills", column="pin", key=("id",), holds="", if_lost="")
+    passing = replace(lasting, column="ticket", is_lasting=False)
+    row = {"id": "1", "sealed": older.encrypt("1234")}
+    core.db.answers += [[row], 1, [], [], []]
+    await Resealing(secrets=box, columns=[lasting, passing]).reseal(FakeJobContext(core.db), [])
+
+    sql, params = core.db.statements[1]
+    assert sql == "UPDATE shop_tills SET pin = :sealed WHERE id = :id AND pin = :before"
+    assert box.decrypt(params["sealed"]) == "1234"
+    assert params["before"] == row["sealed"]
+    assert not any("ticket" in sql for sql, _ in core.db.statements)
 
 
 async def test_nobody_can_sign_in_without_a_plugin_that_provides_it() -> None:

@@ -454,6 +454,19 @@ async def test_what_a_dead_job_leaves_is_ended_without_telling_what_broke(
     assert "no such file" not in core.events.emitted[0].data["error"]
 
 
+@pytest.mark.parametrize("stood", ["sending", "queued"])
+async def test_a_message_that_is_withdrawn_may_have_been_sent(stood: str) -> None:
+    core, counted = plugin_context(), Counted()
+    core.subscribers.person()
+    tx = FakeTx(answers=[found(a_message(status=stood)), ids(1)])
+    job = claimed(NewJob("message.deliver", {"message_id": "msg_1"}, project_id=PROJECT))
+    await outcomes_of(core, counted).settle_withdrawn(tx, job)
+
+    assert [each.status for each in counted.ended] == ["unknown"]
+    assert core.events.emitted[0].data["status"] == "unknown"
+    assert "restored from a backup" in core.events.emitted[0].data["error"]
+
+
 async def test_a_late_answer_tells_of_what_was_sent_alone() -> None:
     core = plugin_context()
     refused = DeliveryError(Reason.INVALID_MESSAGE, "too long")

@@ -1,12 +1,28 @@
 """Encryption and keyed hashes, and what becomes of both when the keys change."""
 
+import base64
 import re
 
 import pytest
+from cryptography.fernet import Fernet
 
-from msgsvc_core.security.secret_box import DecryptionError, SecretBox
+from msgsvc_core.security.secret_box import (
+    ENCRYPTED,
+    MARK_CHARACTERS,
+    UNNAMED,
+    DecryptionError,
+    SecretBox,
+    _subkey,
+    key_id_in,
+    mark_of,
+)
 
 NEW, OLD = "n" * 32, "o" * 40
+
+
+def fernet_of(key: str) -> Fernet:
+    """What a release encrypted with that did not name the key in its values."""
+    return Fernet(base64.urlsafe_b64encode(_subkey(key, "encrypt")))
 
 
 def test_text_survives_encryption():
@@ -144,7 +160,8 @@ def test_a_value_that_is_bound_is_read_in_its_row_alone(row):
 
 def test_a_value_of_before_is_read_and_bound_when_it_is_renewed():
     box = SecretBox([NEW, OLD])
-    for before in (SecretBox([OLD]).encrypt("token"), box.encrypt("token")):
+    for key in (OLD, NEW):
+        before = fernet_of(key).encrypt(b"token").decode()
         renewed = box.renewed(before, ROW)
 
         assert box.decrypt(before, ROW) == "token"
@@ -161,7 +178,42 @@ def test_a_bound_value_of_an_older_key_stays_bound_when_it_is_renewed():
     assert renewed is not None
     assert SecretBox([NEW]).decrypt(renewed, ROW) == "token"
     with pytest.raises(DecryptionError):
-        SecretBox([NEW, OLD]).renewed(renewed, OTHER)
+        SecretBox([NEW, OLD]).decrypt(renewed, OTHER)
+
+
+def test_a_value_of_another_row_is_not_renewed_for_this_one():
+    with pytest.raises(DecryptionError):
+        SecretBox([NEW, OLD]).renewed(SecretBox([OLD]).encrypt("token", ROW), OTHER)
+
+
+def test_a_value_names_its_key_in_its_first_characters():
+    older, newer = SecretBox([OLD]).encrypt("token", ROW), SecretBox([NEW, OLD]).encrypt("token")
+    old_id, new_id = SecretBox([NEW, OLD]).key_ids[::-1]
+
+    assert [key_id_in(older), key_id_in(newer)] == [old_id, new_id]
+    assert key_id_in(newer[:MARK_CHARACTERS]) == new_id
+    assert newer[:MARK_CHARACTERS] == mark_of(new_id) == SecretBox([NEW]).current_mark
+    assert newer.startswith(ENCRYPTED)
+    assert re.fullmatch("[0-9a-f]{10}", new_id)
+    assert new_id not in NEW.encode().hex()
+
+
+@pytest.mark.parametrize("text", ["", "g", '{"a": 1}', "жжжжжжжж", "not base64!", "AAAAAAAAAAAA"])
+def test_what_is_no_encrypted_value_names_no_key(text: str):
+    assert key_id_in(text) is None
+
+
+def test_values_of_earlier_releases_name_no_key():
+    before = fernet_of(NEW).encrypt(b"token").decode()
+
+    assert before.startswith(UNNAMED)
+    assert key_id_in(before) is None
+    assert SecretBox([NEW]).decrypt(before) == "token"
+
+
+def test_an_earlier_release_reads_values_that_name_their_key():
+    # It runs beside this one while a cluster is upgraded.
+    assert fernet_of(NEW).decrypt(SecretBox([NEW]).encrypt("token")) == b"token"
 
 
 def test_a_signature_is_verified_under_every_key_and_for_its_parts_alone():

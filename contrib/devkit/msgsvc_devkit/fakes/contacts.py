@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from msgsvc_core.db import Tx
-from msgsvc_core.jobs import Job, JobContext
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidValue, ValidationFailed
 from msgsvc_core.subscribers.contacts.models import ContactKind, Contacts, normalized_contact
@@ -50,6 +49,3 @@ class FakeContacts(VerifiedContacts):
     ) -> dict[str, Contacts]:
         found = {one: self.known.get((project_id, one)) for one in subscriber_ids}
         return {one: contacts for one, contacts in found.items() if contacts is not None}
-
-    async def reseal(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
-        """Nothing is encrypted."""

@@ -24,6 +24,7 @@ from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
 from msgsvc_auth.platforms.exchange import PlatformExchange
+from msgsvc_auth.platforms.sealing import SEALED as VISIT_SECRETS
 from msgsvc_auth.platforms.visits import PlatformVisits
 from msgsvc_auth.requested.pages import RequestedPages
 from msgsvc_auth.requested.question_limits import QuestionLimits
@@ -43,6 +44,7 @@ from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.security.sealed import SealedColumn
 
 HERE = Path(__file__).parent
 
@@ -65,6 +67,11 @@ def register_events() -> Sequence[EventSpec]:
 @hookimpl
 def register_migrations() -> MigrationSource:
     return MigrationSource("auth", HERE / "migrations")
+
+
+@hookimpl
+def register_sealed() -> Sequence[SealedColumn]:
+    return VISIT_SECRETS
 
 
 @hookimpl

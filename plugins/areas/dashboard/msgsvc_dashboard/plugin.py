@@ -74,7 +74,16 @@ def register_migrations() -> MigrationSource:
 
 @hookimpl
 def register_sealed() -> Sequence[SealedColumn]:
-    return [SealedColumn("dashboard_accounts", "totp_secret")]
+    return [
+        SealedColumn(
+            table="dashboard_accounts",
+            column="totp_secret",
+            key=("account_id",),
+            bound_to=("account_id",),
+            holds="second factors of {count} account(s)",
+            if_lost="run `msgsvc account link EMAIL --forget-codes` for each, who then sets up a new one",
+        )
+    ]
 
 
 @hookimpl
@@ -139,7 +148,6 @@ class DashboardPlugin:
                 RetentionRule("dashboard_account_sessions", "expires_at_ms"),
                 RetentionRule("dashboard_account_requests", "expires_at_ms"),
             ],
-            reseal=[self.accounts.second_factor.reseal],
         )
         gate = Gate(
             clock=context.clock,
@@ -160,6 +168,7 @@ class DashboardPlugin:
             audit=self.accounts.audit,
             gate=gate,
             find_areas=context.peers.areas,
+            is_quarantined=context.config.quarantine,
         )
         self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate)
         self.counts = Counts(clock=context.clock)

@@ -36,7 +36,6 @@ class OidcJobs:
                     "oidc_logout_deliveries", "created_at_ms", settings.sign_in_log_days * DAY_MS
                 ),
             ],
-            reseal=[keys.reseal],
         )
 
     def specs(self) -> list[JobSpec]:

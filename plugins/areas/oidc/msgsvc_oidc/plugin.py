@@ -48,7 +48,16 @@ def register_migrations() -> MigrationSource:
 
 @hookimpl
 def register_sealed() -> Sequence[SealedColumn]:
-    return [SealedColumn("oidc_keys", "private_sealed")]
+    return [
+        SealedColumn(
+            table="oidc_keys",
+            column="private_sealed",
+            key=("key_id",),
+            bound_to=("key_id",),
+            holds="{count} signing key(s) of the OpenID provider",
+            if_lost="run `msgsvc oidc keys replace`",
+        )
+    ]
 
 
 @hookimpl

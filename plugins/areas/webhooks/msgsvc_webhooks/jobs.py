@@ -35,23 +35,19 @@ class WebhookJobs:
             on_dead=self.finish_dead,
             on_retry=self.restart,
             inline=True,
+            sends="events to webhooks; receivers know repeats by their delivery id",
         )
         return [deliver, self._replays.spec, JobSpec("webhooks.purge", self.purge, every_s=3600)]
 
     async def purge(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Forgets old deliveries, and secrets that have ended; lets an older key of ours be retired."""
+        """Forgets old deliveries, and secrets that have ended."""
         now_ms = self._clock.now_ms()
         before_ms = now_ms - self._webhooks.settings.journal_days * DAY_MS
         await in_parts(
             partial(_purge_secrets, ctx, now_ms),
-            partial(self._reseal, ctx),
             lambda: in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most)),
             lambda: in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most)),
         )
-
-    async def _reseal(self, ctx: JobContext) -> None:
-        async with ctx.transaction() as tx:
-            await self._webhooks.reseal(tx)
 
     async def finish_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""

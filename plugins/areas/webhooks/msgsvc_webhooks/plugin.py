@@ -38,7 +38,16 @@ def register_settings() -> SettingsSection:
 
 @hookimpl
 def register_sealed() -> Sequence[SealedColumn]:
-    return [SealedColumn("webhooks_secrets", "encrypted")]
+    return [
+        SealedColumn(
+            table="webhooks_secrets",
+            column="encrypted",
+            key=("project_id", "webhook_id", "secret_id"),
+            bound_to=("webhook_id",),
+            holds="{count} signing secret(s) of webhooks",
+            if_lost="each project deletes its webhooks and creates them again, or rotates their secrets",
+        )
+    ]
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from msgsvc_core.jobs import NORMAL, URGENT, Job, JobQueue, NewJob, inspection
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.security import DecryptionError, SecretBox
+from msgsvc_core.security import SecretBox
 from msgsvc_core.security.guard import ForbiddenTarget, OutboundGuard
 from msgsvc_core.security.signing import new_secret
 from msgsvc_webhooks import journal, store
@@ -157,18 +157,6 @@ class Webhooks:
         """A webhook's secrets themselves. Raises `DecryptionError` if our keys don't open them, or they are
         another webhook's."""
         return [self._secrets.decrypt(secret, _row(webhook_id)) for secret in secrets]
-
-    async def reseal(self, tx: Tx) -> None:
-        """Has secrets that an older key of ours encrypted encrypted by the current one."""
-        for project_id, webhook_id, secret_id, sealed in await store.all_secrets(tx):
-            try:
-                renewed = self._secrets.renewed(sealed, _row(webhook_id))
-            except DecryptionError:
-                # Reported by every delivery that needs it; and it can be read again if the key is
-                # restored.
-                continue
-            if renewed is not None:
-                await store.reseal(tx, project_id, secret_id, sealed, renewed)
 
     async def deliveries(
         self, tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery

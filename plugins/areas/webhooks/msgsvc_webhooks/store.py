@@ -227,29 +227,6 @@ async def valid_secrets(tx: Tx, project_id: str, webhook_id: str, now_ms: int) -
     return [row["encrypted"] for row in rows]
 
 
-async def all_secrets(tx: Tx) -> list[tuple[str, str, str, str]]:
-    """Project, webhook, id and encrypted text of every secret."""
-    columns = ("project_id", "webhook_id", "secret_id", "encrypted")
-    rows = await tx.fetch_all(f"SELECT {', '.join(columns)} FROM webhooks_secrets")
-    return [
-        (row["project_id"], row["webhook_id"], row["secret_id"], row["encrypted"]) for row in rows
-    ]
-
-
-async def reseal(tx: Tx, project_id: str, secret_id: str, before: str, sealed: str) -> None:
-    """Writes the same secret under another key."""
-    await tx.execute(
-        "UPDATE webhooks_secrets SET encrypted = :sealed WHERE project_id = :project_id"
-        " AND secret_id = :secret_id AND encrypted = :before",
-        {
-            "project_id": project_id,
-            "secret_id": secret_id,
-            "before": before,
-            "sealed": sealed,
-        },
-    )
-
-
 async def purge_secrets(tx: Tx, now_ms: int) -> None:
     """Deletes expired secrets of all projects."""
     await tx.execute(

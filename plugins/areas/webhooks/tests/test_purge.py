@@ -9,11 +9,10 @@ from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_devkit.purging import Purged, purged
-from msgsvc_webhooks import journal
-from msgsvc_webhooks.service import Webhooks
+from msgsvc_webhooks import journal, store
 
 
-async def test_deliveries_go_a_step_at_a_time_though_no_secret_can_be_encrypted_anew(
+async def test_deliveries_go_a_step_at_a_time_though_no_secret_can_be_deleted(
     service: Service, tenant: Tenant, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delivery(at_ms: int) -> dict[str, Any]:
@@ -29,10 +28,10 @@ async def test_deliveries_go_a_step_at_a_time_though_no_secret_can_be_encrypted_
             "created_at_ms": at_ms,
         }
 
-    async def fail(_tx: Tx) -> None:
+    async def fail(_tx: Tx, _now_ms: int) -> None:
         raise RuntimeError("cannot be read")
 
-    monkeypatch.setattr(service.get(Webhooks), "reseal", fail)
+    monkeypatch.setattr(store, "purge_secrets", fail)
     found = await purged(
         service, clock, (journal, "purge"), "webhooks_deliveries", "delivery_id", delivery
     )

@@ -6,11 +6,25 @@ from dataclasses import dataclass, field
 from msgsvc_core.channels import PlatformAttempt
 from msgsvc_core.kernel.ids import new_token
 from msgsvc_core.security import SecretBox, digest
+from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.security.secret_box import Row
 
 #: Bits of the state, the nonce, the verifier and the cookie. A verifier needs 43 characters
 #: (RFC 7636, section 4.1), which is what 256 bits have in base 62.
 SECRET_BITS = 256
+
+SEALED = [
+    SealedColumn(
+        table="auth_platform_visits",
+        column=column,
+        key=("project_id", "session_id"),
+        bound_to=("state_digest",),
+        holds="{count} sign-in(s) on the page of a messenger",
+        if_lost="nothing: people begin the sign-in again",
+        is_lasting=False,
+    )
+    for column in ("sealed", "sealed_code")
+]
 
 
 @dataclass(frozen=True, slots=True)

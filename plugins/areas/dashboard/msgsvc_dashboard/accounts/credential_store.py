@@ -107,21 +107,6 @@ class CredentialStore:
             )
         )
 
-    async def list_totp(self, tx: Tx) -> list[tuple[str, str]]:
-        """(account_id, encrypted secret) of all that have one."""
-        rows = await tx.fetch_all(
-            "SELECT account_id, totp_secret FROM dashboard_accounts WHERE totp_secret IS NOT NULL"
-        )
-        return [(row["account_id"], row["totp_secret"]) for row in rows]
-
-    async def reseal_totp(self, tx: Tx, account_id: str, before: str, after: str) -> None:
-        """The same secret, encrypted by another key; unless it was changed meanwhile."""
-        await tx.execute(
-            "UPDATE dashboard_accounts SET totp_secret = :after"
-            " WHERE account_id = :account_id AND totp_secret = :before",
-            {"account_id": account_id, "before": before, "after": after},
-        )
-
     async def _drop_codes(self, tx: Tx, account_id: str) -> None:
         await tx.execute(
             "DELETE FROM dashboard_account_codes WHERE account_id = :account_id",

@@ -104,18 +104,6 @@ class SecondFactor:
             digests.append(_digest(secret, code))
         return "recovery" if await self._credentials.use_code(tx, account_id, digests) else None
 
-    async def reseal(self, tx: Tx) -> None:
-        """Encrypts by the current key what an older one encrypted."""
-        box = self._secrets
-        for account_id, sealed in await self._credentials.list_totp(tx):
-            try:
-                renewed = box.renewed(sealed, _row(account_id))
-            except DecryptionError:
-                log.error("second_factor_unreadable", account_id=account_id)
-                continue
-            if renewed is not None:
-                await self._credentials.reseal_totp(tx, account_id, sealed, renewed)
-
     def _waiting(self, account_id: str, kept: Secrets | None) -> str | None:
         if kept is None or kept.totp_secret is None or kept.totp_confirmed_at_ms is not None:
             return None

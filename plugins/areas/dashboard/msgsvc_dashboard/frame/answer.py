@@ -58,6 +58,7 @@ class Frame:
     scripts: list[str]
     #: The address of a GET that shows this page, to come back to.
     here: str
+    is_quarantined: bool
     htmx: str = HTMX
 
 
@@ -74,6 +75,7 @@ class Answers:
         gate: Gate,
         areas: list[Pages],
         assets: Assets,
+        is_quarantined: bool,
     ) -> None:
         self._db = db
         self._secrets = secrets
@@ -82,6 +84,7 @@ class Answers:
         self._gate = gate
         self._areas = {area.area: area for area in areas}
         self._assets = assets
+        self._is_quarantined = is_quarantined
         self._renderer = Renderer(areas)
         self._navigation = Navigation([page for area in areas for page in area.pages])
 
@@ -172,6 +175,7 @@ class Answers:
             styles=[f"{area.area}/{name}" for name in area.styles],
             scripts=[f"{area.area}/{name}" for name in area.scripts],
             here=asked_for(request) if request.method == "GET" else at_root,
+            is_quarantined=self._is_quarantined,
         )
 
     def _static(self, request: Request) -> str:

@@ -49,6 +49,7 @@ class Site:
         audit: Audit,
         gate: Gate,
         find_areas: Callable[[], Sequence[Pages]],
+        is_quarantined: bool,
     ) -> None:
         self._db = db
         self._secrets = secrets
@@ -57,6 +58,7 @@ class Site:
         self._audit = audit
         self._gate = gate
         self._find_areas = find_areas
+        self._is_quarantined = is_quarantined
 
     @cached_property
     def areas(self) -> list[Pages]:
@@ -77,6 +79,7 @@ class Site:
             gate=self._gate,
             areas=self.areas,
             assets=self._assets,
+            is_quarantined=self._is_quarantined,
         )
 
     @property

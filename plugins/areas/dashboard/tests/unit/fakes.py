@@ -171,16 +171,9 @@ class CredentialsInMemory(CredentialStore):
     async def count_codes(self, tx: Tx, account_id: str) -> int:
         return len(self.codes.get(account_id, ()))
 
-    async def list_totp(self, tx: Tx) -> list[tuple[str, str]]:
-        return [
-            (account_id, kept.totp_secret)
-            for account_id, kept in self.by_id.items()
-            if kept.totp_secret is not None
-        ]
-
-    async def reseal_totp(self, tx: Tx, account_id: str, before: str, after: str) -> None:
-        if self.by_id[account_id].totp_secret == before:
-            self._change(account_id, totp_secret=after)
+    def renew_totp(self, account_id: str, sealed: str | None) -> None:
+        """As the rotation of the secret keys does."""
+        self._change(account_id, totp_secret=sealed)
 
     def _change(self, account_id: str, **fields: Any) -> None:
         self.by_id[account_id] = replace(self.by_id[account_id], **fields)

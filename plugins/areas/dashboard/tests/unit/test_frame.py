@@ -60,6 +60,7 @@ class Dashboard:
             audit=Audit(clock=self.core.clock),
             gate=self.gate(),
             find_areas=lambda: [self.area.bound(Providers())],
+            is_quarantined=False,
         )
 
     async def post(self, path: str, **form: str) -> Response:

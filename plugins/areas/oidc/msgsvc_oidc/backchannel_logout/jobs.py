@@ -56,6 +56,7 @@ class LogoutJobs:
                 max_attempts=FAULTS_ALLOWED,
                 on_dead=self.finish_dead,
                 inline=True,
+                sends="logout tokens to OpenID clients",
             )
         ]
 

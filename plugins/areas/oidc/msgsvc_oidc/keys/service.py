@@ -98,13 +98,6 @@ class SigningKeys:
         tx.on_commit(self._forget)
         return made
 
-    async def reseal(self, tx: Tx) -> None:
-        """Encrypts private keys anew that are under an older secret key."""
-        for key in await store.list_keys(tx):
-            renewed = self._secrets.renewed(key.private_sealed, (PLACE, key.key_id))
-            if renewed is not None:
-                await store.reseal(tx, key.key_id, key.private_sealed, renewed)
-
     async def _rotate_alg(
         self, tx: Tx, alg: SigningAlg, keys: Sequence[SigningKey], *, at_once: bool
     ) -> SigningKey | None:

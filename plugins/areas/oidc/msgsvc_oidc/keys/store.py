@@ -60,15 +60,6 @@ async def delete_all_keys(tx: Tx) -> None:
     await tx.execute("DELETE FROM oidc_keys")
 
 
-async def reseal(tx: Tx, key_id: str, before: str, after: str) -> None:
-    """Replaces the encrypted private key, unless it was replaced by now."""
-    await tx.execute(
-        "UPDATE oidc_keys SET private_sealed = :after"
-        " WHERE key_id = :key_id AND private_sealed = :before",
-        {"key_id": key_id, "before": before, "after": after},
-    )
-
-
 def _key(row: Row) -> SigningKey:
     return SigningKey(
         key_id=row["key_id"],

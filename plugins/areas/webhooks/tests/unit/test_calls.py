@@ -144,11 +144,11 @@ async def test_a_delivery_ends_with_its_dead_job_unless_it_has_ended() -> None:
 
 async def test_ended_secrets_are_forgotten_at_once_and_deliveries_after_their_days() -> None:
     shop = Plugin(journal_days=3)
-    # Ended secrets, all secrets, attempts, deliveries.
-    shop.core.db.answers += [1, [], 0, 0]
+    # Ended secrets, attempts, deliveries.
+    shop.core.db.answers += [1, 0, 0]
     await shop.jobs().purge(shop.ctx, [])
 
-    (_, ended), _, (_, attempts), (_, deliveries) = shop.core.db.statements
+    (_, ended), (_, attempts), (_, deliveries) = shop.core.db.statements
     assert ended == {"now_ms": NOW_MS}
     assert attempts["before_ms"] == deliveries["before_ms"] == NOW_MS - 3 * DAY_MS
     assert [spec.name for spec in shop.jobs().specs()] == [DELIVER, REPLAY, "webhooks.purge"]

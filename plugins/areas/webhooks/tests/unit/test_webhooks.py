@@ -9,10 +9,7 @@ from msgsvc_core.events import Event
 from msgsvc_core.jobs import URGENT
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import Conflict, InvalidUrl, NotFound, ValidationFailed
-from msgsvc_core.security import SecretBox
-from msgsvc_devkit import plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx
-from msgsvc_webhooks import plugin
 from msgsvc_webhooks.events import TEST
 from msgsvc_webhooks.models import CreateWebhookBody, UpdateWebhookBody
 from msgsvc_webhooks.retries import LAST_STEP
@@ -23,7 +20,6 @@ from plugins.areas.webhooks.tests.unit.parts import (
     URL,
     WEBHOOK,
     Plugin,
-    Sending,
     job_of,
     row_of,
 )
@@ -148,19 +144,3 @@ async def test_a_dead_job_is_not_restarted_where_nothing_would_be_sent(
 ) -> None:
     with pytest.raises(Conflict, match=why):
         await Plugin().webhooks().restart(FakeTx(answers=found), job_of())
-
-
-async def test_a_secret_of_an_older_key_is_sealed_by_the_current_one() -> None:
-    core = plugin_context(plugin=plugin)
-    old, new = "o" * 40, "n" * 40
-    row = ("webhooks_secrets.encrypted", "whe_1")
-    sealed = SecretBox([old]).encrypt("whsec_x", row)
-    core = replace(core, secrets=SecretBox([new, old]))
-    columns = ("project_id", "webhook_id", "secret_id", "encrypted")
-    others = dict(zip(columns, (PROJECT, "whe_1", "whs_2", "unreadable"), strict=True))
-    mine = dict(zip(columns, (PROJECT, "whe_1", "whs_1", sealed), strict=True))
-    tx = FakeTx(answers=[[others, mine], 1])
-    await Sending(core).reseal(tx)
-
-    assert tx.statements[1][1]["secret_id"] == "whs_1"
-    assert SecretBox([new]).decrypt(tx.statements[1][1]["sealed"], row) == "whsec_x"

@@ -1,0 +1,88 @@
+"""`msgsvc outbox`: what waits to be sent, and what a restored copy must not send again."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msgsvc_core.config.settings import load_settings
+from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.service import Service
+
+EARLY, LATE = "2026-11-26T03:00:00.000Z", "2026-11-26T10:00:00.000Z"
+STOPPED = "2026-11-26T09:00:00Z"
+
+
+async def _fill(config: Path) -> None:
+    """Two messages that were due, one that is not yet, a reply of a bot, and a job that sends nothing."""
+    service = Service(load_settings(config, env={}))
+    await service.open_database()
+    async with service.db.transaction() as tx:
+        for name, due in (
+            ("message.deliver", EARLY),
+            ("message.deliver", EARLY),
+            ("message.deliver", LATE),
+            ("channel.call", EARLY),
+            ("batch.complete", EARLY),
+        ):
+            run_at_ms = from_rfc3339(due)
+            await service.jobs.enqueue(
+                tx,
+                NewJob(
+                    name,
+                    {"message_id": "msg_1"},
+                    lane="channel:a",
+                    project_id="prj_1",
+                    run_at_ms=run_at_ms,
+                ),
+            )
+    await service.db.disconnect()
+
+
+@pytest.fixture
+def filled(config: Path) -> Path:
+    asyncio.run(_fill(config))
+    return config
+
+
+def counted(run: Any, *options: str) -> dict[str, int]:
+    data = json.loads(run("outbox", "list", "--json", *options).stdout)["data"]
+    return {each["kind"]: each["waiting"] for each in data}
+
+
+def test_what_waits_to_be_sent_is_counted_by_kind_and_time(run: Any, filled: Path) -> None:
+    [calls, messages] = json.loads(run("outbox", "list", "--json").stdout)["data"]
+    table = run("outbox", "list").stdout
+
+    assert (messages["kind"], messages["waiting"]) == ("message.deliver", 3)
+    assert (messages["first_due_at"], messages["last_due_at"]) == (EARLY, LATE)
+    assert (messages["what"], messages["can_cancel"]) == ("messages", True)
+    assert (calls["kind"], calls["waiting"], calls["can_cancel"]) == ("channel.call", 1, False)
+    assert "replies of bots" in table
+    assert "batch.complete" not in table
+    assert counted(run, "--due-before", STOPPED) == {"channel.call": 1, "message.deliver": 2}
+
+
+def test_what_was_due_before_the_original_stopped_is_withdrawn(run: Any, filled: Path) -> None:
+    asked = run("outbox", "cancel", "--due-before", STOPPED, typed="n\n")
+    kept = counted(run)
+    done = run("outbox", "cancel", "--due-before", STOPPED, "--yes")
+
+    assert "withdraw 2 job(s) that were due before 2026-11-26T09:00:00.000Z?" in asked.stdout
+    assert asked.exit_code == 1
+    assert kept["message.deliver"] == 3
+    assert done.exit_code == 0
+    assert "message.deliver: 2 withdrawn" in done.stdout
+    assert counted(run) == {"channel.call": 1, "message.deliver": 1}
+
+
+def test_an_empty_outbox_and_a_time_that_is_none(run: Any, config: Path) -> None:
+    run("migrate")
+
+    assert "nothing waits to be sent" in run("outbox", "list").stdout
+    wrong = run("outbox", "cancel", "--due-before", "last night", "--yes")
+    assert wrong.exit_code == 2
+    assert "is a time such as" in wrong.stderr
