@@ -56,7 +56,7 @@ _INVALID_INDEXES = (
 
 #: Alembic's `op` and `context` are process-wide proxies to the latest migration: run one at a time, across
 #: services, loops and threads.
-_one_at_a_time = threading.Lock()
+one_at_a_time = threading.Lock()
 
 
 async def upgrade(
@@ -203,12 +203,12 @@ async def _drop_invalid_indexes(engine: AsyncEngine, owner: str) -> None:
 @asynccontextmanager
 async def _alone() -> AsyncIterator[None]:
     # Polled: waiting inside the lock would block the event loop of its holder.
-    while not _one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - no event spans threads and loops
+    while not one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - no event spans threads and loops
         await asyncio.sleep(RETRY_S)
     try:
         yield
     finally:
-        _one_at_a_time.release()
+        one_at_a_time.release()
 
 
 def _read_schema(connection: Connection, sources: Sequence[MigrationSource]) -> Schema:
