@@ -149,6 +149,12 @@ class SendAttempt:
         return cls(job, attempts=job.attempts, rate_limited_since_ms=job.refused_from_ms)
 
     @property
+    def trace_id(self) -> str | None:
+        """The trace of the job's run if it is recorded."""
+        span = self.job.span
+        return span.trace_id if span is not None and span.is_sampled else None
+
+    @property
     def in_doubt(self) -> bool:
         """Whether an earlier attempt may have shown it to the person, or this one."""
         return self.was_in_doubt or (self.failure is not None and self.failure.in_doubt)

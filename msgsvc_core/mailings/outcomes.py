@@ -218,6 +218,7 @@ class MailingOutcomes:
             finished_at_ms=None,
             permission=mailing.permission,
             job_id=mailing.job_id,
+            trace_id=delivery.trace_id,
         )
 
 

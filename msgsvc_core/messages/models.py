@@ -378,7 +378,7 @@ class Message:
     shown: OutgoingMessage | None = None
     #: The mailing that the message belongs to.
     job_id: str | None = None
-    #: The recorded trace of the request that sent it.
+    #: The recorded trace of the request, or of the mailing's run, that sent it.
     trace_id: str | None = None
 
     @property

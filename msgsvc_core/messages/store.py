@@ -76,6 +76,9 @@ async def add_ended(tx: Tx, endings: Sequence[FinalStatus], now_ms: int) -> None
                 "job_id": message.job_id,
             }
         )
+    if any(end.message.trace_id for end in endings):
+        for row, end in zip(rows, endings, strict=True):
+            row["trace_id"] = end.message.trace_id
     await tx.insert_deferred("core_messages", rows)
 
 

@@ -377,3 +377,35 @@ async def test_lines_of_the_log_name_the_trace(
     [line] = [line for line in lines if line["event"] == "request"]
     assert line["trace_id"] == trace_id_of(request)
     assert line["span_id"] == span_id_of(request)
+
+
+@BOTH_DATABASES
+async def test_a_broadcast_runs_in_a_trace_of_its_own_which_its_messages_name(
+    make_service: ServiceFactory, make_tenant: MakeTenant, recorded: Recorded
+) -> None:
+    service = await make_service(plugins=("broadcasts",), use_tracing=recorded.tracing)
+    tenant = await make_tenant(service)
+    for name in ("Ann", "Ben"):
+        await subscribing(service, tenant)(name)
+    answer = await tenant.client.post(
+        "/v1/broadcast", json={"text": TEXT, "audience": {"all": True}}
+    )
+    assert answer.status_code == 202, answer.text
+
+    async def completed() -> bool:
+        found = await tenant.client.get(f"/v1/broadcast/{answer.json()['job_id']}")
+        return bool(found.json()["status"] == "completed")
+
+    await until(completed, interval_s=0.05)
+    await settled(service)
+
+    [request] = recorded.named("POST /v1/broadcast")
+    runs = {trace_id_of(span): span for span in recorded.named("process mailing.send")}
+    async with service.db.read() as tx:
+        rows = await tx.fetch_all("SELECT trace_id FROM core_messages")
+    assert len(rows) == 2
+    for row in rows:
+        run = runs[row["trace_id"]]
+        assert run.parent is None
+        [link] = run.links
+        assert f"{link.context.trace_id:032x}" == trace_id_of(request)

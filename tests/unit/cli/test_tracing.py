@@ -1,14 +1,19 @@
 """`tracing.enabled`: spans of `msgsvc serve` arrive at a collector."""
 
+import logging
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import structlog.testing
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from msgsvc_core.cli.span_export import ReportingExporter
 from tests.process import Deployment
 
 CONFIG = """
@@ -95,3 +100,58 @@ def test_a_server_exports_its_spans_until_its_end(
     assert "GET /docs/errors" in collector.names
     assert collector.resource["service.name"] == name
     assert collector.resource["service.version"]
+
+
+def test_a_collector_that_is_away_delays_the_end_by_seconds_and_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20s3cret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
+    deployment = Deployment(tmp_path, forks=False)
+    deployment.configure(CONFIG)
+    with deployment.serving() as server:
+        urllib.request.urlopen(f"{server.url}/docs/errors").close()
+        began_s = time.monotonic()
+    took_s = time.monotonic() - began_s
+
+    log = (tmp_path / "serve.log").read_text()
+    assert took_s < 30  # the exporter alone would try for a minute
+    assert log.count("spans_not_exported") == 1
+    assert "Transient" not in log
+    assert "s3cret" not in log
+
+
+class Flaky(SpanExporter):
+    """Fails as told."""
+
+    def __init__(self, *results: SpanExportResult) -> None:
+        self._results = list(results)
+        self.shutdowns = 0
+
+    def export(self, _spans: object) -> SpanExportResult:
+        logging.getLogger("opentelemetry.exporter.flaky").error("because")
+        return self._results.pop(0)
+
+    def shutdown(self) -> None:
+        self.shutdowns += 1
+
+
+def test_an_outage_of_the_collector_is_logged_at_its_start_and_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad, good = SpanExportResult.FAILURE, SpanExportResult.SUCCESS
+    flaky = Flaky(bad, bad, bad, good, good)
+    exporter = ReportingExporter(flaky)
+    with structlog.testing.capture_logs() as lines:
+        for _ in range(3):
+            exporter.export([])
+        reasons = [record.message for record in caplog.records]
+        for _ in range(2):
+            exporter.export([])
+    exporter.shutdown()
+    exporter.shutdown()
+
+    assert [line["event"] for line in lines] == ["spans_not_exported", "spans_exported_again"]
+    assert reasons == ["because"]
+    assert flaky.shutdowns == 1
