@@ -35,15 +35,24 @@ EVERY_S = 2.0
 #: database busy for no more than a tenth of the time.
 REST = 9
 
-#: Lines of the screen that are not rows: the head, the tables' titles, headings and gaps, the keys.
-FRAME_LINES = 12
+#: Lines of the screen that are not rows: the head, the tables' headings and gaps, a problem, the keys.
+FRAME_LINES = 11
 
-#: Rows of a table on a small screen, at least.
-LEAST_ROWS = 3
+#: Rows of both tables on a small screen, at least.
+LEAST_ROWS = 6
+
+#: Characters of a line that the figures of a lane take.
+LANE_FIGURES_WIDTH = 60
+
+#: Characters of a line from which the channels' table has room for the pace, and for projects.
+PACE_WIDTH = 110
+PROJECT_WIDTH = 140
 
 QUIT = "q"
 KEYS = "q quit   s sort by the next column   space refresh"
 
+#: The worst first.
+STATUSES = ("stopped", "unavailable", "not receiving", "paused", "working")
 STATUS_STYLES = {"working": "green", "paused": "yellow", "not receiving": "yellow"}
 
 
@@ -92,7 +101,7 @@ def top(
     if not console.is_terminal:
         # Lines of a pipe or file are not wrapped.
         console = Console(width=200)
-    console.print(screen(figures, sort, most_rows=None))
+    console.print(screen(figures, sort, width=console.width, most_rows=None))
 
 
 async def _read_once(config: Path | None) -> Figures:
@@ -143,11 +152,14 @@ async def _show(
     """Shows the figures until the next refresh; False once q is pressed."""
     until_s = time.monotonic() + max(every_s - took_s, took_s * REST)
     while True:
-        most_rows = max(LEAST_ROWS, (console.height - FRAME_LINES) // 2)
-        shown = [] if figures is None else [screen(figures, view.order, most_rows=most_rows)]
-        live.update(
-            Group(*shown, Text(problem, style="bold red"), Text(KEYS, style="dim")), refresh=True
+        most_rows = max(LEAST_ROWS, console.height - FRAME_LINES)
+        shown = (
+            []
+            if figures is None
+            else [screen(figures, view.order, width=console.width, most_rows=most_rows)]
         )
+        keys = [_cut(problem, "bold red"), Text(KEYS, style="dim")]
+        live.update(Group(*shown, *keys), refresh=True)
         try:
             async with asyncio.timeout(max(0, until_s - time.monotonic())):
                 key = await view.pressed.get()
@@ -185,18 +197,23 @@ def _keys(pressed: asyncio.Queue[str]) -> Iterator[None]:
 # ---- what is seen -------------------------------------------------------------------------------
 
 
-def screen(figures: Figures, order: str, *, most_rows: int | None) -> Group:
-    """The figures as tables of up to `most_rows` rows; None shows all."""
+def screen(figures: Figures, order: str, *, width: int, most_rows: int | None) -> Group:
+    """The figures as two tables of up to `most_rows` rows together, None shows all, in lines of `width`
+    characters."""
     lanes = sorted(figures.lanes, key=ORDERS[order])
-    # Those in trouble first.
-    channels = sorted(figures.channels, key=lambda each: (each.status == "working", each.key))
+    channels = sorted(figures.channels, key=lambda each: (STATUSES.index(each.status), each.key))
+    lane_rows, channel_rows = len(lanes), len(channels)
+    if most_rows is not None:
+        # Half of the screen each, and what the one does not need for the other.
+        channel_rows = min(channel_rows, max(most_rows // 2, most_rows - lane_rows))
+        lane_rows = most_rows - channel_rows
     return Group(
         _head(figures),
         Text(),
-        _lanes(lanes[:most_rows], order),
-        _more(lanes, most_rows),
-        _channels(channels[:most_rows], figures.at_ms),
-        _more(channels, most_rows),
+        _lanes(lanes[:lane_rows], order, width),
+        _more(lanes, lane_rows),
+        _channels(channels[:channel_rows], figures.at_ms, width),
+        _more(channels, channel_rows),
     )
 
 
@@ -213,7 +230,7 @@ def _head(figures: Figures) -> Text:
         f"jobs: {figures.total('ready'):,} ready, {figures.total('delayed'):,} delayed,"
         f" {figures.total('running'):,} running, ",
         (f"{figures.total('dead'):,} dead", "red" if figures.total("dead") else ""),
-        f"   messages of the last minute: {figures.sent:,} sent, ",
+        f"\nmessages of the last minute: {figures.sent:,} sent, ",
         (f"{figures.failed:,} failed", "red" if figures.failed else ""),
     )
 
@@ -225,25 +242,25 @@ LANE_COLUMNS = (
     ("delayed", ""),
     ("running", ""),
     ("oldest", "oldest"),
-    ("sent/min", "rate"),
-    ("failed/min", ""),
+    ("sent", "rate"),
+    ("failed", ""),
     ("dead", "dead"),
 )
 
 
-def _lanes(lanes: Sequence[LaneFigures], order: str) -> Table:
+def _lanes(lanes: Sequence[LaneFigures], order: str, width: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title, sorts in LANE_COLUMNS:
         is_sorted = sorts == order
         table.add_column(
             f"{title} ▾" if is_sorted else title,
             justify="left" if title == "lane" else "right",
-            no_wrap=True,
-            overflow="ellipsis",
+            # Only what may wrap is narrowed: names are cut, figures never are.
+            no_wrap=title != "lane",
         )
     for lane in lanes:
         table.add_row(
-            Text(lane.lane),
+            _cut(_shortened(lane.lane, width - LANE_FIGURES_WIDTH)),
             f"{lane.ready:,}",
             f"{lane.delayed:,}",
             f"{lane.running:,}",
@@ -255,20 +272,37 @@ def _lanes(lanes: Sequence[LaneFigures], order: str) -> Table:
     return table
 
 
-def _channels(channels: Sequence[ChannelFigures], now_ms: int) -> Table:
+def _channels(channels: Sequence[ChannelFigures], now_ms: int, width: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("channel", "project", "status", "time", "pace", "detail"):
-        table.add_column(title, no_wrap=True, overflow="ellipsis")
+    titles = ["channel", "status", "time", "detail"]
+    titles += ["pace"] if width >= PACE_WIDTH else []
+    titles += ["project"] if width >= PROJECT_WIDTH else []
+    for title in titles:
+        table.add_column(title, no_wrap=title in {"status", "time", "project"})
     for channel in channels:
-        table.add_row(
-            Text(channel.name),
-            channel.project_id or "",
-            Text(channel.status, style=STATUS_STYLES.get(channel.status, "bold red")),
-            _time(channel, now_ms),
-            channel.pace or "",
-            Text(channel.detail),
-        )
+        cells = {
+            "channel": _cut(channel.name),
+            "status": Text(channel.status, style=STATUS_STYLES.get(channel.status, "bold red")),
+            "time": Text(_time(channel, now_ms)),
+            "detail": _cut(channel.detail),
+            "pace": _cut(channel.pace or ""),
+            "project": Text(channel.project_id or ""),
+        }
+        table.add_row(*(cells[title] for title in titles))
     return table
+
+
+def _shortened(lane: str, most: int) -> str:
+    """A lane with its beginning and its end: ids that were made together differ in their last characters."""
+    if len(lane) <= most:
+        return lane
+    end = most // 2
+    return f"{lane[: most - end - 1]}…{lane[-end:]}"
+
+
+def _cut(text: str, style: str = "") -> Text:
+    """A text that gets an ellipsis where there is no room for all of it, and never a second line."""
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _time(channel: ChannelFigures, now_ms: int) -> str:
@@ -277,6 +311,6 @@ def _time(channel: ChannelFigures, now_ms: int) -> str:
     return "" if channel.since_ms is None else f"since {duration(now_ms - channel.since_ms)}"
 
 
-def _more(rows: Sequence[T], most_rows: int | None) -> Text:
-    left = 0 if most_rows is None else len(rows) - most_rows
+def _more(rows: Sequence[T], most_rows: int) -> Text:
+    left = len(rows) - most_rows
     return Text(f"and {left:,} more" if left > 0 else "", style="dim")
