@@ -39,6 +39,9 @@ MIGRATION_LOCK = 7_136_742_001
 #: Seconds before retrying a SQLite file that another process is migrating, or a lock on PostgreSQL.
 RETRY_S = 0.05
 
+#: Seconds for which PostgreSQL may still list the session of a process that has just ended.
+SESSION_ENDS_S = 2.0
+
 #: Seconds that a step waits for a table which a transaction uses. All later users of the table wait behind it
 #: meanwhile, so it gives way and tries again: after 1, 2, 4 and then each 5 seconds.
 LOCK_WAIT_S = 2.0
@@ -128,12 +131,14 @@ async def _lock(guard: AsyncConnection, key: int) -> None:
 
 
 async def _check_no_others(guard: AsyncConnection, own: str) -> None:
-    others = (await guard.execute(text(OTHER_SESSIONS), {"name": own})).scalars().all()
-    if others:
-        raise MigrationRefused(
-            f"processes of another release use the database: {', '.join(others)}. What they need would be"
-            " removed: stop them first, or run `msgsvc migrate --phase expand` only"
-        )
+    deadline = time.monotonic() + SESSION_ENDS_S
+    while others := (await guard.execute(text(OTHER_SESSIONS), {"name": own})).scalars().all():
+        if time.monotonic() > deadline:
+            raise MigrationRefused(
+                f"processes of another release use the database: {', '.join(others)}. What they need would"
+                " be removed: stop them first, or run `msgsvc migrate --phase expand` only"
+            )
+        await asyncio.sleep(RETRY_S)
 
 
 def _contracts(steps: Sequence[Step], schema: Schema) -> bool:
