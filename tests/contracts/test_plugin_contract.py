@@ -231,6 +231,20 @@ async def test_a_plugin_with_odd_tables_fails_its_check(
         await check(made, name, make_service=make_service, backend=backend)
 
 
+async def test_a_migration_that_disturbs_the_earlier_release_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "0001_shop.py").write_text(SCRIPT.format(table="shop_things", key="project_id"))
+    (tmp_path / "0002_shop.py").write_text(
+        SCRIPT.format(table="shop_items", key="project_id")
+        .replace("down_revision = None", 'down_revision = "shop_0001"')
+        .replace('revision = "shop_0001"', 'revision = "shop_0002"', 1)
+        + '    op.drop_table("shop_things")\n'
+    )
+    made = plugin(register_migrations=MigrationSource("shop", tmp_path))
+
+    with pytest.raises(AssertionError, match=r"shop:shop_0002: removes .* DROP TABLE shop_things"):
+        await check(made, "its_migrations_can_be_applied_while_the_earlier_release_serves")
+
+
 async def test_state_at_the_modules_level_is_noticed() -> None:
     router = Router(area="shop")
 

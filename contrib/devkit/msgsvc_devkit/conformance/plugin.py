@@ -20,6 +20,8 @@ import pytest
 
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.db import migrate
+from msgsvc_core.db.planning import objections
+from msgsvc_core.db.sql import Dialect
 from msgsvc_core.service import Service
 from msgsvc_devkit.conformance.declarations import Declarations
 from msgsvc_devkit.conformance.stage import SECRET_KEY
@@ -33,6 +35,8 @@ from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
 from msgsvc_devkit.fixtures import ServiceFactory
 
 Backend = SQLiteDatabases | PostgresDatabases
+
+_DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql")
 
 
 class PluginContract(Declarations):
@@ -138,6 +142,18 @@ class PluginContract(Declarations):
         assert await tables_of(without.db, self.name) == tables, (
             "the second time its migrations make other tables than the first"
         )
+
+    def test_its_migrations_can_be_applied_while_the_earlier_release_serves(
+        self, loaded: Service
+    ) -> None:
+        if len(loaded.migrations) == 1:
+            pytest.skip("the plugin has no tables")
+        for dialect in _DIALECTS:
+            found = list(objections(loaded.migrations[1], dialect))
+            assert not found, (
+                "what processes of the earlier release can't live with belongs into a step with"
+                f' phase = "contract": {found}'
+            )
 
     async def test_what_belongs_to_a_project_is_kept_by_project(
         self, make_service: ServiceFactory
