@@ -20,7 +20,7 @@ from msgsvc_core.security.sealed import (
     count_by_key,
     find_lost,
     list_older,
-    replace_value,
+    replace_values,
 )
 from msgsvc_core.security.secret_box import DecryptionError, SecretBox
 
@@ -111,11 +111,8 @@ class KeyRotation:
             return None
 
     async def _write(self, column: SealedColumn, changes: Sequence[tuple[Row, str]]) -> int:
-        key_id = self._secrets.key_ids[0]
         async with self._transaction() as tx:
-            return sum(
-                [await replace_value(tx, column, row, sealed, key_id) for row, sealed in changes]
-            )
+            return await replace_values(tx, column, changes, self._secrets.key_ids[0])
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.sql import key_params, key_table
 from msgsvc_core.security.secret_box import (
     ENCRYPTED,
     MARK_CHARACTERS,
@@ -146,20 +147,49 @@ async def list_older(
     )
 
 
-async def replace_value(tx: Tx, column: SealedColumn, row: Row, sealed: str, key_id: str) -> bool:
-    """Writes the value of a row under the key of `key_id`; False if it was changed meanwhile."""
+async def replace_values(
+    tx: Tx, column: SealedColumn, changes: Sequence[tuple[Row, str]], key_id: str
+) -> int:
+    """Writes the values of rows of `list_older` under the key of `key_id`, but for those that were changed
+    meanwhile; returns how many it wrote."""
+    is_text = all(isinstance(row[name], str) for row, _ in changes for name in column.key)
+    if tx.dialect == "postgresql" and is_text and changes:
+        return await _replace_together(tx, column, changes, key_id)
+    return sum([await _replace(tx, column, row, sealed, key_id) for row, sealed in changes])
+
+
+async def _replace(tx: Tx, column: SealedColumn, row: Row, sealed: str, key_id: str) -> int:
     this = " AND ".join(f"{name} = :{name}" for name in column.key)
     also = f", {column.key_id_column} = :key_id" if column.key_id_column else ""
     params = {name: row[name] for name in column.key}
     params |= {"sealed": sealed, "before": row["sealed"]}
-    if column.key_id_column:
+    if also:
         params["key_id"] = key_id
-    return bool(
-        await tx.execute(
-            f"UPDATE {column.table} SET {column.column} = :sealed{also}"
-            f" WHERE {this} AND {column.column} = :before",
-            params,
-        )
+    return await tx.execute(
+        f"UPDATE {column.table} SET {column.column} = :sealed{also}"
+        f" WHERE {this} AND {column.column} = :before",
+        params,
+    )
+
+
+async def _replace_together(
+    tx: Tx, column: SealedColumn, changes: Sequence[tuple[Row, str]], key_id: str
+) -> int:
+    """In one statement, so one round trip."""
+    table = column.table
+    found = key_table([*column.key, "value_before", "value_now"], tx.dialect)
+    this = " AND ".join(f"{table}.{name} = keys.{name}" for name in column.key)
+    also = f", {column.key_id_column} = :key_id" if column.key_id_column else ""
+    params = key_params(
+        [(*(row[name] for name in column.key), row["sealed"], sealed) for row, sealed in changes],
+        tx.dialect,
+    )
+    if also:
+        params["key_id"] = key_id
+    return await tx.execute(
+        f"UPDATE {table} SET {column.column} = keys.value_now{also} FROM {found}"
+        f" WHERE {this} AND {table}.{column.column} = keys.value_before",
+        params,
     )
 
 
