@@ -68,6 +68,42 @@ async def test_what_a_customer_writes_appears_and_what_an_agent_is_writing_stays
         await expect(page.get_by_role("button", name="Reopen")).to_be_visible()
 
 
+PASTE = """(box) => {
+  const files = new DataTransfer();
+  files.items.add(new File(["1, 2, 3"], "shelves.csv", { type: "text/csv" }));
+  box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: files, bubbles: true, cancelable: true }));
+}"""
+
+
+async def test_a_reply_is_written_by_keyboard_with_a_canned_answer_and_a_pasted_file(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (made, page):
+        await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
+        answer = page.get_by_label("Answer to the customer")
+        await answer.focus()
+        await page.keyboard.press("/")
+        await expect(page.get_by_label("Canned answer")).to_be_focused()
+        await expect(answer).to_have_value("")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Enter")
+        await expect(answer).not_to_have_value("")
+        await expect(answer).to_be_focused()
+        said = await answer.input_value()
+        await answer.evaluate(PASTE)
+        await page.keyboard.press("Control+Enter")
+
+        await expect(page.locator(".said.agent")).to_contain_text(said)
+        await expect(page.locator(".said.agent")).to_contain_text("shelves.csv")
+        await page.get_by_role("radio", name="Internal note").check()
+        note = page.get_by_label("Internal note, not visible to the customer")
+        await expect(note).to_be_focused()
+        await expect(answer).to_be_hidden()
+        await note.fill("Asked twice already")
+        await page.keyboard.press("Control+Enter")
+        await expect(page.locator(".said.note")).to_contain_text("Asked twice already")
+
+
 async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None:
     async with opened(tmp_path) as (made, page):
         forms = f"{made.url}/dashboard/projects/{made.tenant.project.project_id}/forms"

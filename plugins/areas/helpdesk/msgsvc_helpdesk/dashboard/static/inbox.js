@@ -38,3 +38,55 @@ document.addEventListener("htmx:afterSettle", () => {
   if (talk() && atEnd) talk().scrollTop = talk().scrollHeight;
 });
 if (talk()) talk().scrollTop = talk().scrollHeight;
+
+// Ctrl+Enter sends; a slash in an empty reply opens the canned answers.
+document.addEventListener("keydown", (event) => {
+  const box = event.target;
+  if (!(box instanceof HTMLTextAreaElement) || !box.closest(".composer")) return;
+  const canned = document.querySelector("#by-canned");
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    box.form.requestSubmit(box.form.querySelector("button:not([form])"));
+  } else if (event.key === "/" && box.id === "f-text" && box.value === "" && canned) {
+    event.preventDefault();
+    canned.focus();
+    try {
+      canned.showPicker();
+    } catch {
+      // The list can still be opened by its own key.
+    }
+  }
+});
+document.querySelector("#by-canned")?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
+});
+
+// The part that is chosen is where one writes.
+document.querySelector(".modes")?.addEventListener("change", (event) => {
+  document.querySelector(event.target.value === "note" ? "#f-note" : "#f-text").focus();
+});
+
+// Files that are dropped on a reply or pasted into it are added to those that are chosen.
+const composer = document.querySelector(".composer");
+const chosen = document.querySelector("#f-files");
+function addFiles(event, from) {
+  if (!chosen || !from || from.files.length === 0) return;
+  event.preventDefault();
+  const all = new DataTransfer();
+  for (const file of [...chosen.files, ...from.files]) all.items.add(file);
+  chosen.files = all.files;
+}
+if (composer && chosen) {
+  composer.addEventListener("paste", (event) => addFiles(event, event.clipboardData));
+  composer.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    composer.classList.add("dropping");
+  });
+  for (const name of ["dragleave", "drop"]) {
+    composer.addEventListener(name, () => composer.classList.remove("dropping"));
+  }
+  composer.addEventListener("drop", (event) => addFiles(event, event.dataTransfer));
+}
