@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from msgsvc_core.channels import ChannelUser, MessageReceived, Started
+from msgsvc_devkit.dashboard import visitor
 from tests.e2e.furnished import Furnished, furnished
 from tests.e2e.windows import browsing, windows
 
@@ -102,6 +103,38 @@ async def test_a_reply_is_written_by_keyboard_with_a_canned_answer_and_a_pasted_
         await note.fill("Asked twice already")
         await page.keyboard.press("Control+Enter")
         await expect(page.locator(".said.note")).to_contain_text("Asked twice already")
+
+
+async def test_two_agents_see_each_others_replies_and_never_answer_twice_unknowingly(
+    tmp_path: Path,
+) -> None:
+    async with furnished(tmp_path) as made, browsing() as browser, windows(browser) as new_window:
+        project_id = made.tenant.project.project_id
+        colleague = await visitor(made.service, project_id, "admin")
+        ticket = made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}")
+        pages = [await new_window(), await new_window()]
+        for page, who in zip(pages, (made.owner, colleague), strict=True):
+            await made.enter(page.context, who)
+            await page.goto(ticket)
+        first, second = pages
+        answer = second.get_by_label("Answer to the customer")
+        await answer.fill("It is in the mail")
+        # The second has not heard of it yet when they press Send.
+        await second.route("**/conversation*", lambda route: route.abort())
+        await first.get_by_label("Answer to the customer").fill("It is at the door")
+        await first.get_by_role("button", name="Send", exact=True).click()
+        await expect(first.locator(".said.agent")).to_have_count(1)
+        await second.get_by_role("button", name="Send", exact=True).click()
+
+        await expect(
+            second.get_by_role("alert").filter(has_text="replied meanwhile")
+        ).to_be_visible()
+        await expect(second.locator(".said.agent")).to_contain_text("It is at the door")
+        await expect(answer).to_have_value("It is in the mail")
+        await second.get_by_role("button", name="Send", exact=True).click()
+        await expect(second.locator(".said.agent")).to_have_count(2)
+        await expect(first.locator(".said.agent")).to_have_count(2)
+        await colleague.client.aclose()
 
 
 async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None:

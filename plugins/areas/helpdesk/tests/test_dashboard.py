@@ -116,6 +116,35 @@ async def test_a_ticket_that_arrives_is_answered_noted_given_and_closed_from_its
     assert "Internal note, not visible to the customer" in shown.text
 
 
+async def test_a_reply_that_comes_after_a_colleagues_is_held_back_once(
+    tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
+) -> None:
+    bob = await enter("admin")
+    await ann.ask(tenant.client, "Where is it?")
+    page = await bob.get("/tickets/1")
+    seen = re.search(r'name="seen" value="(\w+)"', page.text)
+    ticket_id = re.search(r"/tickets/(tkt_\w+)/reply", page.text)
+    assert seen is not None
+    assert ticket_id is not None
+    at = f"/tickets/{ticket_id[1]}/reply"
+    await mia.post(at, {"text": "At the door", "status": "open", "seen": seen[1]})
+
+    held = await bob.post(at, {"text": "In the mail", "status": "open", "seen": seen[1]})
+    now = re.search(r'name="seen" value="(\w+)"', held.text)
+    assert now is not None
+    sent = await bob.post(at, {"text": "In the mail", "status": "open", "seen": now[1]})
+    again = await bob.post(at, {"text": "Found it", "status": "open", "seen": now[1]})
+
+    assert held.status_code == 409
+    assert "has replied meanwhile" in held.text
+    assert "At the door" in held.text
+    assert "In the mail</textarea>" in held.text
+    assert (sent.status_code, again.status_code) == (303, 303)
+    assert [one.message.text for one in ann.messages if "mail" in one.message.text] == [
+        "In the mail"
+    ]
+
+
 async def test_what_was_said_is_shown_anew_only_when_it_has_changed(
     tenant: Tenant, ann: Person, mia: Visitor
 ) -> None:

@@ -6,7 +6,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Redirect
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
-from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
@@ -31,6 +31,9 @@ UPLOAD_BYTES = 60 * 1024 * 1024
 #: Files of one answer: each is a message of its own.
 MOST_FILES = 5
 
+#: Newest entries in which a colleague's reply is looked for.
+UNSEEN = 50
+
 #: Hour of the morning until which a ticket is snoozed.
 MORNING = 9
 
@@ -44,6 +47,7 @@ MORNING = 9
 async def reply(page: PageContext, files: Files, tickets: Tickets, members: Members) -> Redirect:
     """Replies to the customer: a text, and each file as a message after it."""
     ticket, actor = await _begun(page, tickets, members)
+    await _check_seen(page, ticket, actor, tickets, members)
     parts = await _parts(page, files)
     for number, (text, file_id) in enumerate(parts, start=1):
         # What the ticket becomes, it becomes with the last of them.
@@ -170,6 +174,36 @@ async def _begun(page: PageContext, tickets: Tickets, members: Members) -> tuple
     page.note(ticket=found.ticket_id)
     member = await who_acts(page, members)
     return found, Actor("agent", member.member_id)
+
+
+async def _check_seen(
+    page: PageContext, ticket: Ticket, actor: Actor, tickets: Tickets, members: Members
+) -> None:
+    """Raises `Conflict` if a colleague has replied since the page was read: the page is shown again with
+    that reply, and sending once more sends this one too."""
+    seen = page.form.text("seen")
+    if not seen:
+        return
+    # Two replies at the same moment: the second one sees the first.
+    await page.tx.lock(f"replies to {ticket.ticket_id}")
+    newest = await tickets.entries(page.tx, page.project_id, ticket.ticket_id, None, UNSEEN)
+    unseen = [
+        entry
+        for entry in newest
+        if entry.entry_id > seen
+        and entry.author == "agent"
+        and not entry.internal
+        and entry.member_id != actor.member_id
+    ]
+    if unseen:
+        ids = [unseen[0].member_id or ""]
+        member = (await members.get_many(page.tx, page.project_id, ids)).get(ids[0])
+        who = member.name if member else page._("A colleague")
+        text = page._(
+            "{name} has replied meanwhile, see above. Send again if yours is still needed.",
+            name=who,
+        )
+        raise Conflict(text)
 
 
 def _back(page: PageContext, ticket: Ticket, notice: str) -> Redirect:
