@@ -1,13 +1,11 @@
 """The built site, which the tests of this folder share."""
 
-import fcntl
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.site.tools import ROOT, site_python
+from tests.site.tools import ROOT, first_of_all, site_python
 
 #: Seconds for a build; it takes ten on two cores that nobody else uses.
 BUILD_TIMEOUT_S = 180
@@ -17,15 +15,9 @@ BUILD_TIMEOUT_S = 180
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the pages of the checkout, built once for all processes that run the tests."""
     python = site_python()
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    with (shared / "site.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        built = shared / "site.built"
-        if not built.exists():
+    with first_of_all(tmp_path_factory, "site") as folder:
+        if folder:
             _build(python)
-            built.touch()
     return ROOT / "build" / "site" / "next"
 
 

@@ -1,6 +1,8 @@
 """What builds the site, as `make site` installs it, and what a page of HTML holds."""
 
+import fcntl
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +48,26 @@ def site_python() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return python
+
+
+@contextmanager
+def first_of_all(factory: pytest.TempPathFactory, name: str) -> Iterator[Path | None]:
+    """A folder to fill for the first of the processes that run the tests; `None`, once it is filled, for the
+    others."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = shared / f"{name}.built"
+        if built.exists():
+            yield None
+            return
+        folder = shared / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        yield folder
+        built.touch()
 
 
 class Quiet(SimpleHTTPRequestHandler):
