@@ -61,7 +61,7 @@ from msgsvc_core.db import (
     read_schema_in,
 )
 from msgsvc_core.db.sessions import session_name
-from msgsvc_core.db.shrinking import STEP_PAGES, shrink_some
+from msgsvc_core.db.shrinking import LEAST_PAGES, MOST_PAGES, shrink_some
 from msgsvc_core.db.unfinished import check_finished
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.erasure import erase_events
@@ -519,7 +519,9 @@ class Service:
             purges=[
                 MessagePurge(clock=self.clock, message_days=settings.limits.message_days).purge,
                 # Last: what is deleted before it has become free.
-                partial(repeat, step=partial(shrink_some, self.db), count=STEP_PAGES),
+                partial(
+                    repeat, step=partial(shrink_some, self.db), least=LEAST_PAGES, most=MOST_PAGES
+                ),
             ],
         )
         self.sealed_columns = [*CORE_SEALED, *flatten(hook.register_sealed())]

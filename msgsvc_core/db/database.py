@@ -6,6 +6,7 @@ used, for reasons in docs/decisions/0002-databases.md.
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -247,9 +248,9 @@ class Database:
         """The loop time until which a transaction started now waits for others."""
         return asyncio.get_running_loop().time() + self.write_wait_s
 
-    async def cut_free_pages(self, count: int) -> None:
+    async def cut_free_pages(self, count: int) -> float:
         """Cuts up to `count` free pages off the SQLite file, in a transaction of its own, behind all who wait
-        to write. The file is shorter after the next checkpoint."""
+        to write; returns for how many seconds others waited. After a checkpoint the file is shorter."""
         assert self.dialect == "sqlite", "PostgreSQL reuses its pages"
         self._check_connected()
         until_s = self.write_deadline()
@@ -257,12 +258,14 @@ class Database:
         async with self._acquired(connection):
             raw = connection.raw_connection
 
-            async def cut() -> None:
+            async def cut() -> float:
+                begun_s = time.monotonic()
                 # As a script: of a statement without columns, sqlite3 takes one step, which is one page.
                 with named_errors():
                     await raw.executescript(f"PRAGMA incremental_vacuum({count})")
+                return time.monotonic() - begun_s
 
-            await retry_while_locked(lambda: shielded(cut()), until_s)
+            return await retry_while_locked(lambda: shielded(cut()), until_s)
 
     async def check_writes(self, within_s: float) -> None:
         """Raises `DatabaseUnavailable` with the reason if nothing can be written.

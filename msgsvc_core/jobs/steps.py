@@ -47,19 +47,28 @@ async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> Non
         rows = next_step(rows, most, time.monotonic() - begun_s)
 
 
-async def repeat(ctx: JobContext, step: Callable[[int], Awaitable[int]], count: int) -> None:
-    """Repeats `step(count)` until it returns less. Raises `Stopping` when the runner is shutting down."""
+async def repeat(
+    ctx: JobContext, step: Callable[[int], Awaitable[tuple[int, float]]], *, least: int, most: int
+) -> None:
+    """Repeats `step(count)`, which returns how much it did and in how many seconds, until it does less than
+    `count`. That begins with `least`, and grows up to `most` while steps are short.
+
+    Raises `Stopping` when the runner is shutting down.
+    """
+    count = least
     while True:
         if ctx.stopping:
             raise Stopping
-        if await step(count) < count:
+        done, took_s = await step(count)
+        if done < count:
             return
+        count = next_step(count, most, took_s, least=least)
 
 
-def next_step(rows: int, most: int, took_s: float) -> int:
+def next_step(rows: int, most: int, took_s: float, *, least: int = LEAST_STEP) -> int:
     """How many rows the step after one of `rows` has, which took `took_s` seconds."""
     if took_s > 2 * STEP_S:
-        return max(rows // 2, min(most, LEAST_STEP))
+        return max(rows // 2, min(most, least))
     if took_s < STEP_S / 2:
         return min(rows * 2, most)
     return rows

@@ -34,7 +34,7 @@ async def test_the_file_shrinks_to_its_rows_and_a_reserve(tmp_path: Path) -> Non
         await fill_and_delete(db)
         async with db.read() as tx:
             before = await read_space(tx)
-        await repeat(FakeJobContext(db), partial(shrink_some, db), 500)
+        await repeat(FakeJobContext(db), partial(shrink_some, db), least=10, most=500)
         async with db.read() as tx:
             after = await read_space(tx)
             left = await tx.fetch_val("SELECT COUNT(*) AS count FROM things")
@@ -56,7 +56,7 @@ async def test_a_step_frees_no_more_pages_than_it_is_allowed(tmp_path: Path) -> 
         await fill_and_delete(db)
         async with db.read() as tx:
             before = await read_space(tx)
-            freed = await shrink_some(db, 70)
+            freed, _ = await shrink_some(db, 70)
             after = await read_space(tx)
     finally:
         await db.disconnect()
@@ -76,7 +76,7 @@ async def test_a_file_of_an_earlier_release_is_left_as_long_as_it_is(tmp_path: P
         await fill_and_delete(db)
         async with db.read() as tx:
             space = await read_space(tx)
-        freed = await shrink_some(db, 500)
+        freed, _ = await shrink_some(db, 500)
     finally:
         await db.disconnect()
 
@@ -115,3 +115,48 @@ def test_steps_that_take_long_become_smaller(rows: int, took_s: float, expected:
 
 def test_a_step_of_few_rows_stays_as_it_is() -> None:
     assert next_step(2, 2, 1.0) == 2
+
+
+async def test_repeated_steps_begin_small_and_follow_the_time_that_they_take() -> None:
+    counts: list[int] = []
+    took_s = iter([0.001, 0.001, 0.5, 0.5, 0.5, 0.01, 0.01])
+
+    async def step(count: int) -> tuple[int, float]:
+        counts.append(count)
+        return count if len(counts) < 7 else 0, next(took_s)
+
+    await repeat(FakeJobContext(), step, least=10, most=100)
+
+    assert counts == [10, 20, 40, 20, 10, 10, 10]
+
+
+async def test_others_do_not_wait_long_for_a_step_of_a_file_that_is_nearly_all_free(
+    tmp_path: Path,
+) -> None:
+    """As a ratio: 500 pages at once against the steps, in the same file."""
+    db = Database(f"sqlite:///{tmp_path / 'm.db'}", synchronous="NORMAL")
+    await db.connect()
+    steps_s: list[float] = []
+
+    async def noted(count: int) -> tuple[int, float]:
+        done, took_s = await shrink_some(db, count)
+        steps_s.append(took_s)
+        # Thirty steps show it.
+        return (done, took_s) if len(steps_s) < 30 else (0, 0.0)
+
+    try:
+        async with db.transaction() as tx:
+            await tx.execute("CREATE TABLE things (number INTEGER PRIMARY KEY, filler TEXT)")
+            await tx.execute(
+                "INSERT INTO things SELECT value, hex(zeroblob(1900)) FROM"
+                " (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n"
+                " WHERE value < 60000) SELECT value FROM n)"
+            )
+        async with db.transaction() as tx:
+            await tx.execute("DELETE FROM things WHERE number < 59990")
+        at_once_s = await db.cut_free_pages(2000)
+        await repeat(FakeJobContext(db), noted, least=10, most=1000)
+    finally:
+        await db.disconnect()
+
+    assert sorted(steps_s)[len(steps_s) // 2] < at_once_s / 2

@@ -176,8 +176,9 @@ class FakeDatabase(Database):
     def write_deadline(self) -> float:
         return self.write_wait_s
 
-    async def cut_free_pages(self, count: int) -> None:
+    async def cut_free_pages(self, count: int) -> float:
         """There is no file."""
+        return 0.0
 
     async def check_writes(self, within_s: float) -> None:
         """Writes never fail."""
