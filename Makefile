@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools site clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools deploy-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ oidc-clients: .venv/installed-dev ## Installs the OpenID clients of others that 
 
 client-tools: .venv/installed-dev ## Installs the linters and generators that read the OpenAPI document in tests/clients
 	@PYTHON=$(PYTHON) tests/clients/install.sh
+
+deploy-tools: .venv/installed-dev ## Installs what reads compose.yaml and the manifests of Kubernetes in tests/deploy
+	@PYTHON=$(PYTHON) tests/deploy/install.sh
 
 check: .venv/installed-dev ## Runs ruff, mypy and import-linter
 	$(BIN)/ruff check .

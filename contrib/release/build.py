@@ -117,13 +117,13 @@ def write_pins(out: Path, version: str) -> None:
     (out / "constraints.txt").write_text(f"{pins}{ours}", "utf-8")
 
 
-def download_others(out: Path) -> None:
-    """Wheels of other people's packages, for this Python and this kind of machine."""
+def download_others(out: Path, more: Sequence[str] = ()) -> None:
+    """Wheels of other people's packages, with those of `more`, for this Python and this kind of machine."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download"]
     pins = ["--constraint", str(out / "constraints.txt"), "--find-links", str(out)]
     before = digests(out)
     # The client is for programs beside the service; the first installation tries it.
-    wanted = ["msgsvc[all]", "msgsvc-client"]
+    wanted = ["msgsvc[all]", "msgsvc-client", *more]
     done = subprocess.run([*pip, "--dest", str(out), *pins, *wanted], check=False)
     if done.returncode != 0:
         raise NotReleasable("pip could not download what the release needs")

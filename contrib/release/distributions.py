@@ -35,6 +35,8 @@ SPELLINGS = (
         r'"packages": \{\s+"": \{\s+"name": "[^"]+",\s+"version": "([^"]+)"',
     ),
     (("README.md",), r"(?m)^Version ([0-9][^,]*),"),
+    (("contrib/deploy/compose.yaml",), r"(?m)^  image: localhost/msgsvc:(\S+)$"),
+    (("contrib/deploy/kubernetes/kustomization.yaml",), r'(?m)^    newTag: "([^"]+)"'),
 )
 
 #: A release, or a pre-release such as 0.2.0rc1, as PEP 440 spells them.
