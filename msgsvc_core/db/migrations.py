@@ -43,10 +43,12 @@ RETRY_S = 0.05
 SESSION_ENDS_S = 2.0
 
 #: Seconds that a step waits for a table which a transaction uses. All later users of the table wait behind it
-#: meanwhile, so it gives way and tries again: after 1, 2, 4 and then each 5 seconds.
-LOCK_WAIT_S = 2.0
-LOCK_ATTEMPTS = 10
-LOCK_PAUSES_S = (1.0, 2.0, 4.0, 5.0)
+#: meanwhile, so it gives way and tries again, for a minute and a half in all. Less than claims wait (0.1), so
+#: that no request gets a 425, and than the server waits until it ends one of two transactions that wait for
+#: each other (`deadlock_timeout`, 1): it would be a request's.
+LOCK_WAIT_S = 0.05
+LOCK_ATTEMPTS = 100
+LOCK_PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 
 #: SQLSTATEs of a lock timeout and a deadlock.
 _IN_USE = ("55P03", "40P01")

@@ -8,6 +8,7 @@ import asyncpg
 
 from msgsvc_core.db.errors import (
     ConstraintViolation,
+    Deadlock,
     LockTimeout,
     check_committed,
     is_lost,
@@ -141,26 +142,27 @@ class PostgresBatches:
         self, connection: asyncpg.Connection, units: Sequence[WriteBatch]
     ) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        # The batch has waited for the claim's holder already, and other callers wait for this batch.
-        await connection.execute("SET LOCAL lock_timeout = 1")
         for unit in units:
-            await connection.execute("SAVEPOINT unit")
+            # The batch has waited for the claim's holder already, and other callers wait for this batch. A
+            # unit without a claim waits as the batch did, e.g. for a migration that changes the table.
+            wait_ms = 1 if unit.required else 0
+            await connection.execute(f"SAVEPOINT unit; SET LOCAL lock_timeout = {wait_ms}")
             try:
                 outcomes += await self._write_together(connection, [unit])
             except (asyncpg.PostgresError, ValueError) as error:
                 if is_lost(error):
                     raise
-                outcomes.append(_named(error))
+                outcomes.append(_named(error, unit))
                 await connection.execute("ROLLBACK TO SAVEPOINT unit")
             await connection.execute("RELEASE SAVEPOINT unit")
         return outcomes
 
 
-def _named(error: Exception) -> Exception:
+def _named(error: Exception, unit: WriteBatch) -> Exception:
     """The error of one unit, as one of `errors` if it has one."""
     if is_refusal(error):
         return ConstraintViolation(str(error))
     # The statement's lock timeout expired, or it was part of a deadlock.
     if isinstance(error, asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
-        return LockTimeout(str(error))
+        return LockTimeout(str(error)) if unit.required else Deadlock(str(error))
     return error

@@ -16,7 +16,7 @@ from msgsvc_core.db import (
 )
 from msgsvc_core.db.writer import UNITS_PER_BATCH
 from msgsvc_devkit.databases import PostgresDatabases, SQLiteDatabases
-from msgsvc_devkit.work import PATIENCE_S
+from msgsvc_devkit.work import PATIENCE_S, until
 
 Backend = SQLiteDatabases | PostgresDatabases
 
@@ -309,3 +309,33 @@ async def test_it_closes_where_all_who_waited_were_cancelled(db: Database) -> No
         await db._writer.close()
 
     assert await ids(db) == []
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+async def test_a_unit_that_was_undone_for_a_migration_is_written_after_it(
+    db: Database, backend: Backend
+) -> None:
+    """The migration locks two tables in the other order, and keeps them for a while."""
+    unit = thing(1)
+    unit.insert("pages", {"number": 1, "text": "one"})
+
+    async def waits() -> bool:
+        # In a transaction each time: one of its own has one picture of all others.
+        async with db.read() as looking:
+            found = await looking.fetch_val(
+                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND wait_event_type = 'Lock'"
+            )
+        return bool(found)
+
+    async with db.transaction() as tx:
+        await tx.execute("LOCK TABLE pages IN ACCESS EXCLUSIVE MODE")
+        writing = asyncio.create_task(db.write(unit))
+        await until(waits)
+        # The one who has waited longer finds the deadlock, and is ended.
+        await asyncio.sleep(0.3)
+        await tx.execute("LOCK TABLE things IN ACCESS EXCLUSIVE MODE")
+        await until(waits)
+    await writing
+
+    assert await ids(db) == [1]

@@ -80,10 +80,13 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDeployment(Deployment):
-    """Its processes run a release's code. A script's own folder comes first on its path: no module beside
-    it may have the name of one that the release imports."""
+    """Its processes run a release's code, wherever they are started."""
 
     python: Path = Path()
+
+    def _environment(self) -> dict[str, str]:
+        # Neither the working directory, which has today's code, nor a script's own comes first on the path.
+        return {**Deployment._environment(self), "PYTHONSAFEPATH": "1"}
 
     def run_script(self, script: Path, *arguments: str | Path) -> str:
         """What a script prints that the release's interpreter runs, given the configuration and these."""
