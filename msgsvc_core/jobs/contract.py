@@ -218,6 +218,8 @@ class JobSpec:
     nothing does. `on_withdrawn` is awaited with the transaction in which an operator withdraws a job that the
     original of a restored copy may have done, and the job: it settles what depends on it as in doubt.
 
+    `replaces` names recurring jobs of earlier releases whose work it does: they are removed at a start.
+
     `inline` means that its transactions touch few rows; see `Database.transaction`. `own_trace` means that
     each run is a trace of its own, which links to its cause: for jobs that call for very many.
     """
@@ -234,6 +236,7 @@ class JobSpec:
     own_trace: bool = False
     sends: str = ""
     on_withdrawn: OnWithdrawn | None = None
+    replaces: tuple[str, ...] = ()
 
 
 @value_object

@@ -9,6 +9,9 @@ from msgsvc_core.security.secret_box import SecretBox
 
 NAME = "core.reseal"
 
+#: What did the same for contacts alone.
+REPLACED = "core.reseal_contacts"
+
 
 class Resealing:
     """Does by itself what `msgsvc secrets rotate` does at once, but for values that expire within days."""
@@ -19,7 +22,7 @@ class Resealing:
 
     @property
     def spec(self) -> JobSpec:
-        return JobSpec(NAME, self.reseal, every_s=3600)
+        return JobSpec(NAME, self.reseal, every_s=3600, replaces=(REPLACED,))
 
     async def reseal(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
         """Raises `Stopping` when the runner shuts down: the next run goes on from there."""

@@ -262,18 +262,22 @@ class LaneRunner:
 
     async def _set_up_recurring(self) -> None:
         """Creates missing recurring jobs: new ones, and those that became dead letters or were discarded.
-        Those that a wrong clock has scheduled too far in the future run now."""
+        Those that a wrong clock has scheduled too far in the future run now; replaced ones are removed."""
         specs = {name: spec for name, spec in self._specs.items() if spec.every_s is not None}
         async with self._db.read() as tx:
             there = await store.open_with_key(tx, list(specs), RECURRING)
+            replaced = await store.open_with_key(
+                tx, [name for spec in specs.values() for name in spec.replaces], RECURRING
+            )
         now_ms = self._clock.now_ms()
         missing = [recurring(spec, now_ms) for name, spec in specs.items() if name not in there]
         farthest_ms = {name: now_ms + _farthest_ms(spec) for name, spec in specs.items()}
         far = [name for name, run_at_ms in there.items() if run_at_ms >= farthest_ms[name]]
-        if not missing and not far:
+        if not missing and not far and not replaced:
             return
         async with self._db.transaction(background=True) as tx:
             await self._queue.enqueue(tx, *missing)
+            await store.remove_with_key(tx, list(replaced), RECURRING)
             for name in far:
                 log.warning("recurring_job_was_far_off", job=name)
                 await store.bring_forward(tx, name, RECURRING, farthest_ms[name], now_ms)

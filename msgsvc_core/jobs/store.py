@@ -386,6 +386,15 @@ async def names_without_handler(tx: Tx, names: Sequence[str]) -> list[str]:
     return [row["name"] for row in rows]
 
 
+async def remove_with_key(tx: Tx, names: Sequence[str], key: str) -> None:
+    """Removes the jobs of `names` with that key that are not running."""
+    known, params = any_of("name", "names", names, tx.dialect)
+    await tx.execute(
+        f"DELETE FROM core_jobs WHERE key = :key AND state <> 'running' AND {known}",
+        {**params, "key": key},
+    )
+
+
 async def open_with_key(tx: Tx, names: Sequence[str], key: str) -> dict[str, int]:
     """Those of `names` that have a waiting or running job with that key, and when it is or was due."""
     known, params = any_of("name", "names", names, tx.dialect)

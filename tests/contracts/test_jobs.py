@@ -1,10 +1,12 @@
 """What every runner promises of jobs: when they run, how often, and what their end is one with."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from msgsvc_core.jobs import Job, JobContext, Retry, exponential
+from msgsvc_core.jobs import Job, JobContext, JobSpec, Retry, exponential
+from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled, until
 from msgsvc_devkit.fixtures import ServiceFactory
@@ -308,6 +310,27 @@ async def test_a_recurring_job_that_a_wrong_clock_put_far_off_runs_once_it_is_ri
 
     assert len(plugin.runs) == 3
     assert [state for state, _ in await states(service)] == ["ready"]
+
+
+async def test_a_recurring_job_of_an_earlier_release_is_removed_by_the_one_that_replaces_it(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    class NextRelease(Work):
+        @hookimpl
+        def register_jobs(self) -> Sequence[JobSpec]:
+            return [JobSpec("work_2", self._run, every_s=60, replaces=("work",))]
+
+    before = await start(make_service, Work(every_s=60))
+    await settled(before)
+    await enqueue(before, work(1, run_at_ms=clock.now_ms() + 1000))
+    await before.stop()
+    url = before.settings.database_url
+    after = await start(make_service, plugin := NextRelease(), database_url=url)
+    await settled(after)
+
+    assert plugin.runs == [None]
+    # What somebody has queued is another matter: only the one that recurs goes.
+    assert await states(after) == [("ready", 0)]
 
 
 async def _effects(service: Service) -> int:
