@@ -111,6 +111,20 @@ def find_podman(folder: Path) -> Podman:
             missing(program, "apt-get install podman runc mmdebstrap")
     if os.getuid() != 0:
         pytest.skip("images are built and run as root here")
+    namespaces = (
+        "unshare",
+        "--mount",
+        "--pid",
+        "--net",
+        "--fork",
+        "mount",
+        "-t",
+        "tmpfs",
+        "t",
+        "/mnt",
+    )
+    if subprocess.run(namespaces, check=False, capture_output=True).returncode != 0:
+        pytest.skip("this machine, perhaps a container itself, gives containers no namespaces")
     return Podman(folder)
 
 
