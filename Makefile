@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full simulate oidc-clients client-tools deploy-tools site clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full retention simulate oidc-clients client-tools deploy-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ dist-check: dist ## Installs the smallest useful service from dist/, and measure
 
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+retention: .venv/installed-dev ## A run of retention over three days of a million messages each, on each database
+	$(BIN)/python -m tests.bench --only scale-retention --rows 3000000 --window 30 $(BENCH_ARGS)
 
 bench-full: .venv/installed-dev ## The same in longer rounds, and memory over a million messages
 	$(BIN)/python -m tests.bench --rounds 7 --seconds 5 --sends 1000000 --rows 1000000 \

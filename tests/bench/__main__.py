@@ -33,7 +33,7 @@ from tests.bench.polls import polls
 from tests.bench.postgres import postgres
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
-from tests.bench.scale import processes, projects, rows, sign_in_pages, slow_webhooks
+from tests.bench.scale import processes, projects, retention, rows, sign_in_pages, slow_webhooks
 from tests.bench.sending import sending
 from tests.bench.status import status
 from tests.bench.tokens import tokens
@@ -63,6 +63,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "scale-projects": projects,
     "scale-webhooks": slow_webhooks,
     "scale-rows": rows,
+    "scale-retention": retention,
     "scale-pages": sign_in_pages,
     "scale-processes": processes,
 }

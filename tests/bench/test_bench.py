@@ -149,6 +149,8 @@ def test_large_deployments_are_measured_beside_small_ones(tmp_path: Path) -> Non
     for what in ("POST /v1/send, p50", "sign-in status", "page of /v1/messages"):
         assert found[f"{full}, {what}: ms / of none"]["ratio"] > 0
     assert found[f"{full}, step of retention: ms / of none"]["target"] == 3
+    purged = "1,000 messages, events and deliveries deleted, sqlite"
+    assert found[f"{purged}: longest send ms / quiet"]["ratio"] > 0
     assert found["60 waiting sign-in pages sqlite: KiB each"]["target"] == 30
     assert found["a Yes among 60 waiting sign-in pages sqlite: ms / without them"]["ratio"] > 0
     assert list(tmp_path.iterdir()) == [out]
