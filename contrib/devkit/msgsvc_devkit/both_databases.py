@@ -26,8 +26,8 @@ from msgsvc_core.db.write_batch import WriteBatch
 
 MARKER = "both_databases"
 
-#: Functions never reached on PostgreSQL: it indexes messages in the transaction that inserts them.
-ON_SQLITE_ALONE = frozenset[str]()
+#: Functions never reached on PostgreSQL: what looks at the free pages of the file.
+ON_SQLITE_ALONE = frozenset({"msgsvc_core.jobs.steps:repeat"})
 
 _SITES = "statement_sites"
 
