@@ -763,7 +763,11 @@ class Service:
                 *operation_routes(readiness, operators_of(settings.metrics)),
                 *metrics_routes(self.metrics, settings.metrics),
                 *documentation_routes(
-                    self.endpoints, self.errors, lambda: self.openapi(self.endpoints), home
+                    self.endpoints,
+                    self.errors,
+                    lambda: self.openapi(self.endpoints),
+                    home,
+                    is_open=settings.api_docs,
                 ),
                 *channel_routes(
                     channels=self.channels,

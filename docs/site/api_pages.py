@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from contrib.clients.codegen.contract import Contract, Method
-from docs.site.examples import Examples, curl
+from contrib.clients.codegen.samples import Samples
 from docs.site.pages import Page
 
 #: Objects within objects whose fields are listed; deeper ones are only named.
@@ -31,9 +30,9 @@ class ApiPages:
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._areas = {tag["name"]: tag["description"] for tag in document["tags"]}
-        self._methods: dict[str, Method] = {
-            method.operation_id: method for method in Contract(document).methods
-        }
+        self._samples = Samples(document)
+        self._resolved = self._samples.resolved
+        self._example = self._samples.example
 
     def __iter__(self) -> Iterator[Page]:
         operations = sorted(self._operations(), key=lambda one: one[2]["tags"][0])
@@ -88,17 +87,8 @@ class ApiPages:
         parameters = [self._resolved(one) for one in operation.get("parameters", [])]
         body = self._resolved(operation.get("requestBody", {}))
         content = body.get("content", {})
-        values = {one["name"]: one["example"] for one in parameters if "example" in one}
-        example = None
-        if "application/json" in content:
-            example = self._example(content["application/json"])
-        known = self._methods.get(operation["operationId"])
-        if known:
-            yield from Examples(known, values, example)
-        else:
-            # For browsers: no client has it.
-            is_public = operation.get("security") == []
-            yield f"```sh\n{curl(method, path, values, example, is_public=is_public)}```\n\n"
+        for each in self._samples.of(method, path, operation):
+            yield f"```{each.language} tab={each.title}\n{each.code}```\n\n"
         if parameters:
             yield "| parameter | meaning |\n| --- | --- |\n"
             for one in parameters:
@@ -235,21 +225,6 @@ class ApiPages:
                 yield f"At most {one['maxItems']} entries."
             if "pattern" in one:
                 yield f"Pattern `{one['pattern']}`."
-
-    def _example(self, content: Mapping[str, Any]) -> Any:
-        if "example" in content:
-            return content["example"]
-        for example in content.get("examples", {}).values():
-            return self._resolved(example)["value"]
-        return next(iter(self._resolved(content["schema"]).get("examples", ())), None)
-
-    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        while "$ref" in schema:
-            found: Any = self._document
-            for part in schema["$ref"].removeprefix("#/").split("/"):
-                found = found[part.replace("~1", "/").replace("~0", "~")]
-            schema = found
-        return schema
 
 
 def _anchor(operation: Mapping[str, Any]) -> str:

@@ -265,6 +265,10 @@ class Settings(BaseModel):
     docs_url: str | None = Field(
         None, description="Where error codes are described; by default `<base_url>/docs`."
     )
+    api_docs: bool = Field(
+        True,
+        description="Serve the API reference, `/docs` and `/openapi.json`. `/docs/errors` stays.",
+    )
     database_url: str = Field(
         "sqlite:///msgsvc.db", description="`sqlite:///file.db` or `postgresql://...`."
     )

@@ -1,7 +1,8 @@
 """GET /openapi.json, and the same for people: /docs and /docs/errors, with nothing from elsewhere."""
 
+import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent
-_ICON = SHARED / "icon.svg"
-_TOKENS = SHARED / "tokens.css"
 
-#: Pages load only from us, and run no script at all.
-_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'"}
+#: Pages load only from us. The reference has a script of ours, which calls the API it describes.
+_POLICY = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self';"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 def documentation_routes(
@@ -35,9 +38,11 @@ def documentation_routes(
     errors: ErrorCatalogue,
     make_document: Callable[[], dict[str, Any]],
     home: str | None = None,
+    *,
+    is_open: bool = True,
 ) -> list[BaseRoute]:
     """The routes that describe the API. `make_document` is called once, when it is first asked for; `home` is
-    the page that `/` leads to, else the description."""
+    the page that `/` leads to, else the description. Unless `is_open`, only error codes are described."""
     environment = cache(_templates)
     document = cache(make_document)
 
@@ -47,42 +52,57 @@ def documentation_routes(
 
     @cache
     def docs_page() -> str:
+        samples = json.loads((_FOLDER / "samples" / "samples.json").read_text("utf-8"))
         return (
             environment()
             .get_template("docs.html")
-            .render(areas=_areas(endpoints), document=document(), conventions=CONVENTIONS)
+            .render(
+                areas=_areas(endpoints),
+                document=document(),
+                conventions=CONVENTIONS,
+                samples=samples,
+            )
         )
 
-    def docs(_request: Request) -> Response:
-        return HTMLResponse(docs_page(), headers=_POLICY)
+    # A tenth of the page, which is long; a proxy that compresses leaves it alone.
+    @cache
+    def docs_page_compressed() -> bytes:
+        return gzip.compress(docs_page().encode())
+
+    def docs(request: Request) -> Response:
+        headers = {**_POLICY, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return HTMLResponse(docs_page_compressed(), headers=headers)
+        return HTMLResponse(docs_page(), headers=headers)
 
     async def error_codes(_request: Request) -> Response:
-        return _page(environment(), "errors.html", errors=list(errors))
+        return _page(environment(), "errors.html", errors=list(errors), is_open=is_open)
 
-    async def stylesheet(_request: Request) -> Response:
-        return FileResponse(_FOLDER / "static" / "docs.css", media_type="text/css")
+    def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_request: Request) -> Response:
+            return FileResponse(path, headers={"Cache-Control": "max-age=3600"})
 
-    async def tokens(_request: Request) -> Response:
-        return FileResponse(_TOKENS, media_type="text/css")
+        return answer
 
     async def front_door(_request: Request) -> Response:
         # Relative, so that it is right below the path of an application that mounts us.
-        return Response(status_code=307, headers={"Location": (home or "/docs").lstrip("/")})
-
-    async def icon(_request: Request) -> Response:
-        return FileResponse(
-            _ICON, media_type="image/svg+xml", headers={"Cache-Control": "max-age=86400"}
+        return Response(
+            status_code=307,
+            headers={"Location": (home or ("/docs" if is_open else "/docs/errors")).lstrip("/")},
         )
 
+    static = _FOLDER / "static"
+    described = [Route("/openapi.json", openapi_json), Route("/docs", docs)]
     return [
         Route("/", front_door),
         # Browsers ask for this name by themselves, and take an SVG under it.
-        Route("/favicon.ico", icon),
-        Route("/openapi.json", openapi_json),
-        Route("/docs", docs),
+        Route("/favicon.ico", file(SHARED / "icon.svg")),
+        *(described if is_open else ()),
         Route("/docs/errors", error_codes),
-        Route("/docs/docs.css", stylesheet),
-        Route("/docs/tokens.css", tokens),
+        Route("/docs/docs.css", file(static / "docs.css")),
+        Route("/docs/docs.js", file(static / "docs.js")),
+        Route("/docs/tokens.css", file(SHARED / "tokens.css")),
     ]
 
 

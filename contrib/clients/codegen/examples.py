@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrib.clients.codegen.contract import Method
 from contrib.clients.codegen.python_client import identifier
@@ -15,6 +15,14 @@ BASE = "https://msgsvc.example"
 _WIDTH = 84
 
 
+class Example(NamedTuple):
+    """`language` is the name by which it is highlighted, `title` what people call it."""
+
+    language: str
+    title: str
+    code: str
+
+
 class Examples:
     """`values` are the examples of path and required query parameters, `body` that of a JSON body."""
 
@@ -23,11 +31,11 @@ class Examples:
         self._values = values
         self._body = body
 
-    def __iter__(self) -> Iterator[str]:
-        """Code blocks, of which the site makes tabs."""
-        yield _fence("sh", "curl", "".join(self._curl()))
-        yield _fence("python", "Python", self.python())
-        yield _fence("ts", "TypeScript", self.typescript())
+    def __iter__(self) -> Iterator[Example]:
+        """In each language, of which pages make tabs."""
+        yield Example("sh", "curl", self.curl())
+        yield Example("python", "Python", self.python())
+        yield Example("ts", "TypeScript", self.typescript())
 
     def python(self) -> str:
         """A program with `msgsvc_client`."""
@@ -89,8 +97,9 @@ class Examples:
     def _required_query(self) -> dict[str, Any]:
         return {each.name: self._values[each.name] for each in self._method.query if each.required}
 
-    def _curl(self) -> Iterator[str]:
-        yield curl(
+    def curl(self) -> str:
+        """A command line."""
+        return curl(
             self._method.http_method,
             self._method.path,
             self._values,
@@ -123,10 +132,6 @@ def curl(
     elif method == "POST":
         lines[0] = lines[0].replace("curl ", "curl -X POST ")
     return " \\\n  ".join(lines) + "\n"
-
-
-def _fence(language: str, tab: str, code: str) -> str:
-    return f"```{language} tab={tab}\n{code}```\n\n"
 
 
 def _call(function: str, arguments: Sequence[str]) -> str:
