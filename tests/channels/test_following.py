@@ -246,7 +246,7 @@ async def test_settings_are_encrypted_by_the_new_key_after_a_while(
         extra_plugins=[("fake", platform)], **shared, secret_keys=(NEW_KEY, SECRET_KEY)
     )
     async with both.db.transaction() as tx:
-        await both.jobs.enqueue(tx, NewJob("core.purge"))
+        await both.jobs.enqueue(tx, NewJob("core.reseal"))
     await settled(both)
     alone = await make_service(extra_plugins=[("fake", platform)], **shared, secret_keys=(NEW_KEY,))
 
