@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -30,10 +31,11 @@ HEALTH = ("/opt/msgsvc/bin/python", "-I", "/opt/msgsvc/health.py")
 
 
 @pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+def podman() -> Iterator[Podman]:
     if not postgres_answers(postgres_url()):
         pytest.skip("needs a PostgreSQL and a Redis for containers to share")
-    found = find_podman(tmp_path_factory.mktemp("podman"))
+    # Podman takes paths of 50 characters at most, which a worker's temporary folders are longer than.
+    found = find_podman(Path(tempfile.mkdtemp(prefix="podman-", dir="/var/tmp")))
     try:
         build_base(found)
         build_image(found)

@@ -25,10 +25,13 @@ class Browser:
     def __init__(self, site: Site) -> None:
         self.http = httpx2.AsyncClient(base_url=site.url, headers={"Accept-Language": "en"})
         self.text = ""
+        #: Where the page led at once: the sign-in was confirmed before it opened.
+        self.led_to: str | None = None
 
     async def open(self, path: str, **headers: str) -> httpx2.Response:
         response = await self.http.get(path, headers=headers)
         self.text = response.text
+        self.led_to = response.headers.get("Location")
         return response
 
     async def start(self) -> None:
@@ -57,21 +60,24 @@ class Browser:
         return found
 
     async def confirmed(self) -> str:
-        """The address of the site, with the code, as soon as the element is told."""
+        """The address of the site, with the code, as soon as the page or its element is told."""
 
         async def redirect() -> str | None:
-            return (await self.status()).get("redirect")
+            return self.led_to or (await self.status()).get("redirect")
 
         return await until(redirect, interval_s=0.02)
 
     async def failed(self) -> str:
-        """What became of the visit, as soon as the element is told; the page is loaded anew."""
+        """What became of the visit, as soon as the page or its element is told; then it is loaded anew."""
+
+        told = "data-visit="
 
         async def is_over() -> bool:
-            return (await self.status())["status"] == "changed"
+            return told in self.text or (await self.status())["status"] == "changed"
 
         await until(is_over, interval_s=0.02)
-        await self.open(self.find(r'ended-url="([^"]+)"'))
+        if told not in self.text:
+            await self.open(self.find(r'ended-url="([^"]+)"'))
         return self.find(r'data-visit="([a-z]+)"')
 
     def find(self, pattern: str) -> str:
