@@ -1221,7 +1221,6 @@ class Service:
 def _tracing_by(settings: Settings) -> Tracing | None:
     if not settings.tracing.enabled:
         return None
-    # An optional package.
-    from msgsvc_core.telemetry.otel import OtelTracing  # noqa: PLC0415 - see above
+    from msgsvc_core.telemetry.otel import OtelTracing  # noqa: PLC0415 - an optional package
 
     return OtelTracing()

@@ -23,6 +23,6 @@ def exporting_spans(settings: Settings) -> AbstractContextManager[None]:
             check_installed(module, "tracing.enabled", "tracing")
     except ValueError as error:
         raise SettingsError(str(error)) from None
-    from msgsvc_core.cli.span_export import exporting  # noqa: PLC0415 - see above
+    from msgsvc_core.cli.span_export import exporting  # noqa: PLC0415 - imports the SDK, an optional package
 
     return exporting()

@@ -86,7 +86,7 @@ class LostValues:
 
 
 async def count_by_key(tx: Tx, column: SealedColumn) -> KeyUse:
-    """Reads the beginning of each value, and decrypts none: a second for a million."""
+    """Reads the beginning of each value, and decrypts none: of 200,000 in 0.2 s of SQLite's time."""
     rows = await tx.fetch_all(
         f"SELECT substr({column.column}, 1, {MARK_CHARACTERS}) AS mark, COUNT(*) AS count"
         f" FROM {column.table} WHERE {_is_encrypted(column)} GROUP BY 1"

@@ -19,10 +19,6 @@ def test_a_share_changes_by_shares() -> None:
     assert tile.tone == "bad"
 
 
-def test_a_smaller_figure_can_be_the_better_one() -> None:
-    assert Tile("Failed", [5, 5, 1, 1], less_is_better=True).tone == "good"
-
-
 @pytest.mark.parametrize(
     ("values", "of"),
     [([0, 0, 4, 4], None), ([0, 0, 4, 4], [0, 0, 5, 5]), ([1, 1, 0, 0], [1, 1, 0, 0])],

@@ -18,8 +18,6 @@ class Tile:
     values: Sequence[int]
     of: Sequence[int] | None = None
     url: str = ""
-    #: Whether a smaller figure is the better one.
-    less_is_better: bool = False
 
     @property
     def is_share(self) -> bool:
@@ -46,7 +44,7 @@ class Tile:
         """`good`, `bad`, or empty where nothing changed as shown: by half a percent."""
         if self.change is None or abs(self.change) < 0.005:
             return ""
-        return "good" if (self.change > 0) is not self.less_is_better else "bad"
+        return "good" if self.change > 0 else "bad"
 
     @property
     def line(self) -> str:
