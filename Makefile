@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check bench bench-full retention simulate oidc-clients client-tools deploy-tools site clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check pictures bench bench-full retention simulate oidc-clients client-tools deploy-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ dist-offline: .venv/installed-dev ## The same, with all that it needs to be inst
 
 dist-check: dist ## Installs the smallest useful service from dist/, and measures it
 	$(BIN)/python -m contrib.release.minimal
+
+pictures: .venv/installed-dev ## Accepts how every page looks now, after a look at build/pictures/index.html
+	MSGSVC_ACCEPT_PICTURES=1 $(BIN)/python -m pytest -q -n 2 tests/pictures/test_pictures.py
 
 bench: .venv/installed-dev ## Measures speed and memory beside references (BENCH_ARGS="--only send")
 	$(BIN)/python -m tests.bench $(BENCH_ARGS)

@@ -24,6 +24,7 @@ from msgsvc_core.messages.models import (
     DeliverySuccess,
 )
 from msgsvc_core.security import key_canary
+from msgsvc_core.subscribers.bulk_actions.service import RETENTION as BULK_ACTIONS
 from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS
 from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
@@ -37,39 +38,59 @@ CORE_EVENTS = (
         "subscription.created",
         "A user subscribed, in any way, or resubscribed.",
         SubscriptionCreated,
+        group="people",
     ),
     EventSpec(
         "subscription.deleted",
         "A user unsubscribed, blocked the bot or deleted their account.",
         SubscriptionDeleted,
+        group="people",
     ),
     EventSpec(
         "subscription.permission_changed",
         "A permission was granted or revoked, by the user or through the API.",
         PermissionChanged,
+        group="people",
     ),
-    EventSpec("event.tracked", "You reported an event by `POST /v1/events`.", EventTracked),
     EventSpec(
-        "delivery.success", "The messenger accepted a message.", DeliverySuccess, in_history=False
+        "event.tracked",
+        "You reported an event by `POST /v1/events`.",
+        EventTracked,
+        group="developers",
+    ),
+    EventSpec(
+        "delivery.success",
+        "The messenger accepted a message.",
+        DeliverySuccess,
+        in_history=False,
+        group="sending",
     ),
     EventSpec(
         "delivery.failed",
         "A message failed permanently.",
         DeliveryFailed,
         in_history=False,
+        group="sending",
     ),
     EventSpec(
         "batch.completed",
         "Every message of a `POST /v1/send/batch` is sent, failed or skipped.",
         BatchCompleted,
         of_subscriber=False,
+        group="sending",
     ),
-    EventSpec("button.clicked", "A user pressed a button of one of your messages.", ButtonClicked),
+    EventSpec(
+        "button.clicked",
+        "A user pressed a button of one of your messages.",
+        ButtonClicked,
+        group="people",
+    ),
     EventSpec(
         "channel.stopped",
         "The messenger banned your own bot, or revoked its token. Queued messages wait.",
         ChannelStopped,
         of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         "channel.unavailable",
@@ -77,12 +98,14 @@ CORE_EVENTS = (
         "sent after it recovers.",
         ChannelUnavailable,
         of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         "channel.recovered",
         "Your own bot works again; queued messages are sent.",
         ChannelRecovered,
         of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         "channel.reception_interrupted",
@@ -90,12 +113,14 @@ CORE_EVENTS = (
         "them. Sending may still work.",
         ReceptionInterrupted,
         of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         "channel.reception_recovered",
         "Your own bot receives updates again, including those that the messenger stored meanwhile.",
         ReceptionRecovered,
         of_subscriber=False,
+        group="developers",
     ),
 )
 
@@ -122,6 +147,7 @@ def retention_rules(settings: Settings) -> list[RetentionRule]:
         idempotency_retention(hours=limits.idempotency_hours),
         events.retention_rule(event_days=limits.event_days),
         SUBSCRIPTION_LINKS,
+        BULK_ACTIONS,
         MEMBER_LINKS,
         LIMIT_HITS,
     ]

@@ -45,6 +45,7 @@ from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelStates
+from msgsvc_core.channels.troubles import ChannelTroubles
 from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS, CORE_SEALED, retention_rules
@@ -61,7 +62,6 @@ from msgsvc_core.db import (
     read_schema_in,
 )
 from msgsvc_core.db.sessions import session_name
-from msgsvc_core.db.shrinking import LEAST_PAGES, MOST_PAGES, shrink_some
 from msgsvc_core.db.unfinished import check_finished
 from msgsvc_core.events import Events, Listener
 from msgsvc_core.events.erasure import erase_events
@@ -78,10 +78,10 @@ from msgsvc_core.jobs import JobContext, JobQueue, JobSpec, LaneSpec
 from msgsvc_core.jobs.admin import JobAdmin
 from msgsvc_core.jobs.contract import exponential
 from msgsvc_core.jobs.engine import Role, start_jobs
+from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.jobs.resealing import Resealing
 from msgsvc_core.jobs.retention import Retention
 from msgsvc_core.jobs.runner import LaneRunner
-from msgsvc_core.jobs.steps import repeat
 from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.kernel.errors import CORE_ERRORS, ErrorCatalogue
 from msgsvc_core.kernel.hooks import await_in_order, flatten, in_order
@@ -124,15 +124,20 @@ from msgsvc_core.plugins.accounts import AccountDirectory
 from msgsvc_core.plugins.audit import AuditLog
 from msgsvc_core.plugins.context import Peers, PluginContext
 from msgsvc_core.plugins.loading import create_plugins, load_plugins, package, unloaded_events
+from msgsvc_core.plugins.planned import PlannedMessages
 from msgsvc_core.plugins.sign_ins import SignIns
 from msgsvc_core.plugins.tickets import TicketDesk, TicketRequest
 from msgsvc_core.projects import Projects
+from msgsvc_core.projects.branding.pages import branding_routes
+from msgsvc_core.projects.branding.routes import router as branding_router
 from msgsvc_core.projects.overview import ProjectOverview
 from msgsvc_core.projects.routes import router as projects_router
 from msgsvc_core.security import key_canary
 from msgsvc_core.security.secret_box import SecretBox
 from msgsvc_core.subscribers import Subscribers
 from msgsvc_core.subscribers import routes as subscriber_routes
+from msgsvc_core.subscribers.bulk_actions import BulkActions
+from msgsvc_core.subscribers.bulk_actions.routes import router as bulk_actions_router
 from msgsvc_core.subscribers.consent import Consents
 from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.conversation import Conversation
@@ -144,6 +149,9 @@ from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
+from msgsvc_core.subscribers.preferences.pages import PreferencesPages
+from msgsvc_core.subscribers.preferences.service import Preferences
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_core.subscribers.subscribing import Subscribing
 from msgsvc_core.subscribers.tags import Tags
 from msgsvc_core.subscribers.tags.routes import router as tags_router
@@ -162,6 +170,7 @@ log = structlog.get_logger(__name__)
 
 CORE_ROUTERS = (
     projects_router,
+    branding_router,
     channels_router,
     subscriber_routes.router,
     tags_router,
@@ -170,6 +179,7 @@ CORE_ROUTERS = (
     subscriber_routes.permissions_router,
     leaving_router,
     export_router,
+    bulk_actions_router,
     messages_router,
     batches_router,
     templates_router,
@@ -193,6 +203,9 @@ class Service:
 
     #: Whether the start found that the database holds what none of `secret_keys` reads.
     keys_are_lost = False
+
+    #: Whether `/readyz` tells balancers to send requests elsewhere, see `begin_drain`.
+    is_draining = False
 
     def __init__(  # noqa: PLR0915 - the composition root builds everything, one statement a part
         self,
@@ -257,7 +270,7 @@ class Service:
                 [name for name, _ in self.plugins.list_name_plugin()]
             ),
         )
-        self.projects = Projects(self.db, self.clock)
+        self.projects = Projects(self.db, self.clock, logo_bytes=limits.logo_bytes)
         self.accounts = AccountDirectory(source=hook.register_accounts)
         self.audit = AuditLog(record=in_order(hook.on_audited))
         self.billing = BillingGate(
@@ -336,9 +349,22 @@ class Service:
                 tags=self.tags,
                 permissions=self.permissions,
                 greetings=self.greetings,
+                preferences=PreferencesLinks(
+                    clock=self.clock,
+                    secrets=self.secrets,
+                    base_url=settings.base_url,
+                    days=limits.preferences_days,
+                ),
             ),
             erasure=self.erasure,
             attributes_bytes=limits.attributes_bytes,
+        )
+        self.bulk_actions = BulkActions(
+            clock=self.clock,
+            jobs=self.jobs,
+            subscribers=self.subscribers,
+            tags=self.tags,
+            most=limits.bulk_action_subscribers,
         )
         self.contacts = VerifiedContacts(clock=self.clock, secrets=self.secrets)
         self.channel_sender = ChannelSender(
@@ -512,16 +538,28 @@ class Service:
             states=self.channel_states,
             failing_s=settings.jobs.reception_failing_s,
         )
+        self.channel_troubles = ChannelTroubles(
+            clock=self.clock, channels=self.channels, states=self.channel_states
+        )
+        partitioning = Partitioning(
+            clock=self.clock,
+            db=self.db,
+            min_mib=settings.database_partition_mib,
+            metrics=self.metrics.partitions,
+        )
         self.retention = Retention(
             name="core.purge",
             clock=self.clock,
             rules=retention_rules(settings),
+            partitioning=partitioning,
             purges=[
-                MessagePurge(clock=self.clock, message_days=settings.limits.message_days).purge,
+                MessagePurge(
+                    clock=self.clock,
+                    message_days=settings.limits.message_days,
+                    partitioning=partitioning,
+                ).purge,
                 # Last: what is deleted before it has become free.
-                partial(
-                    repeat, step=partial(shrink_some, self.db), least=LEAST_PAGES, most=MOST_PAGES
-                ),
+                lambda ctx: ctx.shrink_file(),
             ],
         )
         self.sealed_columns = [*CORE_SEALED, *flatten(hook.register_sealed())]
@@ -754,6 +792,7 @@ class Service:
             has_redis=settings.redis_url is not None,
             keys_are_lost=lambda: self.keys_are_lost,
             is_quarantined=settings.quarantine,
+            is_draining=lambda: self.is_draining,
         )
         pages = flatten(self.plugins.hook.register_pages())
         home = home_of(pages)
@@ -778,6 +817,8 @@ class Service:
                     is_quarantined=settings.quarantine,
                 ),
                 *file_routes(self.files),
+                *branding_routes(self.db),
+                *self._preferences_pages().routes(),
                 *pages,
             ],
             edge=edge,
@@ -787,6 +828,17 @@ class Service:
             lifespan=self.lifespan,
             tracing=self._tracing,
         )
+
+    def _preferences_pages(self) -> PreferencesPages:
+        preferences = Preferences(
+            links=self.subscribers.preferences,
+            projects=self.projects,
+            subscribers=self.subscribers,
+            permissions=self.permissions,
+            channels=self.channels,
+            languages=self.settings.languages,
+        )
+        return PreferencesPages(db=self.db, texts=self.texts, preferences=preferences)
 
     def explainers(self) -> "list[Explainer]":
         """Explains ids to operators, see `msgsvc explain`: the core's kinds, then those of plugins."""
@@ -872,6 +924,7 @@ class Service:
             self.message_editor.spec,
             self.batch_counts.spec,
             self.erasure.spec,
+            self.bulk_actions.spec,
             self.tags.spec,
             self.retention.spec,
             self.resealing.spec,
@@ -885,6 +938,11 @@ class Service:
         channels = [self.channel_states.spec, self.channel_outages.spec]
         filing = [self.message_filing.spec] if self.db.dialect == "sqlite" else []
         return [*own, *mailing, *files, *filing, *channels, *plugins]
+
+    @cached_property
+    def planned_messages(self) -> list[PlannedMessages]:
+        """What plugins send later without a job, see `msgsvc outbox`."""
+        return flatten(self.plugins.hook.register_planned_messages())
 
     @cached_property
     def lane_specs(self) -> list[LaneSpec]:
@@ -1005,6 +1063,12 @@ class Service:
             self.keys_are_lost = True
             log.error("secret_keys_lost")
 
+    def begin_drain(self) -> None:
+        """Has `/readyz` answer 503 while everything else goes on. Call it some seconds before
+        `begin_shutdown`, where a balancer sends requests to several processes."""
+        self.is_draining = True
+        log.info("draining")
+
     def begin_shutdown(self) -> None:
         """Ends requests that wait for something to happen, e.g. long polls. Call it at shutdown, before
         waiting for open requests; `stop` calls it too."""
@@ -1041,7 +1105,9 @@ class Service:
             self.events,
             self.billing,
             self.projects,
+            self.projects.branding,
             self.subscribers,
+            self.bulk_actions,
             self.contacts,
             self.tags,
             self.permissions,
@@ -1065,6 +1131,7 @@ class Service:
             self.channel_states,
             self.channel_outages,
             self.reception_health,
+            self.channel_troubles,
             self.inbound,
             self.commands,
         )

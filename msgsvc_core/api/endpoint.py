@@ -138,6 +138,10 @@ async def _unbound(*_arguments: Any, **_named: Any) -> Any:
     raise AssertionError("an endpoint is called once it is bound")
 
 
+#: Groups of areas, as those of the dashboard's navigation.
+AreaGroup = Literal["people", "sending", "sign_in", "intake", "developers", "project", "other"]
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One method on one path."""
@@ -148,6 +152,8 @@ class Endpoint:
     area: str
     #: What the area is about, in a sentence, for the documentation.
     area_description: str = ""
+    #: The group of areas among which people find it.
+    area_group: AreaGroup = "other"
     status: int = 200
     errors: tuple[type[ApiError], ...] = ()
     public: bool = False
@@ -234,12 +240,21 @@ def _hints_of(handler: HandlerFunction) -> dict[str, Any]:
 
 class Router:
     """Collects the endpoints of one area. `area` is also the required API key scope; with `owners_only`,
-    keys created by a non-owner are rejected. `description` says in a sentence what the area is about; of
-    several routers of an area, one needs it."""
+    keys created by a non-owner are rejected. `description` says in a sentence what the area is about, in the
+    plugin's texts, and `group` among which others it is found; of several routers of an area, one needs
+    them."""
 
-    def __init__(self, area: str, *, description: str = "", owners_only: bool = False) -> None:
+    def __init__(
+        self,
+        area: str,
+        *,
+        description: str = "",
+        group: AreaGroup = "other",
+        owners_only: bool = False,
+    ) -> None:
         self.area = area
         self.description = description
+        self.group = group
         self.owners_only = owners_only
         self.endpoints: list[Endpoint] = []
 
@@ -252,6 +267,7 @@ class Router:
                     handler,
                     self.area,
                     self.description,
+                    self.group,
                     owners_only=self.owners_only,
                     **options,
                 )

@@ -139,13 +139,14 @@ class ChannelIdentity:
 
     `key` is unique in the deployment and used wherever projects share code: in lanes, chats and addresses. It
     is the name of a channel of the configuration, and the id of a project's own channel. `title` is the
-    messenger's name for users; empty for a kind without one.
+    messenger's name for users, and `mark` its drawing (`ChannelKind.mark`); empty for a kind without one.
     """
 
     name: str
     key: str
     project_id: str | None = None
     title: str = field(default="", compare=False)
+    mark: str = field(default="", compare=False)
 
 
 class Channel(ABC):

@@ -1,6 +1,7 @@
 """Kinds of messengers, which create channels from settings."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -17,6 +18,9 @@ from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.hooks import unique_by_name
 from msgsvc_core.kernel.validation_messages import to_findings
 from msgsvc_core.security import SecretBox
+
+#: Commands and numbers of an SVG path, which hold no markup.
+_PATH = re.compile(r"[MLHVCSQTAZ0-9 .,-]*", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,18 @@ class ChannelKind:
     #: The messenger's name ("Telegram") on pages and in texts. If empty, the name of the channel is used,
     #: which suits a kind that stands for any messenger.
     title: str = ""
+    #: A drawing for buttons that open the messenger: the data of one SVG path in a square of 24 by 24, filled
+    #: by the even-odd rule in the colour of the text. If empty, a speech bubble is shown. Use a drawing of
+    #: your own, or one whose licence and trademark rules allow it.
+    mark: str = ""
     #: For development only: `msgsvc doctor` warns if there is no other.
     for_development: bool = False
     #: Description in the list of `msgsvc init`, instead of the title.
     about: str = ""
+
+    def __post_init__(self) -> None:
+        if not _PATH.fullmatch(self.mark):
+            raise ValueError("ChannelKind.mark is the data of an SVG path: letters and numbers")
 
     @property
     def reserved(self) -> frozenset[str]:
@@ -95,7 +107,7 @@ class ChannelKinds:
         kind = self._kind(kind_name)
         if identity.project_id is not None:
             options = self._with_operators(kind, options)
-        titled = replace(identity, title=kind.title)
+        titled = replace(identity, title=kind.title, mark=kind.mark)
         return kind.create(self.context, titled, validated(kind, options))
 
     def check_own(self, kind_name: str, options: Mapping[str, Any]) -> None:

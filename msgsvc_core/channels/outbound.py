@@ -248,7 +248,7 @@ class OutboundGate:
         left: list[Job] = []
         back: list[Reschedule] = []
         for job in sorted(jobs, key=lambda job: (job.priority, job.job_id)):
-            until_ms = self.order.behind(job)
+            until_ms = self.order.behind(job, self._clock.now_ms())
             if until_ms is None:
                 left.append(job)
             else:
@@ -311,6 +311,7 @@ class OutboundGate:
         self.order.forget()
         for job in await self._jobs.list_postponed(tx, lane_of(self.key)):
             self.order.record(job, job.run_at_ms)
+        self.order.interrupted(await self._jobs.list_interrupted(tx, lane_of(self.key)))
         self._refreshed_at_s = -math.inf
 
     @property
@@ -320,6 +321,9 @@ class OutboundGate:
     async def refresh(self, tx: Tx, *, acquired: bool) -> Capacity:
         if acquired:
             await self._acquire(tx)
+        elif self.order.has_interrupted and self.needs_refresh:
+            # One that was deleted is waited for no longer.
+            self.order.interrupted(await self._jobs.list_interrupted(tx, lane_of(self.key)))
         if self.needs_refresh and not self._writing:
             self._refreshed_at_s = time.monotonic()
             noted_ms = self._noted_ms

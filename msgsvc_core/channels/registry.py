@@ -178,6 +178,11 @@ class Channels:
         alike = [each for each in self.list_for_project(project_id) if each.identity.title == title]
         return title if len(alike) < 2 else f"{title} ({words})"
 
+    def mark(self, name: str, project_id: str = "") -> str:
+        """The drawing of a channel's messenger (`ChannelKind.mark`); empty if it has none."""
+        channel = self.resolve(project_id, name)
+        return "" if channel is None else channel.identity.mark
+
     # ---- links and addresses --------------------------------------------------------------------
 
     def deep_links(

@@ -66,14 +66,24 @@ def choices_of(message: OutgoingMessage) -> list[Choice]:
     ]
 
 
-def in_words(message: OutgoingMessage, _: Translate, *, answered: bool) -> OutgoingMessage:
-    """The message with its buttons as lines of its text; without those that send data unless `answered`."""
+def links_of(message: OutgoingMessage) -> list[str]:
+    """The buttons that open pages, as lines of a text."""
     links = [b for row in message.buttons for b in row if b.url is not None]
-    lines = [f"{_one_line(link.text)}: {link.url}" for link in links]
-    choices = choices_of(message) if answered else []
+    return [f"{_one_line(link.text)}: {link.url}" for link in links]
+
+
+def replies_of(message: OutgoingMessage) -> list[str]:
+    """The replies to the other buttons, as lines of a text."""
+    choices = choices_of(message)
     plain = ", ".join(choice.label.strip() for choice in choices if choice.number is None)
     named = [f"{each.number} - {_one_line(each.label)}" for each in choices if each.number]
-    offered = [line for line in (plain, *named) if line]
+    return [line for line in (plain, *named) if line]
+
+
+def in_words(message: OutgoingMessage, _: Translate, *, answered: bool) -> OutgoingMessage:
+    """The message with its buttons as lines of its text; without those that send data unless `answered`."""
+    lines = links_of(message)
+    offered = replies_of(message) if answered else []
     if offered:
         offered.append(_("Answer with the number."))
     added = "\n\n".join("\n".join(part) for part in (lines, offered) if part)

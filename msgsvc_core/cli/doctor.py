@@ -94,9 +94,9 @@ async def _examine_service(settings: Settings) -> AsyncIterator[Finding]:
         usable = True
         async for finding in live_checks.check_database(service):
             yield finding
-            # Messengers can be checked in spite of lost keys and overdue jobs.
+            # Messengers can be checked in spite of lost or expiring keys and overdue jobs.
             usable = usable and (
-                finding.level == "ok" or finding.subject in {"secret keys", "jobs"}
+                finding.level == "ok" or finding.subject in {"secret keys", "API keys", "jobs"}
             )
         async for finding in running_checks.check_running_quarantine(settings):
             yield finding

@@ -13,8 +13,10 @@ from msgsvc_core.cli.secret_keys import rotation_of
 from msgsvc_core.config.settings import Section, SettingsError, own_users_value
 from msgsvc_core.db import Database, DatabaseTooNew, DatabaseUnavailable, read_schema
 from msgsvc_core.db.database import sqlite_path
+from msgsvc_core.db.partitions import read_partitions
 from msgsvc_core.db.shrinking import read_space
 from msgsvc_core.jobs import lanes
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.hooks import flatten
 from msgsvc_core.plugins.advice import Finding, ok, problem, warning
 from msgsvc_core.security import key_canary
@@ -56,6 +58,10 @@ async def check_database(service: Service) -> AsyncIterator[Finding]:
         yield finding
     async for finding in _check_file_space(service):
         yield finding
+    async for finding in _check_partitions(service):
+        yield finding
+    async for finding in _check_expiring_keys(service):
+        yield finding
     async for finding in _check_jobs(service):
         yield finding
 
@@ -85,6 +91,43 @@ async def _check_file_space(service: Service) -> AsyncIterator[Finding]:
             " new rows use them",
             f'stop the service and run: sqlite3 {path} "PRAGMA auto_vacuum = INCREMENTAL; VACUUM"',
         )
+
+
+async def _check_partitions(service: Service) -> AsyncIterator[Finding]:
+    """Which tables are partitioned, and whether the purges add partitions in time."""
+    if service.db.dialect != "postgresql":
+        return
+    async with service.db.read() as tx:
+        found = await read_partitions(tx)
+    now_ms = service.clock.now_ms()
+    late = [name for name, each in found.items() if each and each[-1].start_ms < now_ms]
+    if late:
+        yield warning(
+            "partitions",
+            f"what is written to {', '.join(late)} goes into the last partition, without a next one ahead",
+            "look for the purge jobs in `msgsvc outbox`, and for errors in the log; a"
+            " table without a retention gets no further partition",
+        )
+    elif found:
+        counts = ", ".join(f"{name} {len(each)}" for name, each in found.items())
+        yield ok("partitions", f"partitioned tables and their partitions: {counts}")
+
+
+async def _check_expiring_keys(service: Service) -> AsyncIterator[Finding]:
+    """Which API keys expire so soon that somebody should replace them."""
+    async with service.db.read() as tx:
+        expiring = await service.projects.find_expiring(tx)
+    if not expiring:
+        return
+    first = expiring[0].key
+    assert first.expires_at_ms is not None
+    others = f", and {len(expiring) - 1} more expire soon" if len(expiring) > 1 else ""
+    yield warning(
+        "API keys",
+        f"{first.key_id} of {first.project_id} ({first.name!r}) expires at"
+        f" {to_rfc3339(first.expires_at_ms)}{others}; `msgsvc key list PROJECT` shows them",
+        "have the project create another key and use it instead",
+    )
 
 
 def _check_absent_file(path: Path) -> Finding:
@@ -343,11 +386,18 @@ async def _check_jobs(service: Service) -> AsyncIterator[Finding]:
         with_work = await lanes.with_work(tx)
         runners = await lanes.count_runners(tx, service.clock.now_ms())
     if service.settings.quarantine:
-        yield ok("jobs", f"{sum(counts.values())} wait for the end of the quarantine")
+        if runners:
+            yield warning(
+                "jobs",
+                f"{runners} process(es) that are not in quarantine run jobs of this database: they send",
+                "stop them, start them with `--quarantine`, or give this copy a database of its own",
+            )
+        else:
+            yield ok("jobs", f"{sum(counts.values())} wait for the end of the quarantine")
         return
     if service.settings.jobs.runner == "dramatiq" and not runners:
-        text = "no worker is running, so no jobs are run"
-        yield warning("jobs", text, "start one: msgsvc worker")
+        text = "no worker is running, or all are in quarantine, so no jobs are run"
+        yield warning("jobs", text, "start one: msgsvc worker, without --quarantine")
     overdue_ms = service.clock.now_ms() - OVERDUE_S * 1000
     overdue = [lane for lane, due_ms in with_work.items() if due_ms < overdue_ms]
     if overdue:

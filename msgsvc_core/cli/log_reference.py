@@ -15,8 +15,8 @@ LEVELS = {
     "exception": "error",
 }
 
-#: The method that writes the line of a request, see `http.requests.RequestLog`.
-REQUEST_METHOD = "_write_line"
+#: The function that writes the line of a request, see `http.requests.RequestLog`.
+REQUEST_FUNCTION = "write_line"
 
 #: Fields of any line.
 COMMON_FIELDS = {
@@ -45,6 +45,7 @@ FIELDS = {
     "delivery_id": "the webhook delivery",
     "detail": "the platform's words, for people",
     "duration_ms": "milliseconds from the request's head to the end of the response",
+    "end": "the first id that is not of the partition",
     "endpoint": "the template of the path, such as `/v1/messages/{message_id}`; `page` for pages",
     "error": "what went wrong, for people",
     "event_name": "the event whose listener failed",
@@ -63,6 +64,7 @@ FIELDS = {
     "method": "the HTTP method",
     "otp_id": "the one-time code",
     "migrations": "steps of migrations, as `owner:revision`",
+    "partition": "the name of the partition, which is a table",
     "path": "the file of the database",
     "project_id": "the project; in lines of requests absent without an API key",
     "reason": "why, for programs",
@@ -70,6 +72,7 @@ FIELDS = {
     "sample": "the share of such requests that is logged, see `log.request_sample`; absent if all are",
     "sessions": "how many sign-in sessions",
     "since": "since when",
+    "start": "the first id of the partition",
     "status": "the HTTP status; 0 if there was no response",
     "status_code": "the HTTP status of the receiver's response",
     "subscriber_id": "the subscriber",
@@ -171,7 +174,7 @@ def _calls(node: ast.AST, inside: Function | None) -> Iterator[tuple[ast.Call, F
 def _told(call: ast.Call) -> tuple[str, ast.expr, list[ast.keyword]] | None:
     """The logger's method, the event and the fields of a call that logs; None of any other call."""
     arguments, target = call.args, call.func
-    if isinstance(target, ast.Attribute) and target.attr == REQUEST_METHOD:
+    if isinstance(target, ast.Name) and target.id == REQUEST_FUNCTION:
         return (
             "info",
             ast.Constant("request"),

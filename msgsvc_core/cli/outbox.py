@@ -18,7 +18,7 @@ from msgsvc_core.kernel.clock import from_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.service import Service
 
-#: Jobs withdrawn per transaction: each settles its message and writes an event, some 100 ms together.
+#: Withdrawn per transaction: each job settles its message and writes an event, some 100 ms together.
 CHUNK = 100
 
 app = typer.Typer(
@@ -68,18 +68,17 @@ def cancel(
     config: ConfigOption = None,
     as_json: Json = False,
 ) -> None:
-    """Withdraw messages and broadcasts that were due before a time: the original has most likely sent them.
+    """Withdraw what was due before a time: the original has most likely sent it. Do it in quarantine.
 
-    Messages end as `unknown`, and their projects are told so; broadcasts are paused. Do it in quarantine.
+    Messages end as `unknown`, and their projects are told so; broadcasts are paused; scheduled messages and
+    steps of drip campaigns are skipped.
     """
     before_ms = _parse_time(due_before)
     assert before_ms is not None, "it is required"
     if not yes:
         found = asyncio.run(_list(config, before_ms))
         count = sum(waiting.count for waiting, _, can_cancel in found if can_cancel)
-        typer.confirm(
-            f"withdraw {count} job(s) that were due before {to_rfc3339(before_ms)}?", abort=True
-        )
+        typer.confirm(f"withdraw {count} that were due before {to_rfc3339(before_ms)}?", abort=True)
     withdrawn, refused = asyncio.run(_cancel(config, before_ms))
     if as_json:
         typer.echo(json.dumps({"withdrawn": withdrawn, "refused": refused}, ensure_ascii=False))
@@ -99,10 +98,16 @@ async def _list(config: Path | None, before_ms: int | None) -> list[tuple[Waitin
         specs = {spec.name: spec for spec in service.job_specs}
         async with service.db.read() as tx:
             found = await inspection.count_waiting(tx, before_ms)
+            planned = [
+                (await each.count(tx, before_ms), each.sends) for each in service.planned_messages
+            ]
         return [
-            (each, specs[each.name].sends, specs[each.name].on_withdrawn is not None)
-            for each in found
-            if each.name in specs and specs[each.name].sends
+            *(
+                (each, specs[each.name].sends, specs[each.name].on_withdrawn is not None)
+                for each in found
+                if each.name in specs and specs[each.name].sends
+            ),
+            *((waiting, sends, True) for waiting, sends in planned if waiting is not None),
         ]
 
 
@@ -126,7 +131,13 @@ async def withdraw_due(service: Service, before_ms: int) -> tuple[Counter[str], 
             after = ids[-1]
             withdrawn[spec.name] += reasons.count(None)
             refused.update(reason for reason in reasons if reason is not None)
-    return withdrawn, refused
+    for planned in service.planned_messages:
+        some = CHUNK
+        while some:
+            async with service.db.transaction() as tx:
+                some = await planned.withdraw(tx, before_ms, CHUNK)
+            withdrawn[planned.name] += some
+    return +withdrawn, refused
 
 
 async def _withdraw(service: Service, tx: Tx, job_id: str) -> str | None:

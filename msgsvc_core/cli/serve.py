@@ -118,7 +118,12 @@ async def _serve(settings: Settings) -> None:
     try:
         async with service:
             server = Server(
-                service.app, guard, listening=say_where, stopping=service.begin_shutdown
+                service.app,
+                guard,
+                listening=say_where,
+                draining=service.begin_drain,
+                stopping=service.begin_shutdown,
+                drain_s=settings.server.drain_s,
             )
             await server.serve(sockets=[listener])
     finally:

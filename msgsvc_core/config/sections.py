@@ -60,6 +60,14 @@ class ServerSettings(Section):
         gt=0,
         description="Seconds without the client reading any of the response before the connection is closed.",
     )
+    drain_s: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="Seconds for which the process still serves after `SIGTERM`, while `/readyz` is 503 and "
+        "each response asks for a new connection: longer than the balancer in front takes to notice. "
+        "`SIGINT` (Ctrl-C) and a second signal end it at once.",
+    )
 
     @field_validator("trusted_proxies")
     @classmethod

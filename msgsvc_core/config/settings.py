@@ -187,6 +187,23 @@ class LimitSettings(Section):
     templates: int = Field(
         100, ge=1, description="Templates per project.", json_schema_extra={OWN_USERS: 1000}
     )
+    logo_bytes: int = Field(
+        65_536,
+        ge=1024,
+        le=1_048_576,
+        description="Bytes of a project's logo, which every visitor of its public pages loads.",
+    )
+    preferences_days: int = Field(
+        90,
+        ge=1,
+        le=3650,
+        description="Days for which a link to somebody's preferences page works (`preferences_url`).",
+    )
+    preferences_in_broadcasts: bool = Field(
+        False,
+        description="Whether broadcasts and recurring messages end with a link to the recipient's preferences"
+        " page, unless their text has one.",
+    )
     qr_per_minute_per_address: int = Field(
         60,
         ge=1,
@@ -212,6 +229,9 @@ class LimitSettings(Section):
     )
     batch_messages: int = Field(500, ge=1, description="Messages of one `POST /v1/send/batch`.")
     broadcast_recipients: int = Field(100_000, ge=1, description="Recipients of one mailing.")
+    bulk_action_subscribers: int = Field(
+        100_000, ge=1, description="Subscribers whom one bulk action may change."
+    )
     broadcast_ids: int = Field(10_000, ge=1, description="Ids that an audience may name.")
     recipient_days: int = Field(
         90, ge=1, description="Days for which the recipients of a mailing are kept."
@@ -273,6 +293,12 @@ class Settings(BaseModel):
         "sqlite:///msgsvc.db", description="`sqlite:///file.db` or `postgresql://...`."
     )
     database_pool: int = Field(10, ge=2, description="Connections to PostgreSQL per process.")
+    database_partition_mib: int = Field(
+        0,
+        ge=0,
+        description="MiB, with indexes, from which on a table of messages, events or webhook deliveries is "
+        "partitioned on PostgreSQL, if its rows have a retention. 0 partitions no further table.",
+    )
     sqlite_synchronous: Literal["FULL", "NORMAL"] = Field(
         "FULL", description="FULL survives a power cut, NORMAL only a crash of the process."
     )

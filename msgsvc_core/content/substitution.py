@@ -8,7 +8,7 @@ structure.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape as escape_html
 from itertools import pairwise
@@ -26,6 +26,12 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 
 #: The name in a placeholder: a variable, or an attribute of a mailing's recipient.
 VARIABLE_NAME = rf"(?:attributes\.)?{NAME}"
+
+#: The variable whose value is a whole address, made by the service: the recipient's preferences page.
+SERVICE_ADDRESS = "preferences_url"
+
+#: What checks and previews take for that value; as long as most are.
+SAMPLE_ADDRESS = f"https://msgsvc.example/preferences/{'sample' * 15}"
 
 _VARIABLE = re.compile(
     rf"""
@@ -220,9 +226,16 @@ def text_template(text: str, text_format: Format) -> TextTemplate:
     return TextTemplate(placed, text_format, pieces)
 
 
+def sample_values(names: Iterable[str]) -> dict[str, str]:
+    """The shortest values of variables, to see whether what they make could be sent."""
+    return {name: SAMPLE_ADDRESS if name == SERVICE_ADDRESS else "x" for name in names}
+
+
 def address_template(text: str) -> Template:
     """Parses a template of a URL, in which values are percent-encoded. Raises `TemplateError`."""
     parts = _read(text)
+    if len(parts) == 1 and isinstance(parts[0], Hole) and parts[0].name == SERVICE_ADDRESS:
+        return Template(_placed(parts, [_as_it_is]))
     marked, marks = _marked(parts)
     _check_address(marked, marks)
     return Template(_placed(parts, [_in_address] * len(marks)))

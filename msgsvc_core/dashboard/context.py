@@ -54,6 +54,8 @@ class PageContext:
     #: The htmx target id for which a fragment is requested; empty for a complete page.
     fragment: str = ""
     error: "ApiError | None" = None
+    #: The text that a search is for, without spaces around it; empty elsewhere.
+    searched: str = ""
     #: None for a page declared with `holds_connection=False`.
     optional_tx: "Tx | None" = None
     #: Details for the audit log besides the action: ids and names, never secrets or texts.

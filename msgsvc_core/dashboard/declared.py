@@ -23,13 +23,15 @@ against CSRF, and is recorded in the audit log as `<area>.<handler>`.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from msgsvc_core.dashboard.access import Access
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.dashboard.context import PageContext
+from msgsvc_core.dashboard.overview_parts import Figure, Problem
+from msgsvc_core.dashboard.searching import Hit
 from msgsvc_core.kernel.providers import Providers, provided_arguments
 
 Handler = Callable[..., Awaitable[Result]]
@@ -39,7 +41,7 @@ BoundHandler = Callable[[PageContext], Awaitable[Result]]
 _PLAIN = frozenset({str, int, float, bool, Any})
 
 
-def _bound(providers: Providers, handler: Handler) -> BoundHandler:
+def _bound(providers: Providers, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Raises `NotProvided`, and `TypeError` for a handler with a path parameter as an argument."""
     asked = provided_arguments(handler, {"page"})
     if "page" not in inspect.signature(handler).parameters or _PLAIN & set(asked.values()):
@@ -51,6 +53,9 @@ def _bound(providers: Providers, handler: Handler) -> BoundHandler:
 
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
+TellingFigures = TypeVar("TellingFigures", bound=Callable[..., Awaitable[Sequence[Figure]]])
+TellingProblems = TypeVar("TellingProblems", bound=Callable[..., Awaitable[Sequence[Problem]]])
+Finding = TypeVar("Finding", bound=Callable[..., Awaitable[Sequence[Hit]]])
 
 #: The groups of the navigation, from the top.
 Group = Literal["overview", "people", "sending", "sign_in", "intake", "developers", "project"]
@@ -115,6 +120,23 @@ class Card:
         return replace(self, show=_bound(providers, self.handler))
 
 
+T = TypeVar("T", Figure, Problem, Hit)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution(Generic[T]):
+    """Figures or problems of the overview, or hits of a search, that an area contributes."""
+
+    access: Access
+    handler: Callable[..., Awaitable[Sequence[T]]]
+    order: int
+    show: Callable[[PageContext], Awaitable[Sequence[T]]] | None = None
+
+    def bound(self, providers: Providers) -> "Contribution[T]":
+        """The same with its handler's objects filled in. Raises `NotProvided`."""
+        return replace(self, show=_bound(providers, self.handler))
+
+
 @dataclass(slots=True)
 class Pages:
     """The pages of one area, e.g. `helpdesk`, and the package with their `templates/`."""
@@ -126,6 +148,9 @@ class Pages:
     scripts: tuple[str, ...] = ()
     pages: list[Page] = field(default_factory=list)
     cards: list[Card] = field(default_factory=list)
+    figure_sources: list[Contribution[Figure]] = field(default_factory=list)
+    problem_sources: list[Contribution[Problem]] = field(default_factory=list)
+    hit_sources: list[Contribution[Hit]] = field(default_factory=list)
 
     def bound(self, providers: Providers) -> "Pages":
         """The pages with their handlers' objects filled in. Raises `NotProvided`."""
@@ -133,6 +158,9 @@ class Pages:
             self,
             pages=[page.bound(providers) for page in self.pages],
             cards=[card.bound(providers) for card in self.cards],
+            figure_sources=[source.bound(providers) for source in self.figure_sources],
+            problem_sources=[source.bound(providers) for source in self.problem_sources],
+            hit_sources=[source.bound(providers) for source in self.hit_sources],
         )
 
     def get(
@@ -197,6 +225,46 @@ class Pages:
 
         def declare(handler: F) -> F:
             self.cards.append(Card(self.area, access, handler, order, wide))
+            return handler
+
+        return declare
+
+    def figures(
+        self, *, access: Access = "customers:read", order: int = 100
+    ) -> Callable[[TellingFigures], TellingFigures]:
+        """Declares figures of the overview: the handler returns a sequence of `Figure`."""
+
+        def declare(handler: TellingFigures) -> TellingFigures:
+            self.figure_sources.append(Contribution(access, handler, order))
+            return handler
+
+        return declare
+
+    def problems(
+        self, *, access: Access = "project:read", order: int = 100
+    ) -> Callable[[TellingProblems], TellingProblems]:
+        """Declares problems of the overview: the handler returns a sequence of `Problem`.
+
+        They are asked for with every view of the overview, so each must be found by an index.
+        """
+
+        def declare(handler: TellingProblems) -> TellingProblems:
+            self.problem_sources.append(Contribution(access, handler, order))
+            return handler
+
+        return declare
+
+    def search(
+        self, *, access: Access = "project:read", order: int = 100
+    ) -> Callable[[Finding], Finding]:
+        """Declares what a search of the project finds: the handler returns a sequence of `Hit` for
+        `page.searched`.
+
+        It is called while somebody types, so each hit must be found by an index; five of a kind are enough.
+        """
+
+        def declare(handler: Finding) -> Finding:
+            self.hit_sources.append(Contribution(access, handler, order))
             return handler
 
         return declare

@@ -80,6 +80,8 @@ class Database:
         session: str = "msgsvc",
     ) -> None:
         self.url = url
+        #: The name of its sessions on PostgreSQL.
+        self.session_name = session
         self.dialect: Dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
         self._in_traces = {"db.system.name": self.dialect}
         self._inserts = UnnestInserts()
@@ -247,6 +249,17 @@ class Database:
     def write_deadline(self) -> float:
         """The loop time until which a transaction started now waits for others."""
         return asyncio.get_running_loop().time() + self.write_wait_s
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Any]:
+        """A connection of asyncpg beside the pool, without timeouts, for work on PostgreSQL's schema:
+        statements may be long, and some run outside of transactions only."""
+        assert self.dialect == "postgresql", "SQLite has one writer"
+        from msgsvc_core.db.postgres_pool import open_session  # noqa: PLC0415 - not on SQLite
+
+        self._check_connected()
+        async with open_session(self.url, self.session_name) as raw:
+            yield raw
 
     async def cut_free_pages(self, count: int) -> float:
         """Cuts up to `count` free pages off the SQLite file, in a transaction of its own, behind all who wait

@@ -53,10 +53,11 @@ LOCK_PAUSES_S = (0.1, 0.2, 0.5, 1.0)
 #: SQLSTATEs of a lock timeout and a deadlock.
 _IN_USE = ("55P03", "40P01")
 
-#: Indexes of an owner whose CREATE INDEX CONCURRENTLY was interrupted.
+#: Indexes of an owner whose CREATE INDEX CONCURRENTLY was interrupted. That of a partitioned table (`I`) is
+#: not valid before each partition has its own, and `indexes.create_index` goes on with it.
 _INVALID_INDEXES = (
-    "SELECT indexrelid::regclass::text FROM pg_index"
-    " WHERE NOT indisvalid AND starts_with(indrelid::regclass::text, :prefix)"
+    "SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class c ON c.oid = indexrelid"
+    " WHERE NOT indisvalid AND c.relkind = 'i' AND starts_with(indrelid::regclass::text, :prefix)"
 )
 
 #: Alembic's `op` and `context` are process-wide proxies to the latest migration: run one at a time, across

@@ -16,9 +16,9 @@ INCREMENTAL = 2
 #: that in a long list a page takes longer: half a millisecond of the processor's time among 200,000.
 LEAST_PAGES, MOST_PAGES = 10, 1000
 
-#: Free pages that stay, 4 MiB, or a sixteenth of the file if that is more: rows of the next hours fill them,
-#: and the file would grow again.
-SPARE_PAGES, SPARE_SHARE = 1000, 16
+#: Free pages that stay: a sixteenth of the file, at least 4 MiB and at most 80. Rows of the next hours fill
+#: them, and the file would grow again.
+SPARE_SHARE, LEAST_SPARE, MOST_SPARE = 16, 1000, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class FileSpace:
     @property
     def excess_pages(self) -> int:
         """Free pages beyond those that are kept for new rows."""
-        return max(0, self.free_pages - max(SPARE_PAGES, self.pages // SPARE_SHARE))
+        spare = min(MOST_SPARE, max(LEAST_SPARE, self.pages // SPARE_SHARE))
+        return max(0, self.free_pages - spare)
 
 
 async def read_space(tx: Tx) -> FileSpace:
@@ -46,14 +47,19 @@ async def read_space(tx: Tx) -> FileSpace:
     )
 
 
+async def count_excess(db: Database) -> int:
+    """Free pages that can be cut off the file."""
+    if db.dialect != "sqlite":
+        return 0
+    async with db.read() as tx:
+        space = await read_space(tx)
+    return space.excess_pages if space.can_shrink else 0
+
+
 async def shrink_some(db: Database, limit: int) -> tuple[int, float]:
     """Cuts up to `limit` free pages off the file; returns how many, and the seconds for which others waited.
 
     None of a file made by an earlier release, and none on PostgreSQL.
     """
-    if db.dialect != "sqlite":
-        return 0, 0.0
-    async with db.read() as tx:
-        space = await read_space(tx)
-    count = min(limit, space.excess_pages) if space.can_shrink else 0
+    count = min(limit, await count_excess(db))
     return count, await db.cut_free_pages(count) if count else 0.0

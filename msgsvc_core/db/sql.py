@@ -83,7 +83,10 @@ def limited_delete(table: str, condition: str, dialect: Dialect) -> str:
     steps."""
     row = "ctid" if dialect == "postgresql" else "rowid"
     these = f"SELECT {row} FROM {table} WHERE {condition} LIMIT :most"
-    return f"ctid = ANY(ARRAY({these}))" if dialect == "postgresql" else f"rowid IN ({these})"
+    if dialect == "postgresql":
+        # Partitions of one table have rows of the same places; give the name of one of them.
+        return f"({condition}) AND ctid = ANY(ARRAY({these}))"
+    return f"rowid IN ({these})"
 
 
 def array_param(values: Sequence[str], dialect: Dialect) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.endpoint import AreaGroup, ResponseModel
 from msgsvc_core.kernel.values import value_object
 
 
@@ -39,6 +39,8 @@ class EventSpec:
     #: Whether it is part of the subscriber's history. False for events whose subject is in it anyway, such as
     #: messages; so indexing histories costs nothing when thousands are sent.
     in_history: bool = True
+    #: The group of areas among which people find it.
+    group: AreaGroup = "other"
 
 
 @value_object

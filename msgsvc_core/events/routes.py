@@ -18,7 +18,9 @@ from msgsvc_core.kernel.errors import (
 )
 
 router = Router(
-    area="events", description="The feed of everything that happened, and events that you report."
+    area="events",
+    description="The feed of everything that happened, and events that you report.",
+    group="developers",
 )
 
 

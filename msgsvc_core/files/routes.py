@@ -10,7 +10,9 @@ from msgsvc_core.files.service import Files
 from msgsvc_core.files.streaming import stream
 from msgsvc_core.kernel.errors import Conflict, NotFound
 
-router = Router(area="files", description="Files for messages, and files that people sent.")
+router = Router(
+    area="files", description="Files for messages, and files that people sent.", group="sending"
+)
 
 
 @router.post("/v1/files", status=201)

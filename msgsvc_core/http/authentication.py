@@ -20,10 +20,13 @@ def api_key_of(headers: Mapping[str, str]) -> str | None:
     return headers.get("x-api-key") or None
 
 
-def check_scope(key: ApiKey, area: str, *, owners_only: bool) -> None:
-    """Raises `Forbidden` if the key does not open that area."""
-    if not key.opens(area, owners_only=owners_only):
-        raise Forbidden("the API key has no access to {area!r}", area=area)
+def check_scope(key: ApiKey, area: str, *, writes: bool, owners_only: bool) -> None:
+    """Raises `Forbidden` if the key does not open that area, or only for reading."""
+    if key.opens(area, writes=writes, owners_only=owners_only):
+        return
+    if writes and key.opens(area, writes=False, owners_only=owners_only):
+        raise Forbidden("the API key may only read {area!r}", area=area)
+    raise Forbidden("the API key has no access to {area!r}", area=area)
 
 
 class Authentication:

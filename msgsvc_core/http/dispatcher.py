@@ -130,7 +130,12 @@ class EndpointDispatcher:
         if not endpoint.public:
             project, api_key = await self._admit(request, asked, headers)
             self._authentication.check_active(project)
-            check_scope(api_key, endpoint.area, owners_only=endpoint.owners_only)
+            check_scope(
+                api_key,
+                endpoint.area,
+                writes=endpoint.writes,
+                owners_only=endpoint.owners_only,
+            )
         call = _Call(endpoint, request, project, api_key)
         key = asked.get("idempotency-key")
         if key is not None:

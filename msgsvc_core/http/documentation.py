@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.conventions import CONVENTIONS
 from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.api.samples import read_samples
 from msgsvc_core.http.openapi import errors_of
 from msgsvc_core.kernel.errors import ErrorCatalogue
 from msgsvc_core.kernel.i18n import Texts
@@ -52,7 +53,6 @@ def documentation_routes(
 
     @cache
     def docs_page() -> str:
-        samples = json.loads((_FOLDER / "samples" / "samples.json").read_text("utf-8"))
         return (
             environment()
             .get_template("docs.html")
@@ -60,7 +60,7 @@ def documentation_routes(
                 areas=_areas(endpoints),
                 document=document(),
                 conventions=CONVENTIONS,
-                samples=samples,
+                samples=read_samples(),
             )
         )
 

@@ -54,6 +54,9 @@ def operation_routes(
         return JSONResponse({"status": "ok"})
 
     async def readyz(request: Request) -> Response:
+        if readiness.is_draining():
+            # Without its checks: a slow database must not keep a balancer waiting.
+            return JSONResponse({"status": "draining"}, status_code=503)
         checks = await readiness.checks()
         failing = {name for name, check in checks.items() if not check["ok"]}
         ready = all(name in OPTIONAL_CHECKS or name.startswith(CHANNEL_CHECK) for name in failing)
@@ -86,6 +89,7 @@ class Readiness:
         has_redis: bool,
         keys_are_lost: Callable[[], bool],
         is_quarantined: bool,
+        is_draining: Callable[[], bool],
     ) -> None:
         self._db = db
         self._clock = clock
@@ -96,6 +100,8 @@ class Readiness:
         self._has_redis = has_redis
         self._keys_are_lost = keys_are_lost
         self._is_quarantined = is_quarantined
+        #: Whether the process is about to stop, and serves only who has not noticed yet.
+        self.is_draining = is_draining
         self._channel_health: dict[str, tuple[float, dict[str, Any]]] = {}
         #: When jobs were counted, and how many there were by state.
         self._counted: tuple[float, dict[str, int]] = (-COUNTED_S, {})

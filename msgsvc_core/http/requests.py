@@ -10,14 +10,14 @@ from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.tracing import Span, Tracing, within
-from msgsvc_core.telemetry.logs import request_lines
+from msgsvc_core.telemetry.logs import probe_lines, request_lines
 from msgsvc_core.telemetry.request_metrics import METHODS, RequestMetrics
 
 ID_HEADER = b"x-request-id"
 TRACE_HEADER = b"traceparent"
 
-#: Paths that monitors ask for all the time: traces of them would say nothing.
-UNTRACED = frozenset({"/healthz", "/metrics", "/readyz"})
+#: Paths that monitors ask for all the time: traces and lines of them would say nothing.
+PROBES = frozenset({"/healthz", "/metrics", "/readyz"})
 
 #: The endpoint of requests for pages in metrics and logs.
 PAGE = "page"
@@ -39,6 +39,7 @@ class RequestLog:
         self._app = app
         self._errors_url = errors_url
         self._write_line = request_lines(log)
+        self._write_probe = probe_lines(log)
         self._metrics = metrics
         self._tracing = tracing
         self._trust_incoming = trust_incoming
@@ -84,7 +85,8 @@ class RequestLog:
             if span is not None:
                 ids = {"trace_id": span.trace_id, "span_id": span.span_id}
                 _end(span, scope, endpoint, status)
-            self._write_line(
+            write_line = self._write_probe if scope["path"] in PROBES else self._write_line
+            write_line(
                 method=scope["method"],
                 endpoint=endpoint,
                 status=status,
@@ -97,7 +99,7 @@ class RequestLog:
             structlog.contextvars.unbind_contextvars("request_id", "project_id")
 
     def _new_span(self, tracing: Tracing, scope: Scope) -> Span | None:
-        if scope["path"] in UNTRACED:
+        if scope["path"] in PROBES:
             return None
         incoming = next(
             (value.decode("latin-1") for name, value in scope["headers"] if name == TRACE_HEADER),

@@ -9,6 +9,7 @@ from functools import partial
 import structlog
 
 from msgsvc_core.db import Database, Tx
+from msgsvc_core.db.shrinking import LEAST_PAGES, MOST_PAGES, count_excess, shrink_some
 from msgsvc_core.jobs import store
 from msgsvc_core.jobs.contract import (
     Gate,
@@ -21,6 +22,7 @@ from msgsvc_core.jobs.contract import (
     Stopping,
 )
 from msgsvc_core.jobs.queue import JobQueue
+from msgsvc_core.jobs.steps import repeat
 from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_core.kernel.tracing import Span, Tracing, within
 
@@ -189,6 +191,11 @@ class Batch:
             if each.job.span is not None:
                 each.job.span.set(OUTCOME, "rescheduled")
         self.forget(*done, *(each.job for each in back))
+
+    async def shrink_file(self, *, above: int = 0) -> None:
+        if await count_excess(self._db) > above:
+            step = partial(shrink_some, self._db)
+            await repeat(self, step, least=LEAST_PAGES, most=MOST_PAGES)
 
     def forget(self, *jobs: Job) -> None:
         for job in jobs:

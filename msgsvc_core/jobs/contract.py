@@ -176,6 +176,14 @@ class JobContext(Protocol):
         """
         ...
 
+    async def shrink_file(self, *, above: int = 0) -> None:
+        """Cuts a SQLite file shorter, in steps, if more than `above` of its pages are free beside those that
+        the next rows will fill. On PostgreSQL it does nothing.
+
+        Raises `Stopping` when the runner is shutting down.
+        """
+        ...
+
     def forget(self, *jobs: Job) -> None:
         """Removes jobs of this batch that were settled through the context of another batch."""
         ...

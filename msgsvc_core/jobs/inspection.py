@@ -221,6 +221,21 @@ async def lane_loads(tx: Tx, now_ms: int) -> list[LaneLoad]:
     return sorted(loads.values(), key=lambda load: load.lane)
 
 
+async def waiting_since_ms(tx: Tx, lane: str, priority: int) -> int | None:
+    """When the first waiting job of a lane and priority is or was due; None without one."""
+    found: int | None = await tx.fetch_val(
+        "SELECT run_at_ms FROM core_jobs WHERE state = 'ready' AND lane = :lane"
+        " AND priority = :priority ORDER BY run_at_ms LIMIT 1",
+        {"lane": lane, "priority": priority},
+    )
+    return found
+
+
+async def has_dead(tx: Tx) -> bool:
+    """Whether there is a dead letter."""
+    return bool(await tx.fetch_val("SELECT 1 FROM core_jobs WHERE state = 'dead' LIMIT 1"))
+
+
 async def count_runners(tx: Tx, now_ms: int) -> int:
     """Number of processes that run jobs, by their leases."""
     return await lanes.count_runners(tx, now_ms)

@@ -176,6 +176,8 @@ class Lane:
             self._is_owner = owned is not None
             if owned is None:
                 return (), 0
+            if owned == "taken":
+                await store.interrupt(tx, self.name, runner_id=self._lease.runner_id)
             if self._gate:
                 self._capacity = await self._gate.refresh(tx, acquired=owned == "taken")
             return await self._claim(tx)

@@ -85,6 +85,11 @@ class JobQueue:
         """Jobs of a lane that were rescheduled, or enqueued for a later time."""
         return await store.list_postponed(tx, lane)
 
+    async def list_interrupted(self, tx: Tx, lane: str) -> list[Job]:
+        """Jobs of an exclusive lane that its previous owner was running, and that its new one has not
+        claimed yet."""
+        return await store.list_interrupted(tx, lane)
+
     async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
         """Whether a lane has a waiting or running job that is due at that time."""
         return await store.has_due_by(tx, lane, until_ms)

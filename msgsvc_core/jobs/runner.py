@@ -239,8 +239,10 @@ class LaneRunner:
             self._queue.in_flight -= len(jobs)
 
     async def _renew(self) -> None:
-        lease, now_ms = self._lease, self._clock.now_ms()
+        lease = self._lease
         async with self._db.transaction(background=True) as tx:
+            # Not before the transaction began: what was claimed meanwhile is leased for longer.
+            now_ms = self._clock.now_ms()
             await store.renew(
                 tx,
                 list(self._working),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 import structlog
 
@@ -18,6 +19,10 @@ LEAST_STEP = 100
 #: where rows are on many pages of a large file, is followed by one of half its rows.
 STEP_S = 0.01
 
+#: Steps after which a SQLite file is shrunk that has more free pages than this. Not after the last step: each
+#: free page is looked for in the list of them, and a large first purge would leave a million.
+STEPS_PER_LOOK, MOST_FREE_PAGES = 20, 20_000
+
 #: Processes up to that many rows in a transaction; returns how many.
 Step = Callable[[Tx, int], Awaitable[int]]
 
@@ -29,13 +34,13 @@ log = structlog.get_logger(__name__)
 
 async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> None:
     """Repeats steps of up to `limit` rows (`STEP` unless given), each in its own transaction, until one
-    affects fewer than it could. Steps that take long become smaller.
+    affects fewer than it could. Steps that take long become smaller. A SQLite file shrinks in between.
 
     Raises `Stopping` when the runner is shutting down.
     """
     most = STEP if limit is None else limit
     rows = most
-    while True:
+    for number in count(1):
         if ctx.stopping:
             raise Stopping
         async with ctx.transaction() as tx:
@@ -45,24 +50,26 @@ async def in_steps(ctx: JobContext, step: Step, limit: int | None = None) -> Non
         if found < rows:
             return
         rows = next_step(rows, most, time.monotonic() - begun_s)
+        if number % STEPS_PER_LOOK == 0:
+            await ctx.shrink_file(above=MOST_FREE_PAGES)
 
 
 async def repeat(
     ctx: JobContext, step: Callable[[int], Awaitable[tuple[int, float]]], *, least: int, most: int
 ) -> None:
-    """Repeats `step(count)`, which returns how much it did and in how many seconds, until it does less than
-    `count`. That begins with `least`, and grows up to `most` while steps are short.
+    """Repeats `step(limit)`, which returns how much it did and in how many seconds, until it does less than
+    `limit`. That begins with `least`, and grows up to `most` while steps are short.
 
     Raises `Stopping` when the runner is shutting down.
     """
-    count = least
+    limit = least
     while True:
         if ctx.stopping:
             raise Stopping
-        done, took_s = await step(count)
-        if done < count:
+        done, took_s = await step(limit)
+        if done < limit:
             return
-        count = next_step(count, most, took_s, least=least)
+        limit = next_step(limit, most, took_s, least=least)
 
 
 def next_step(rows: int, most: int, took_s: float, *, least: int = LEAST_STEP) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
@@ -134,11 +135,18 @@ async def claim(
             params["priority"] = level
         rows = await tx.fetch_all(*_claim_statement(tx, condition, names, params))
         # RETURNING has no defined order.
-        rows.sort(key=lambda row: (row["priority"], row["run_at_ms"], row["job_id"]))
+        rows.sort(key=itemgetter(*_order(condition)))
         jobs += map(_job, rows)
         if len(jobs) >= limit or (jobs and condition is _SUSPECT):
             break
     return jobs
+
+
+def _order(condition: str) -> tuple[str, ...]:
+    """Columns by which jobs are claimed. Those of a crashed runner by their creation: it may have been about
+    to reschedule one behind another that is due later."""
+    is_ready = condition is _READY
+    return ("priority", "run_at_ms", "job_id") if is_ready else ("priority", "job_id")
 
 
 def _claim_statement(
@@ -147,7 +155,7 @@ def _claim_statement(
     known, known_params = any_of("name", "names", names, tx.dialect)
     due = (
         f"SELECT job_id FROM core_jobs WHERE lane = :lane AND {condition} AND {known}"
-        " ORDER BY priority, run_at_ms, job_id LIMIT :most"
+        f" ORDER BY {', '.join(_order(condition))} LIMIT :most"
     )
     if tx.dialect == "postgresql":
         # As an array: a join would be planned for a tenth of the table, and read all of it.
@@ -170,6 +178,30 @@ async def running(tx: Tx, lane: str, name: str) -> list[Job]:
         f"SELECT {_CLAIMED} FROM core_jobs"
         " WHERE lane = :lane AND state = 'running' AND name = :name",
         {"lane": lane, "name": name},
+    )
+    return [_job(row) for row in rows]
+
+
+async def interrupt(tx: Tx, lane: str, *, runner_id: str) -> None:
+    """Ends the leases of other runners on an exclusive lane's jobs, which its new owner has taken over.
+
+    They could end a little after that of the lane. Meanwhile the new owner would claim what was enqueued
+    behind them.
+    """
+    await tx.execute(
+        "UPDATE core_jobs SET leased_until_ms = 0"
+        " WHERE lane = :lane AND state = 'running' AND leased_by <> :runner_id",
+        {"lane": lane, "runner_id": runner_id},
+    )
+
+
+async def list_interrupted(tx: Tx, lane: str) -> list[Job]:
+    """Jobs of an exclusive lane that its previous owner was running, and that its new one has not claimed
+    yet."""
+    rows = await tx.fetch_all(
+        f"SELECT {_CLAIMED} FROM core_jobs"
+        " WHERE lane = :lane AND state = 'running' AND leased_until_ms = 0",
+        {"lane": lane},
     )
     return [_job(row) for row in rows]
 

@@ -231,7 +231,7 @@ class Unauthorized(ApiError):
 
 
 class InvalidApiKey(ApiError):
-    """The API key is unknown or revoked."""
+    """The API key is unknown, revoked or expired."""
 
     code, status = "invalid_api_key", 401
 

@@ -9,6 +9,8 @@ import random
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -25,11 +27,18 @@ class _Stamps:
     3)."""
 
     def __init__(self) -> None:
+        self._time_ns: Callable[[], int] = time.time_ns
         self._lock = threading.Lock()
         self._last = 0
 
+    def set_time(self, time_ns: Callable[[], int]) -> None:
+        """The next stamp is of that time, even if it is before the last one."""
+        with self._lock:
+            self._time_ns = time_ns
+            self._last = 0
+
     def next(self) -> int:
-        nanoseconds = time.time_ns()
+        nanoseconds = self._time_ns()
         stamp = (nanoseconds // 1_000_000 << 12) | (nanoseconds % 1_000_000 * 4096 // 1_000_000)
         with self._lock:
             if stamp <= self._last:
@@ -39,6 +48,17 @@ class _Stamps:
 
 
 _stamps = _Stamps()
+
+
+@contextmanager
+def stamped_by(time_ns: Callable[[], int]) -> Iterator[None]:
+    """Within the block all ids of this process are of that time, in Unix nanoseconds: for programs that
+    simulate other times than the machine's."""
+    _stamps.set_time(time_ns)
+    try:
+        yield
+    finally:
+        _stamps.set_time(time.time_ns)
 
 
 def encode_base62(data: bytes, width: int) -> str:

@@ -7,15 +7,16 @@ from functools import lru_cache
 from typing import Any
 
 from msgsvc_core.content.outgoing import Media, OutgoingMessage
-from msgsvc_core.content.substitution import to_text
-from msgsvc_core.kernel.i18n import in_language
+from msgsvc_core.content.substitution import sample_values, to_text
+from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages.templates.models import TemplateContent
 from msgsvc_core.messages.templates.rendering import Rendering, read_content
 from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.preferences_links import VARIABLE, PreferencesLinks
 
 #: Variables that every recipient has.
-ALWAYS = ("first_name", "lang", "tags")
+ALWAYS = ("first_name", "lang", "tags", VARIABLE)
 
 #: Variables that a recipient may lack: they need a default.
 SOMETIMES = ("username",)
@@ -54,16 +55,19 @@ class MailingContent:
         media = self.rendering.content.media
         if media is None or self._is_personal(("media", "url"), ("media", "filename")):
             return None
-        sample = dict.fromkeys(self.personal, "x")
+        sample = sample_values(self.personal)
         return self.render("en", "en", sample, most=2**31).media
 
-    def message_for(self, subscriber: Subscriber, default_lang: str, most: int) -> OutgoingMessage:
-        """The message for a recipient; `most` is the maximum length of the text.
+    def message_for(
+        self, subscriber: Subscriber, default_lang: str, most: int, links: PreferencesLinks
+    ) -> OutgoingMessage:
+        """The message for a recipient; `most` is the maximum length of the text, `links` make
+        `preferences_url`.
 
         Raises `WrongVariable` and `ValidationFailed` for invalid values.
         """
         if self.personal:
-            values = self.values_of(subscriber)
+            values = self.values_of(subscriber, links)
             return self.render(subscriber.lang, default_lang, values, most)
         shared = self._shared.get(subscriber.lang)
         if shared is None:
@@ -90,7 +94,7 @@ class MailingContent:
             silent=self.silent
         )
 
-    def values_of(self, subscriber: Subscriber) -> dict[str, str]:
+    def values_of(self, subscriber: Subscriber, links: PreferencesLinks) -> dict[str, str]:
         """The recipient's own values of the variables in use."""
         own: dict[str, Any] = {
             "first_name": subscriber.first_name or None,
@@ -100,6 +104,9 @@ class MailingContent:
         }
         values: dict[str, str] = {}
         for name in self.personal:
+            if name == VARIABLE:
+                values[name] = links.url(subscriber.project_id, subscriber.subscriber_id)
+                continue
             if name.startswith(ATTRIBUTE):
                 value = (subscriber.attributes or {}).get(name.removeprefix(ATTRIBUTE))
             else:
@@ -118,6 +125,18 @@ class MailingContent:
             for template in self.rendering.texts.get(place, {}).values()
             for hole in template.holes
         )
+
+
+def with_preferences_link(content: TemplateContent) -> TemplateContent:
+    """The contents with the recipient's `preferences_url` on a line of its own, unless they have it."""
+    link = f"{{{{ {VARIABLE} }}}}"
+    if VARIABLE in read_content(content).variables:
+        return content
+    if isinstance(content.text, str):
+        text: Localized = f"{content.text}\n\n{link}"
+    else:
+        text = {lang: f"{each}\n\n{link}" for lang, each in content.text.items()}
+    return content.model_copy(update={"text": text})
 
 
 def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent: bool) -> str:

@@ -119,7 +119,10 @@ class RecipientSender:
             delivery.failure = context.failure
             try:
                 delivery.content = context.content.message_for(
-                    delivery.subscriber, self._default_lang, self._limits.text_length
+                    delivery.subscriber,
+                    self._default_lang,
+                    self._limits.text_length,
+                    self._subscribers.preferences,
                 )
                 self._limits.check_size(delivery.content)
             except (ValidationFailed, WrongVariable) as error:

@@ -12,6 +12,7 @@ from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import OnlyTrue
 from msgsvc_core.content.outgoing import Format, MediaType
 from msgsvc_core.content.substitution import Variables
+from msgsvc_core.db.counting import MOST_COUNTED
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.i18n import Language, Localized, visible
 from msgsvc_core.kernel.values import value_object
@@ -154,6 +155,27 @@ class Audience(RequestModel):
 
     def to_column(self) -> dict[str, Any]:
         return self.model_dump(exclude_none=True)
+
+
+#: Rows that are looked at to count an audience, or the reasons of one outcome.
+MOST_LOOKED_AT = MOST_COUNTED
+
+#: Why somebody who matches the filters of an audience by tag, language and id would not get a message, the
+#: first that holds: blocked the bot, not subscribed, on another channel than those chosen, known to a bot
+#: that the project has no more, without the permission.
+LeftOut = Literal["blocked", "unsubscribed", "channel", "bot", "permission"]
+
+
+@value_object
+class AudienceBreakdown:
+    """Who would get a message to an audience, and how many of those who match its filters would not.
+
+    At least so many, unless it `is_exact`.
+    """
+
+    reached: int
+    left_out: dict[LeftOut, int]
+    is_exact: bool = True
 
 
 class AudienceAnswer(TypedDict, total=False):
@@ -328,6 +350,8 @@ class NewMailing:
     per_minute: int | None = None
     #: An id chosen by the caller makes repeated calls idempotent; otherwise a new one is used.
     job_id: str | None = None
+    #: What the sender calls it.
+    name: str | None = None
     #: Whether it was accepted earlier and is started at its time: unknown subscriber ids are then skipped,
     #: whatever their format.
     was_kept: bool = False
@@ -376,6 +400,8 @@ class Mailing:
     purged_at_ms: int | None = None
     #: The number of `failed` whose outcome is unknown.
     unknown: int = 0
+    #: What the sender calls it; recipients never see it.
+    name: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -500,6 +526,19 @@ class Recipient:
     message_id: str | None
     reason: str | None
     error: str | None
+
+
+NotSent = Literal["failed", "unknown", "skipped"]
+
+
+@value_object
+class OutcomeReason:
+    """How many recipients did not get it for a reason: one of `Reason`, or for skipped ones a sentence; None
+    where none is known."""
+
+    status: NotSent
+    reason: str | None
+    count: int
 
 
 @value_object

@@ -151,7 +151,10 @@ class MailingOutcomes:
             delivery.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
             with suppress(ValidationFailed, WrongVariable):
                 delivery.content = context.content.message_for(
-                    delivery.subscriber, self._default_lang, most=2**31
+                    delivery.subscriber,
+                    self._default_lang,
+                    most=2**31,
+                    links=self._subscribers.preferences,
                 )
         await self.settle(context, tx, deliveries)
 

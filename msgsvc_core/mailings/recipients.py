@@ -8,7 +8,13 @@ from typing import Any, get_args
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of
 from msgsvc_core.mailings import store
-from msgsvc_core.mailings.models import Mailing, Recipient, RecipientStatus
+from msgsvc_core.mailings.models import (
+    Mailing,
+    NotSent,
+    OutcomeReason,
+    Recipient,
+    RecipientStatus,
+)
 
 _COLUMNS = "subscriber_id, bot, status, attempts, message_id, reason, error"
 _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
@@ -17,12 +23,43 @@ _OF_MAILING = "project_id = :project_id AND job_id = :job_id"
 Part = tuple[str, dict[str, Any]]
 
 
+#: The outcomes that have reasons.
+NOT_SENT: tuple[NotSent, ...] = ("failed", "unknown", "skipped")
+
+
+async def count_reasons(tx: Tx, mailing: Mailing, limit: int) -> list[OutcomeReason]:
+    """Why recipients did not get it, the most frequent reason of each outcome first; of at most `limit`
+    recipients of an outcome."""
+    reasons: list[OutcomeReason] = []
+    for status in NOT_SENT:
+        # The platform's words differ from one recipient to the next; why somebody was skipped is in ours.
+        why = "error" if status == "skipped" else "reason"
+        rows = await tx.fetch_all(
+            f"SELECT these.why, COUNT(*) AS count FROM (SELECT {why} AS why FROM core_recipients"
+            f" WHERE {_OF_MAILING} AND not_sent = :status LIMIT :most) AS these GROUP BY these.why"
+            " ORDER BY count DESC, these.why",
+            {
+                "project_id": mailing.project_id,
+                "job_id": mailing.job_id,
+                "status": status,
+                "most": limit,
+            },
+        )
+        reasons += [OutcomeReason(status, row["why"], row["count"]) for row in rows]
+    return reasons
+
+
 async def list_page(
-    tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+    tx: Tx,
+    mailing: Mailing,
+    status: str | None,
+    after: str | None,
+    limit: int,
+    reason: str | None = None,
 ) -> list[Recipient]:
     """Newest subscribers first; `after` is the last id of the previous page."""
     found: dict[str, Row] = {}
-    for part, params in await _parts(tx, mailing, status):
+    for part, params in await _parts(tx, mailing, status, reason):
         column = _column(tx, part)
         conditions = f"{_OF_MAILING} AND {part}"
         if after is not None:
@@ -43,8 +80,15 @@ async def list_page(
     return [_recipient(found[each], ended=mailing.finished_at_ms is not None) for each in newest]
 
 
-async def _parts(tx: Tx, mailing: Mailing, status: str | None) -> list[Part]:
-    """Conditions that together select the recipients of an API status."""
+async def _parts(tx: Tx, mailing: Mailing, status: str | None, reason: str | None) -> list[Part]:
+    """Conditions that together select the recipients of an API status and reason."""
+    if reason is not None:
+        # In the order of one index for each, and of recipients who did not get it alone.
+        return [
+            ("not_sent = :status AND reason = :reason", {"status": each, "reason": reason})
+            for each in NOT_SENT
+            if status in {None, each}
+        ]
     if status is None:
         return [("1 = 1", {})]
     assert status in get_args(RecipientStatus), "others are refused"

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import BULK, NORMAL, URGENT, NewJob
 from msgsvc_core.jobs.queue import JobQueue
@@ -14,16 +15,21 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings import audience, recipients, store
 from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.models import (
+    MOST_LOOKED_AT,
     Audience,
+    AudienceBreakdown,
     Mailing,
     MailingMessage,
     MailingProgress,
     MailingStatus,
     NewMailing,
+    OutcomeReason,
     Recipient,
 )
-from msgsvc_core.mailings.previews import Sample, samples
+from msgsvc_core.mailings.previews import Sample, message_for, samples
 from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
+from msgsvc_core.subscribers.models import Subscriber
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 
 #: Called with a mailing that has ended, in the transaction that ends it.
 OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
@@ -122,6 +128,7 @@ class Mailings:
             timed_from=0,
             charged=judged.reachable,
             purged_at_ms=None,
+            name=new.name,
         )
         await self._add(tx, mailing)
         return mailing
@@ -129,6 +136,17 @@ class Mailings:
     async def samples(self, tx: Tx, project_id: str, message: MailingMessage) -> list[Sample]:
         """Sample messages. Raises what `previews.samples` does."""
         return await samples(self._validation, tx, project_id, message)
+
+    async def message_for(
+        self,
+        tx: Tx,
+        project_id: str,
+        message: MailingMessage,
+        subscriber: Subscriber,
+        links: PreferencesLinks,
+    ) -> OutgoingMessage:
+        """The message that a subscriber would get, with their own values. Raises what `samples` does."""
+        return await message_for(self._validation, tx, project_id, message, subscriber, links)
 
     async def count(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:
         """The number of recipients who would get a mailing now, or be skipped; nothing is charged. Raises
@@ -139,9 +157,12 @@ class Mailings:
         """The price of a mailing to so many recipients now, in credits; 0 without billing."""
         return recipients * await self._billing.quote(tx, project_id, OPERATION)
 
-    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        """The current size of an audience, whatever the message. Raises `ValidationFailed`."""
-        return await self._validation.reach(tx, project_id, asked)
+    async def break_down(
+        self, tx: Tx, project_id: str, asked: Audience, permission: str | None = None
+    ) -> AudienceBreakdown:
+        """The current size of an audience, and who is left out of it, for a message that needs a
+        `permission`. At most 10,000 subscribers are looked at. Raises `ValidationFailed`."""
+        return await self._validation.break_down(tx, project_id, asked, permission)
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
         """Whether it was already resent to recipients with an unknown outcome, which can be done once."""
@@ -221,10 +242,24 @@ class Mailings:
         return await store.list_page(tx, project_id, source, status, after, limit)
 
     async def recipients(
-        self, tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+        self,
+        tx: Tx,
+        mailing: Mailing,
+        status: str | None,
+        after: str | None,
+        limit: int,
+        reason: str | None = None,
     ) -> list[Recipient]:
-        """Up to `limit` recipients of a mailing, newest subscribers first, from before `after`."""
-        return await recipients.list_page(tx, mailing, status, after, limit)
+        """Up to `limit` recipients of a mailing, newest subscribers first, from before `after`; with a
+        `reason`, those who did not get it for that."""
+        return await recipients.list_page(tx, mailing, status, after, limit, reason)
+
+    async def reasons(
+        self, tx: Tx, mailing: Mailing, limit: int = MOST_LOOKED_AT
+    ) -> list[OutcomeReason]:
+        """Why recipients did not get it, by outcome; of at most `limit` of each. Empty once they are no
+        longer stored."""
+        return await recipients.count_reasons(tx, mailing, limit)
 
     def recipients_until_ms(self, mailing: Mailing) -> int | None:
         """Until when its recipients are stored, in Unix milliseconds; None while it has not ended."""

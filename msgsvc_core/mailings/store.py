@@ -13,7 +13,7 @@ _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
     " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
     " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from, charged,"
-    " purged_at_ms, unknown"
+    " purged_at_ms, unknown, name"
 )
 _KEY = "project_id = :project_id AND job_id = :job_id"
 

@@ -8,14 +8,26 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
-from msgsvc_core.content.substitution import WrongVariable
+from msgsvc_core.content.substitution import WrongVariable, sample_values
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import audience
-from msgsvc_core.mailings.content import ALWAYS, MailingContent, read_column, to_column
-from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.mailings.content import (
+    ALWAYS,
+    MailingContent,
+    read_column,
+    to_column,
+    with_preferences_link,
+)
+from msgsvc_core.mailings.models import (
+    MOST_LOOKED_AT,
+    Audience,
+    AudienceBreakdown,
+    MailingMessage,
+    NewMailing,
+)
 from msgsvc_core.messages.limits import MessageLimits
 from msgsvc_core.messages.models import METADATA_BYTES
 from msgsvc_core.messages.templates.models import TemplateContent
@@ -118,13 +130,18 @@ class MailingValidation:
         unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
         return PreparedMailing(content, counts, unreachable)
 
-    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        """The current size of an audience. Raises `ValidationFailed` for unknown names, and if it exceeds
-        the limit."""
-        if missing := await self._names.find_missing(tx, project_id, asked):
-            raise missing
-        self._check_channel_names(project_id, asked)
-        return sum((await self._counts(tx, project_id, asked)).values())
+    async def break_down(
+        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+    ) -> AudienceBreakdown:
+        """Who would get a message that needs a `permission`. Raises `ValidationFailed` for unknown names,
+        and if more than the limit are found."""
+        await self._check_audience(tx, project_id, asked, permission)
+        most = self._limits.broadcast_recipients
+        bots = [channel.key for channel in self._channels.list_for_project(project_id)]
+        found = await audience.break_down(tx, project_id, asked, permission, bots, MOST_LOOKED_AT)
+        if found.reached > most:
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
+        return found
 
     async def content_of(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
         """The content in stored form; later changes of a template don't affect it.
@@ -137,6 +154,8 @@ class MailingValidation:
             fields = set(TemplateContent.model_fields)
             given = message.model_dump(include=fields, exclude_unset=True)
             content = validate(TemplateContent, given, languages=None)
+        if self._limits.preferences_in_broadcasts:
+            content = with_preferences_link(content)
         return to_column(content, message.variables or {}, silent=message.silent)
 
     def _check_sizes(self, new: NewMailing) -> None:
@@ -157,15 +176,19 @@ class MailingValidation:
             )
 
     async def _check_names(self, tx: Tx, project_id: str, new: NewMailing) -> None:
-        missing = await self._names.find_missing(tx, project_id, new.audience)
-        permission = new.message.permission
+        await self._check_audience(tx, project_id, new.audience, new.message.permission)
+
+    async def _check_audience(
+        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+    ) -> None:
+        missing = await self._names.find_missing(tx, project_id, asked)
         if missing is None and permission is not None:
             missing = await self._names.find_missing_permission(
                 tx, project_id, "permission", permission
             )
         if missing is not None:
             raise missing
-        self._check_channel_names(project_id, new.audience)
+        self._check_channel_names(project_id, asked)
 
     def _check_channel_names(self, project_id: str, asked: Audience) -> None:
         for channel in asked.channels or ():
@@ -182,22 +205,26 @@ class MailingValidation:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return counts
 
-    def _check_shown(self, content: MailingContent) -> None:
-        """Raises `ValidationFailed` for content that could never be sent, or lacks values for some
-        recipients."""
+    def check_values(self, content: MailingContent) -> None:
+        """Raises `ValidationFailed` for content that lacks values for some recipients."""
         for name in content.unknown:
             raise ValidationFailed(
                 "is required, or needs a default for who lacks it; every recipient has {names}",
                 field=f"variables.{name}",
                 names=", ".join(ALWAYS),
             )
-        sample = dict.fromkeys(content.personal, "x")
+
+    def _check_shown(self, content: MailingContent) -> None:
+        """Raises `ValidationFailed` for content that could never be sent, or lacks values for some
+        recipients."""
+        self.check_values(content)
+        sample = sample_values(content.personal)
         for lang in self.languages:
             self._message_limits.check_size(self.render(content, lang, sample))
 
     async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
         """Raises `ValidationFailed` for content that the channel of some recipients does not support."""
-        sample = dict.fromkeys(content.personal, "x")
+        sample = sample_values(content.personal)
         for bot in counts:
             channel = await self._channels.find(bot)
             for lang in self.languages if channel else ():

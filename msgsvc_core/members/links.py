@@ -80,7 +80,7 @@ class MemberLinks:
         said = _(
             "{name}, you are now an agent of {project} here.",
             name=member.name,
-            project=project.name,
+            project=project.public_name,
         )
         await ctx.reply(OutgoingMessage(said))
         return True

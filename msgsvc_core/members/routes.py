@@ -22,7 +22,7 @@ from msgsvc_core.members.owners import OwnerProtection
 from msgsvc_core.members.service import Members
 from msgsvc_core.subscribers.models import LinkAnswer
 
-router = Router(area="members", description="The project's team.")
+router = Router(area="members", description="The project's team.", group="project")
 
 
 class RemovingQuery(Query):

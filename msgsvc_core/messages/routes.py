@@ -26,6 +26,7 @@ from msgsvc_core.messages.service import Messages
 router = Router(
     area="messages",
     description="Messages to one subscriber, or to up to 500 with one request, and their delivery.",
+    group="sending",
 )
 
 

@@ -11,6 +11,7 @@ from msgsvc_core.channels.inbound import InboundContext
 from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Database, Tx, WriteBatch
+from msgsvc_core.db.counting import MOST_COUNTED, Count
 from msgsvc_core.events import Events
 from msgsvc_core.jobs.contract import NORMAL, NewJob
 from msgsvc_core.jobs.queue import JobQueue
@@ -156,11 +157,21 @@ class Messages:
         `bot` is the channel's key."""
         return await clicks.find_by_ref(tx, self._subscribers, bot, chat_id, user_id, message_ref)
 
-    async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
-        """Up to one more than `query.limit`, newest first, to show whether there are more."""
+    async def page(
+        self, tx: Tx, project_id: str, query: MessageQuery, *, ascending: bool = False
+    ) -> list[Message]:
+        """Up to one more than `query.limit`, newest or oldest first, to show whether there are more."""
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
-        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
+        return await store.list_page(
+            tx, project_id, query, query.after, query.fetch_limit, ascending=ascending
+        )
+
+    async def count(
+        self, tx: Tx, project_id: str, query: MessageQuery, limit: int = MOST_COUNTED
+    ) -> Count:
+        """How many match the filters, of at most `limit` that are looked at."""
+        return await store.count(tx, project_id, query, limit)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery

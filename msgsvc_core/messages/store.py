@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Row, Tx, WriteBatch
+from msgsvc_core.db.counting import Count, count_walked
 from msgsvc_core.db.sql import in_query, key_params, key_table
+from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import from_json, to_json
-from msgsvc_core.messages.filters import page_of
+from msgsvc_core.messages.filters import led_of, page_of
 from msgsvc_core.messages.models import FinalStatus, Message, MessageQuery
 
 #: In the order of `Message`'s fields, since rows are converted by position.
@@ -100,14 +102,46 @@ async def find_many(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[Message]:
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: MessageQuery, after: str | None, limit: int
+    tx: Tx,
+    project_id: str,
+    query: MessageQuery,
+    after: str | None,
+    limit: int,
+    *,
+    ascending: bool = False,
 ) -> list[Message]:
-    """Newest first; `after` is the last id of the previous page."""
+    """Newest first, or oldest first; `after` is the last id of the previous page, in that order."""
     # Ids increase with time: after the first that is too old, all are older.
     since_ms = -1 if query.created_after is None else query.created_after
-    sql, params = page_of(_COLUMNS, project_id, query, after, tx.dialect)
+    if ascending and query.created_after is not None:
+        after = max(after or "", earliest_id("msg", query.created_after))
+    sql, params = page_of(_COLUMNS, project_id, query, after, tx.dialect, ascending=ascending)
     rows = await tx.fetch_all(sql, {**params, "most": limit})
     return [message for message in map(_message, rows) if message.created_at_ms > since_ms]
+
+
+async def count(tx: Tx, project_id: str, query: MessageQuery, limit: int) -> Count:
+    """How many there are, of at most `limit` looked at."""
+    places, also, params = led_of(project_id, query, tx.dialect)
+    needed = ["created_at_ms"]
+    if also:
+        needed += ["subscriber_id", "batch_id", "reason", "status", "channel"]
+    counts = [
+        await count_walked(
+            tx,
+            "core_messages",
+            led_by=led_by,
+            order="message_id",
+            columns=needed,
+            also=also,
+            params=params,
+            limit=limit,
+            since_ms=query.created_after,
+        )
+        for led_by in places
+    ]
+    total = sum(each.number for each in counts)
+    return Count(min(total, limit), total <= limit and all(each.is_exact for each in counts))
 
 
 async def find_by_ref(tx: Tx, bot: str, message_ref: str) -> list[Message]:
@@ -224,26 +258,30 @@ async def correct(tx: Tx, ends: Sequence[FinalStatus]) -> set[str]:
     return {row["message_id"] for row in rows}
 
 
-async def next_project(tx: Tx, after: str) -> str | None:
-    """The first project behind `after` that has messages, by its id; None if there is none."""
+async def next_project(tx: Tx, after: str, *, table: str = "core_messages") -> str | None:
+    """The first project behind `after` that has messages in `table`, which may be a partition; None if there
+    is none."""
     found: str | None = await tx.fetch_val(
-        "SELECT MIN(project_id) AS found FROM core_messages WHERE project_id > :after",
+        f"SELECT MIN(project_id) AS found FROM {table} WHERE project_id > :after",
         {"after": after},
     )
     return found
 
 
-async def delete_ended(tx: Tx, project_id: str, before: str, limit: int) -> int:
-    """Deletes up to `limit` messages with ids below `before` whose delivery has ended; returns how many."""
+async def delete_ended(
+    tx: Tx, project_id: str, before: str, limit: int, *, table: str = "core_messages"
+) -> int:
+    """Deletes up to `limit` messages with ids below `before` whose delivery has ended from `table`, which may
+    be a partition; returns how many."""
     these = in_query(
         "message_id",
-        "SELECT message_id FROM core_messages WHERE project_id = :project_id"
+        f"SELECT message_id FROM {table} WHERE project_id = :project_id"
         " AND message_id < :before AND status NOT IN ('queued', 'sending')"
         " ORDER BY message_id LIMIT :most",
         tx.dialect,
     )
     return await tx.execute(
-        f"DELETE FROM core_messages WHERE project_id = :project_id AND {these}",
+        f"DELETE FROM {table} WHERE project_id = :project_id AND {these}",
         {"project_id": project_id, "before": before, "most": limit},
     )
 

@@ -14,6 +14,7 @@ from msgsvc_core.messages.models import METADATA_BYTES, PreparedMessage, SendBod
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient
 from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.preferences_links import VARIABLE
 from msgsvc_core.subscribers.service import Subscribers
 
 
@@ -84,8 +85,9 @@ class MessageValidation:
         """The content; a template is rendered now, so that later changes don't affect it."""
         if body.template is None:
             return body.to_message()
+        own = {VARIABLE: self._subscribers.preferences.url(project_id, receiver.subscriber_id)}
         rendered = await self._templates.render(
-            project_id, body.template, body.variables or {}, receiver.lang, tx
+            project_id, body.template, {**(body.variables or {}), **own}, receiver.lang, tx
         )
         return rendered.to_message(silent=body.silent)
 

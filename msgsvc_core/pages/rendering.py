@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from starlette.staticfiles import StaticFiles
-
 from msgsvc_core.kernel.i18n import own_name
+from msgsvc_core.pages.icons import icon
+from msgsvc_core.pages.static_files import CompressedFiles
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,9 +34,10 @@ def new_templates(package: str) -> "Environment":
         lstrip_blocks=True,
     )
     environment.filters["own_name"] = own_name
+    environment.globals["drawn_icon"] = icon
     return environment
 
 
-def static_files(folder: Path) -> StaticFiles:
+def static_files(folder: Path) -> CompressedFiles:
     """Serves a plugin's files, and those of `frame.html`."""
-    return StaticFiles(directory=folder, packages=[("msgsvc_core.pages", "static")])
+    return CompressedFiles(directory=folder, packages=[("msgsvc_core.pages", "static")])

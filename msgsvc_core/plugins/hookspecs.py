@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from msgsvc_core.plugins.advice import Finding
     from msgsvc_core.plugins.audit import AuditRecord
     from msgsvc_core.plugins.context import PluginContext
+    from msgsvc_core.plugins.planned import PlannedMessages
     from msgsvc_core.plugins.sign_ins import SignInSource
     from msgsvc_core.plugins.tickets import TicketRequest
     from msgsvc_core.security.sealed import SealedColumn
@@ -162,6 +163,11 @@ class HookSpecs:
     @hookspec
     def register_explainers(self) -> "Sequence[Explainer]":
         """What `msgsvc explain` can explain, by the prefix of its ids. Plain; after `register_services`."""
+
+    @hookspec
+    def register_planned_messages(self) -> "Sequence[PlannedMessages]":
+        """What is sent at times in the plugin's own tables, for `msgsvc outbox`. Plain; after
+        `register_services`."""
 
     @hookspec
     def register_inbound(self) -> "Sequence[InboundRule]":

@@ -1,6 +1,6 @@
 """Models of projects and API keys: internal, and of the API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -9,7 +9,9 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import CreatedAt, Kept, Url
 from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.i18n import Localized, visible
+from msgsvc_core.projects.branding import Branding, PageBrand
 
 #: Maximum characters of a project's text for system messages.
 MAX_TEXT_LENGTH = 1000
@@ -33,6 +35,16 @@ class Project:
     name: str
     status: Literal["active", "disabled"]
     created_at_ms: int
+    branding: Branding = field(default_factory=Branding)
+
+    @property
+    def public_name(self) -> str:
+        """The name that people read: the sender's, or that of the project."""
+        return self.branding.sender_name or self.name
+
+    def brand(self, root: str = "") -> PageBrand:
+        """For pages of an application mounted at `root`."""
+        return self.branding.on_page(self.public_name, root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +57,37 @@ class ProjectTexts:
     farewell: Localized | None = None
 
 
-#: The scope of all areas, and of all except those that are reserved for owners.
-EVERYTHING, ALL_BUT_OWNERS = "*", "*admin"
+#: Milliseconds before its expiry in which a key is pointed out: enough to replace it in the usual
+#: rhythm of releases (decision 0129).
+EXPIRES_SOON_MS = 14 * DAY_MS
+
+#: The scope of all areas, of all except those that are reserved for owners, and of the latter for reading.
+EVERYTHING, ALL_BUT_OWNERS, READ_ONLY = "*", "*admin", "*read"
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING` or
-    `ALL_BUT_OWNERS`: a key never has more access than its creator."""
+    """A key as stored: its visible prefix and its digest. `scopes` are areas, `EVERYTHING`,
+    `ALL_BUT_OWNERS` or `READ_ONLY`: a key never has more access than its creator."""
 
     key_id: str
     project_id: str
     name: str
     prefix: str
     scopes: tuple[str, ...]
+    #: The moment, in Unix milliseconds, from which it is refused; None for never.
+    expires_at_ms: int | None = None
 
-    def opens(self, area: str, *, owners_only: bool = False) -> bool:
+    def has_expired(self, now_ms: int) -> bool:
+        return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
+
+    def opens(self, area: str, *, writes: bool = True, owners_only: bool = False) -> bool:
+        """Whether it may call endpoints of the area that change something, or only read."""
         if EVERYTHING in self.scopes or area in self.scopes:
             return True
-        return ALL_BUT_OWNERS in self.scopes and not owners_only
+        if owners_only:
+            return False
+        return ALL_BUT_OWNERS in self.scopes or (READ_ONLY in self.scopes and not writes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,16 @@ class ListedKey:
     created_at_ms: int
     last_used_at_ms: int | None
     revoked_at_ms: int | None
+
+    def is_in_use(self, now_ms: int) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked_at_ms is None and not self.key.has_expired(now_ms)
+
+    def expires_soon(self, now_ms: int) -> bool:
+        """Whether it is in use, and expires within `EXPIRES_SOON_MS`."""
+        expires_at_ms = self.key.expires_at_ms
+        soon = expires_at_ms is not None and expires_at_ms - now_ms <= EXPIRES_SOON_MS
+        return soon and self.is_in_use(now_ms)
 
 
 class ChannelAnswer(ResponseModel):

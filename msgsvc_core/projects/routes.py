@@ -9,6 +9,7 @@ from msgsvc_core.projects.service import Projects
 router = Router(
     area="project",
     description="The project of the API key: its limits, its channels, and what its bots say.",
+    group="project",
 )
 
 

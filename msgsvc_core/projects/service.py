@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from msgsvc_core.content.substitution import TemplateError, names_in, plain_template
 from msgsvc_core.db import Database, DataLoader, Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
@@ -17,8 +17,10 @@ from msgsvc_core.kernel.i18n import Localized
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.visible_text import has_visible
 from msgsvc_core.projects import store
+from msgsvc_core.projects.branding.service import ProjectBranding
 from msgsvc_core.projects.key_uses import KeyUses
 from msgsvc_core.projects.models import (
+    EXPIRES_SOON_MS,
     TEXT_VARIABLES,
     ApiKey,
     ListedKey,
@@ -42,13 +44,19 @@ MAX_NAME_LENGTH = 64
 class Projects:
     """`service.projects`."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, *, logo_bytes: int = 65536) -> None:
         self._db = db
         self._clock = clock
         self.key_uses = KeyUses(db, clock)
         self._keys = DataLoader(db, store.find_keys)
         #: The cached keys: the time of the lookup, in Unix milliseconds, and its result; by the key's digest.
         self._known_keys: dict[str, tuple[int, tuple[Project, ApiKey]]] = {}
+        self.branding = ProjectBranding(
+            clock=clock,
+            max_bytes=logo_bytes,
+            check_name=lambda field, name: check_name(name, field=field),
+            on_changed=self._clear_cache,
+        )
         #: Increases whenever the cache may be stale.
         self._epoch = 0
 
@@ -154,28 +162,42 @@ class Projects:
         tx.on_commit(self._clear_cache)
 
     async def create_key(
-        self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+        self,
+        project_id: str,
+        name: str,
+        scopes: Sequence[str] = ("*",),
+        *,
+        expires_at_ms: int | None = None,
     ) -> tuple[ApiKey, str]:
         """Creates a key; returns it with its secret, which can't be read again.
 
-        Raises `NotFound`, and `ValidationFailed` unless the name has 1-64 printable characters.
+        From `expires_at_ms` on, in Unix milliseconds, it is refused; None for never. Raises `NotFound`,
+        and `ValidationFailed` unless the name has 1-64 printable characters and the expiry lies ahead.
         """
         async with self._db.transaction() as tx:
-            return await self.add_key(tx, project_id, name, scopes)
+            return await self.add_key(tx, project_id, name, scopes, expires_at_ms=expires_at_ms)
 
     async def add_key(
-        self, tx: Tx, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+        self,
+        tx: Tx,
+        project_id: str,
+        name: str,
+        scopes: Sequence[str] = ("*",),
+        *,
+        expires_at_ms: int | None = None,
     ) -> tuple[ApiKey, str]:
         """`create_key` in the caller's transaction."""
         check_name(name)
+        now_ms = self._clock.now_ms()
+        check_expiry(expires_at_ms, now_ms)
         made = new_api_key()
-        key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
+        key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes), expires_at_ms)
         await self.get(tx, project_id)
-        await store.insert_key(tx, key, made.digest, self._clock.now_ms())
+        await store.insert_key(tx, key, made.digest, now_ms)
         return key, made.secret
 
     async def list_keys(self, project_id: str) -> Sequence[ListedKey]:
-        """A project's keys, including revoked ones, oldest first. Raises `NotFound`."""
+        """A project's keys, including revoked and expired ones, oldest first. Raises `NotFound`."""
         async with self._db.read() as tx:
             return await self.keys_of(tx, project_id)
 
@@ -183,6 +205,11 @@ class Projects:
         """`list_keys` on the caller's connection."""
         await self.get(tx, project_id)
         return await store.list_keys(tx, project_id)
+
+    async def find_expiring(self, tx: Tx) -> Sequence[ListedKey]:
+        """Keys of all active projects that expire within `EXPIRES_SOON_MS`, soonest first."""
+        now_ms = self._clock.now_ms()
+        return await store.find_expiring(tx, now_ms, now_ms + EXPIRES_SOON_MS)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
         """Revokes a key; other processes accept it for up to a second. Raises `NotFound`."""
@@ -198,7 +225,7 @@ class Projects:
     async def authenticate(self, secret: str | None) -> tuple[Project, ApiKey]:
         """The project of an API key, which may be disabled: see `check_active`.
 
-        Raises `Unauthorized` without a key, `InvalidApiKey` for an unknown one.
+        Raises `Unauthorized` without a key, `InvalidApiKey` for one that is unknown or has expired.
         """
         if not secret:
             raise Unauthorized("an API key is needed: Authorization: Bearer msk_...")
@@ -206,6 +233,9 @@ class Projects:
         if found is None:
             raise InvalidApiKey("the API key is unknown or revoked")
         project, key = found
+        # Asked at every use and not of the cache, so a key expires on the millisecond in each process.
+        if key.expires_at_ms is not None and key.has_expired(self._clock.now_ms()):
+            raise InvalidApiKey("the API key expired at {time}", time=to_rfc3339(key.expires_at_ms))
         if project.status == "active":
             self.key_uses.record(key)
         return project, key
@@ -256,12 +286,18 @@ def check_text(field: str, text: Localized | None) -> None:
                 )
 
 
-def check_name(name: str) -> None:
-    """Raises `ValidationFailed` for an invalid name of a project or a key."""
+def check_expiry(expires_at_ms: int | None, now_ms: int) -> None:
+    """Raises `ValidationFailed` for the expiry of a new key unless it lies ahead."""
+    if expires_at_ms is not None and expires_at_ms <= now_ms:
+        raise ValidationFailed("must be in the future", field="expires_at")
+
+
+def check_name(name: str, *, field: str = "name") -> None:
+    """Raises `ValidationFailed` for an invalid name of a project, a sender or a key."""
     is_plain = name.isprintable() and name == name.strip() and has_visible(name)
     if not (0 < len(name) <= MAX_NAME_LENGTH and is_plain):
         raise ValidationFailed(
             "must be 1-{limit} printable characters without spaces at its ends",
-            field="name",
+            field=field,
             limit=MAX_NAME_LENGTH,
         )

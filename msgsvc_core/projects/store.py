@@ -8,6 +8,7 @@ from typing import Any
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, array_param, in_array, key_params, key_table
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.projects.branding import Branding
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
 
@@ -25,7 +26,7 @@ async def insert_project(tx: Tx, project: Project) -> None:
 
 async def find_project(tx: Tx, project_id: str) -> Project | None:
     row = await tx.fetch_one(
-        "SELECT project_id, name, status, created_at_ms FROM core_projects"
+        "SELECT project_id, name, status, created_at_ms, branding FROM core_projects"
         " WHERE project_id = :project_id",
         {"project_id": project_id},
     )
@@ -35,14 +36,15 @@ async def find_project(tx: Tx, project_id: str) -> Project | None:
 async def get_many(tx: Tx, project_ids: Sequence[str]) -> dict[str, Project]:
     known, params = any_of("project_id", "ids", project_ids, tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT project_id, name, status, created_at_ms FROM core_projects WHERE {known}", params
+        f"SELECT project_id, name, status, created_at_ms, branding FROM core_projects WHERE {known}",
+        params,
     )
     return {row["project_id"]: _project(row) for row in rows}
 
 
 async def list_projects(tx: Tx) -> list[Project]:
     rows = await tx.fetch_all(
-        "SELECT project_id, name, status, created_at_ms FROM core_projects ORDER BY project_id"
+        "SELECT project_id, name, status, created_at_ms, branding FROM core_projects ORDER BY project_id"
     )
     return [_project(row) for row in rows]
 
@@ -53,7 +55,7 @@ async def list_newest(tx: Tx, after: str | None, limit: int) -> list[tuple[Proje
     if after is not None:
         condition, params["after"] = " WHERE project_id < :after", after
     rows = await tx.fetch_all(
-        "SELECT project_id, name, status, created_at_ms, account_id FROM core_projects"
+        "SELECT project_id, name, status, created_at_ms, branding, account_id FROM core_projects"
         f"{condition} ORDER BY project_id DESC LIMIT :limit",
         params,
     )
@@ -152,15 +154,16 @@ async def insert_key(tx: Tx, key: ApiKey, digest: str, now_ms: int) -> None:
             "digest": digest,
             "scopes": json.dumps(key.scopes),
             "created_at_ms": now_ms,
+            "expires_at_ms": key.expires_at_ms,
         },
     )
 
 
 async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, ApiKey]]:
-    """The unrevoked keys of these digests, and their projects, by digest."""
+    """The unrevoked keys of these digests, also if they expired, and their projects, by digest."""
     rows = await tx.fetch_all(
-        "SELECT k.digest, k.key_id, k.name AS key_name, k.prefix, k.scopes,"
-        " p.project_id, p.name, p.status, p.created_at_ms"
+        "SELECT k.digest, k.key_id, k.name AS key_name, k.prefix, k.scopes, k.expires_at_ms,"
+        " p.project_id, p.name, p.status, p.created_at_ms, p.branding"
         " FROM core_api_keys k JOIN core_projects p ON p.project_id = k.project_id"
         f" WHERE {in_array('k.digest', 'digests', tx.dialect)} AND k.revoked_at_ms IS NULL",
         {"digests": array_param(digests, tx.dialect)},
@@ -170,15 +173,22 @@ async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, 
 
 async def list_keys(tx: Tx, project_id: str) -> list[ListedKey]:
     rows = await tx.fetch_all(
-        "SELECT key_id, project_id, name AS key_name, prefix, scopes, created_at_ms,"
-        " last_used_at_ms, revoked_at_ms"
-        " FROM core_api_keys WHERE project_id = :project_id ORDER BY key_id",
+        f"SELECT {_LISTED} FROM core_api_keys WHERE project_id = :project_id ORDER BY key_id",
         {"project_id": project_id},
     )
-    return [
-        ListedKey(_key(row), row["created_at_ms"], row["last_used_at_ms"], row["revoked_at_ms"])
-        for row in rows
-    ]
+    return [_listed(row) for row in rows]
+
+
+async def find_expiring(tx: Tx, now_ms: int, until_ms: int) -> list[ListedKey]:
+    """The keys of active projects that are in use and expire by then, the first to expire first."""
+    rows = await tx.fetch_all(
+        f"SELECT {_LISTED} FROM core_api_keys WHERE revoked_at_ms IS NULL"
+        " AND expires_at_ms > :now_ms AND expires_at_ms <= :until_ms AND project_id IN"
+        " (SELECT project_id FROM core_projects WHERE status = 'active')"
+        " ORDER BY expires_at_ms, project_id, key_id",
+        {"now_ms": now_ms, "until_ms": until_ms},
+    )
+    return [_listed(row) for row in rows]
 
 
 async def set_last_used(tx: Tx, uses: Mapping[tuple[str, str], int]) -> None:
@@ -210,7 +220,19 @@ def _project(row: Row) -> Project:
         name=row["name"],
         status=row["status"],
         created_at_ms=row["created_at_ms"],
+        branding=Branding.read(row["branding"]),
     )
+
+
+#: The columns of `_listed`.
+_LISTED = (
+    "key_id, project_id, name AS key_name, prefix, scopes, expires_at_ms, created_at_ms,"
+    " last_used_at_ms, revoked_at_ms"
+)
+
+
+def _listed(row: Row) -> ListedKey:
+    return ListedKey(_key(row), row["created_at_ms"], row["last_used_at_ms"], row["revoked_at_ms"])
 
 
 def _key(row: Row) -> ApiKey:
@@ -220,4 +242,5 @@ def _key(row: Row) -> ApiKey:
         name=row["key_name"],
         prefix=row["prefix"],
         scopes=tuple(json.loads(row["scopes"])),
+        expires_at_ms=row["expires_at_ms"],
     )

@@ -208,7 +208,7 @@ class GuardedConnection(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and parser.should_keep_alive(),
+            keep_alive=version != "1.0" and parser.should_keep_alive() and not self._guard.draining,
             on_response=self.on_response_complete,
         )
         if before is None or before.response_complete:

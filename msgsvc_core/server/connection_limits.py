@@ -64,6 +64,8 @@ class ConnectionLimits(Collector):
         self.now = 0.0
         self._swept_at = monotonic()
         self._open = 0
+        #: Whether each response ends its connection, so that the next request comes to another process.
+        self.draining = False
         cut = Counter(
             "msgsvc_http_connections_cut",
             "Connections closed because a deadline passed: for the head, the body, the idle time"

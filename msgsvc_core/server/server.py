@@ -1,4 +1,4 @@
-"""uvicorn's server with connection limits; its owner stops it."""
+"""uvicorn's server with connection limits and a drain; its owner stops it."""
 
 import asyncio
 import signal
@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import FrameType
 from typing import cast
 
 import uvicorn
@@ -17,7 +18,10 @@ from msgsvc_core.server.connection_limits import ConnectionLimits, LimitedConnec
 #: Seconds that open requests get at shutdown; live pages and long polls would never end.
 GRACEFUL_S = 5
 
-#: Ticks of uvicorn's main loop, a tenth of a second each, between two sweeps of all connections.
+#: Seconds of one turn of the main loop, as in uvicorn.
+TICK_S = 0.1
+
+#: Turns of the main loop between two sweeps of all connections.
 SWEEP_TICKS = 10
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -27,7 +31,8 @@ class Server(uvicorn.Server):
     """Serves `app` within the limits of `guard`; `listening` is called once it accepts requests, `stopping`
     when it stops accepting.
 
-    With `signals` it stops on SIGINT or SIGTERM; without, when `should_exit` is set.
+    With `signals` it stops on SIGINT or SIGTERM; without, when `should_exit` is set. Between SIGTERM and the
+    stop it serves for `drain_s` seconds more, and calls `draining` at their start.
     """
 
     def __init__(
@@ -36,7 +41,9 @@ class Server(uvicorn.Server):
         guard: ConnectionLimits,
         *,
         listening: Callable[[list[socket.socket]], None] = lambda _sockets: None,
+        draining: Callable[[], None] = lambda: None,
         stopping: Callable[[], None] = lambda: None,
+        drain_s: float = 0.0,
         signals: bool = True,
     ) -> None:
         config = uvicorn.Config(
@@ -58,12 +65,35 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._guard = guard
         self._listening = listening
+        self._draining = draining
         self._stopping = stopping
+        self._drain_s = drain_s
         self._signals = SIGNALS if signals else ()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._listening(sockets or [])
+
+    async def main_loop(self) -> None:
+        await super().main_loop()
+        if self._drain_s:
+            self._draining()
+            self._guard.draining = True
+            await self._serve_on()
+
+    async def _serve_on(self) -> None:
+        loop = asyncio.get_running_loop()
+        began_s, ticks = loop.time(), 0
+        while loop.time() < began_s + self._drain_s:
+            ticks += 1
+            await asyncio.sleep(TICK_S)
+            await self.on_tick(ticks)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGINT or self.should_exit:
+            # Ctrl-C, or somebody who has no time.
+            self._drain_s = 0.0
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping()

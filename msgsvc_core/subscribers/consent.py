@@ -93,7 +93,7 @@ class Consents:
             "{name} opened a personal link of {project} in {messenger} that was made for you. If "
             "you confirm, your messages and one-time codes can be sent there as well. Was it you?",
             name=name,
-            project=one_line(project.name),
+            project=one_line(project.public_name),
             messenger=self._channels.display_name(asker.channel, asker.project_id),
         )
         row = (

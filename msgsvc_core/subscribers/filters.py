@@ -44,8 +44,11 @@ class Filter:
     params: dict[str, Any]
 
 
-def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> Filter:
-    """The subscribers of a query from `by_id`; `after` is the last id of the previous page.
+def filter_of(
+    project_id: str, query: SubscriberFilters, after: str | None, *, ascending: bool = False
+) -> Filter:
+    """The subscribers of a query from `by_id`; `after` is the last id of the previous page, in the order of
+    the walk.
 
     The caller applies `created_after`: ids increase with time, so it ends a page.
     """
@@ -77,9 +80,50 @@ def filter_of(project_id: str, query: SubscriberFilters, after: str | None) -> F
         params["external_id"] = query.external_id
     if after is not None:
         # On both tables: PostgreSQL's merge join would scan one of them from its start.
-        conditions += ["s.subscriber_id < :after", f"{order} < :after"]
+        beyond = ">" if ascending else "<"
+        conditions += [f"s.subscriber_id {beyond} :after", f"{order} {beyond} :after"]
         params["after"] = after
     return Filter(source, " AND ".join(conditions), order, params)
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """The condition that walks an index, and that of the other filters on the rows walked, as `walked`."""
+
+    source: str
+    led_by: str
+    order: str
+    also: str
+    params: dict[str, Any]
+
+
+def led_filter_of(project_id: str, query: SubscriberFilters) -> Led:
+    """A query from `by_id` for a bounded count: its first filter leads, the others are tested."""
+    params: dict[str, Any] = {"project_id": project_id}
+    source, led_by, order = "core_subscribers s", "s.project_id = :project_id", "s.subscriber_id"
+    also: list[str] = []
+    for field, table, column in _CARRIED:
+        if (value := getattr(query, field)) is None:
+            continue
+        params[field] = value
+        carried = f"c.project_id = :project_id AND c.{column} = :{field}"
+        if source == "core_subscribers s":
+            source, order = f"{table} c CROSS JOIN core_subscribers s", "c.subscriber_id"
+            led_by += f" AND {carried} AND s.subscriber_id = c.subscriber_id"
+        else:
+            also.append(
+                f"EXISTS (SELECT 1 FROM {table} c WHERE {carried}"
+                " AND c.subscriber_id = walked.subscriber_id)"
+            )
+    for column in ("external_id", *_COLUMNS):
+        if (value := getattr(query, column)) is None:
+            continue
+        params[column] = value
+        if led_by == "s.project_id = :project_id":
+            led_by += f" AND s.{column} = :{column}"
+        else:
+            also.append(f"walked.{column} = :{column}")
+    return Led(source, led_by, order, " AND ".join(also), params)
 
 
 def passive_filter_of(

@@ -44,7 +44,7 @@ class Greetings:
             return
         if said is None:
             project = await self._projects.get(tx, project_id)
-            said = subscribed_to(self._texts.into(lang), project.name)
+            said = subscribed_to(self._texts.into(lang), project.public_name)
         await self._outbox.send(tx, subscriber.bot, subscriber.chat_id, OutgoingMessage(said))
 
     async def farewell(self, ctx: InboundContext, project_id: str) -> str | None:
@@ -60,7 +60,7 @@ class Greetings:
         project = await self._projects.get(tx, project_id)
         chosen = in_language(text, lang, self._texts.default_lang)
         try:
-            values = {"first_name": first_name, "project": project.name}
+            values = {"first_name": first_name, "project": project.public_name}
             return plain_template(chosen).render(values, MOST).strip() or None
         except (TemplateError, WrongVariable, TooLong) as error:
             # It was validated when it was saved; if it fails anyway, the default text is sent.

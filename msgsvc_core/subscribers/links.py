@@ -114,7 +114,7 @@ class SubscriptionLinks:
             await self._consents.ask(ctx.tx, holder, subscriber)
         if not has_begun:
             # New subscribers get the welcome; existing ones get a reply too.
-            said = subscribed_to(ctx._, project.name)
+            said = subscribed_to(ctx._, project.public_name)
             await ctx.reply(OutgoingMessage(said))
         return True
 

@@ -28,6 +28,7 @@ from msgsvc_core.subscribers.service import Subscribers
 router = Router(
     area="subscribers",
     description="People who started a bot: their tags, permissions and subscription links.",
+    group="people",
 )
 # Of one subscriber; the API reference lists each after the tags and permissions of the project.
 tags_router = Router(area="subscribers")

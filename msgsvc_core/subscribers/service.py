@@ -7,6 +7,7 @@ from msgsvc_core.channels import chats
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Database, DataLoader, Tx
+from msgsvc_core.db.counting import MOST_COUNTED, Count
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.errors import (
     AlreadySubscribed,
@@ -51,6 +52,8 @@ class Subscribers:
         erasure: SubscriberErasure,
         attributes_bytes: int,
     ) -> None:
+        #: Links to the pages on which subscribers choose what they get.
+        self.preferences = subscribing.preferences
         self._events = events
         self._channels = channels
         self._tags = tags
@@ -294,10 +297,13 @@ class Subscribers:
         ):
             self._channels.check_name(project_id, name)
 
-    async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
+    async def page(
+        self, tx: Tx, project_id: str, query: SubscriberQuery, *, ascending: bool = False
+    ) -> list[Subscriber]:
         """Up to one more than `query.limit`, to show whether there are more.
 
-        Newest first; with `query.query` by the matched name. `BadRequest` for a cursor of another list.
+        Newest first, or oldest first; with `query.query` by the matched name. `BadRequest` for a cursor of
+        another list.
         """
         if query.query is not None:
             after = read_place(query.after)
@@ -308,14 +314,39 @@ class Subscribers:
         last = query.after
         if last is not None and not last.startswith(f"{ID_PREFIX}_"):
             raise BadRequest("not one that this list gave; it is one of a search", field="cursor")
-        return await self.list_after(tx, project_id, query, last, query.fetch_limit)
+        return await self.list_after(
+            tx, project_id, query, last, query.fetch_limit, ascending=ascending
+        )
+
+    async def count_active(self, tx: Tx, project_id: str, at_most: int) -> int:
+        """Number of active subscribers, up to `at_most`."""
+        return await store.count_active(tx, project_id, at_most)
+
+    async def active_by_project(self, tx: Tx) -> dict[str, int]:
+        """Number of active subscribers of each project that has any; for jobs, as it reads all."""
+        return await store.active_by_project(tx)
 
     async def list_after(
-        self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, limit: int
+        self,
+        tx: Tx,
+        project_id: str,
+        filters: SubscriberFilters,
+        after: str | None,
+        limit: int,
+        *,
+        ascending: bool = False,
     ) -> list[Subscriber]:
-        """Up to `limit` subscribers, newest first, from before the id `after`."""
+        """Up to `limit` subscribers, newest first, from before the id `after`; or oldest first, from after
+        it."""
         await self._check_filters(tx, project_id, filters)
-        return await store.list_page(tx, project_id, filters, after, limit)
+        return await store.list_page(tx, project_id, filters, after, limit, ascending=ascending)
+
+    async def count(
+        self, tx: Tx, project_id: str, filters: SubscriberFilters, limit: int = MOST_COUNTED
+    ) -> Count:
+        """How many match the filters, of at most `limit` that are looked at."""
+        await self._check_filters(tx, project_id, filters)
+        return await store.count(tx, project_id, filters, limit)
 
     async def _check_filters(self, tx: Tx, project_id: str, filters: SubscriberFilters) -> None:
         if filters.channel is not None:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
+from msgsvc_core.db.counting import Count, count_walked
 from msgsvc_core.db.sql import (
     any_of,
     for_no_key_update,
@@ -13,8 +14,9 @@ from msgsvc_core.db.sql import (
     key_table,
     string_agg,
 )
+from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import from_json, to_json
-from msgsvc_core.subscribers.filters import by_id, filter_of
+from msgsvc_core.subscribers.filters import by_id, filter_of, led_filter_of
 from msgsvc_core.subscribers.models import (
     PersonSubscription,
     Recipient,
@@ -201,19 +203,65 @@ async def find_selected(
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: SubscriberFilters, after: str | None, limit: int
+    tx: Tx,
+    project_id: str,
+    query: SubscriberFilters,
+    after: str | None,
+    limit: int,
+    *,
+    ascending: bool = False,
 ) -> list[Subscriber]:
-    """Newest first; `after` is the last id of the previous page."""
-    asked = filter_of(project_id, await by_id(tx, project_id, query), after)
+    """Newest first, or oldest first; `after` is the last id of the previous page, in that order."""
+    if ascending and query.created_after is not None:
+        after = max(after or "", earliest_id("sub", query.created_after))
+    asked = filter_of(project_id, await by_id(tx, project_id, query), after, ascending=ascending)
     found = await _select(
         tx,
-        f"{asked.condition} ORDER BY {asked.order} DESC LIMIT :most",
+        f"{asked.condition} ORDER BY {asked.order} {'ASC' if ascending else 'DESC'} LIMIT :most",
         {**asked.params, "most": limit},
         source=asked.source,
     )
     # Ids increase with time: after the first that is too old, all are older.
     since_ms = -1 if query.created_after is None else query.created_after
     return [subscriber for subscriber in found if subscriber.created_at_ms > since_ms]
+
+
+async def count_active(tx: Tx, project_id: str, at_most: int) -> int:
+    """Active subscribers, counted in their index up to `at_most`."""
+    found: int = await tx.fetch_val(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM core_subscribers WHERE project_id = :project_id"
+        " AND status = 'active' LIMIT :at_most) AS counted",
+        {"project_id": project_id, "at_most": at_most},
+    )
+    return found
+
+
+async def active_by_project(tx: Tx) -> dict[str, int]:
+    """Active subscribers of each project that has any. Reads an index of all subscribers."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, COUNT(*) AS n FROM core_subscribers WHERE status = 'active'"
+        " GROUP BY project_id"
+    )
+    return {row["project_id"]: row["n"] for row in rows}
+
+
+async def count(tx: Tx, project_id: str, query: SubscriberFilters, limit: int) -> Count:
+    """How many there are, of at most `limit` looked at."""
+    asked = led_filter_of(project_id, await by_id(tx, project_id, query))
+    needed = ["s.created_at_ms"]
+    if asked.also:
+        needed += ["s.subscriber_id", "s.channel", "s.status", "s.lang"]
+    return await count_walked(
+        tx,
+        asked.source,
+        led_by=asked.led_by,
+        order=asked.order,
+        columns=needed,
+        also=asked.also,
+        params=asked.params,
+        limit=limit,
+        since_ms=query.created_after,
+    )
 
 
 async def has_channel(tx: Tx, project_id: str, channel: str) -> bool:

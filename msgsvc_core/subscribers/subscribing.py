@@ -14,6 +14,7 @@ from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import Source, Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_core.subscribers.tags.service import Tags
 
 #: Prefix of subscriber ids.
@@ -33,7 +34,9 @@ class Subscribing:
         tags: Tags,
         permissions: Permissions,
         greetings: Greetings,
+        preferences: PreferencesLinks,
     ) -> None:
+        self.preferences = preferences
         self._clock = clock
         self._texts = texts
         self._events = events

@@ -113,6 +113,23 @@ def request_lines(settings: LogSettings) -> Callable[..., None]:
     return partial(_write_sampled, write, settings.request_sample, slow_ms)
 
 
+def probe_lines(settings: LogSettings) -> Callable[..., None]:
+    """Writes the lines of probes and scrapes. Those that succeed in time are of level debug: monitors ask
+    many times a minute, and an answer says nothing that the metrics don't."""
+    slow_ms = settings.slow_request_s * 1000
+    quietly = _write_nothing
+    if settings.requests == "all":
+        quietly = partial(structlog.get_logger("msgsvc_core.http.requests").debug, "request")
+    return partial(_write_probe, request_lines(settings), quietly, slow_ms)
+
+
+def _write_probe(
+    write: Callable[..., None], quietly: Callable[..., None], slow_ms: float, **values: Any
+) -> None:
+    failed = values["status"] >= 400 or not values["status"]
+    (write if failed or values["duration_ms"] >= slow_ms else quietly)(**values)
+
+
 def _write_failed(write: Callable[..., None], **values: Any) -> None:
     # 0 means no response.
     if values["status"] >= 500 or not values["status"]:

@@ -17,6 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from msgsvc_core.telemetry.channel_metrics import ChannelMetrics
 from msgsvc_core.telemetry.database_metrics import DatabaseMetrics
 from msgsvc_core.telemetry.event_metrics import EventMetrics
+from msgsvc_core.telemetry.partition_metrics import PartitionMetrics
 from msgsvc_core.telemetry.request_metrics import RequestMetrics
 
 
@@ -44,6 +45,7 @@ class Metrics:
         self.requests = RequestMetrics()
         self.events = EventMetrics()
         self.channels = ChannelMetrics(channels, self.registry)
+        self.partitions = PartitionMetrics(self.registry)
         self.database = database
         self._deliveries = Counter(
             "msgsvc_deliveries",

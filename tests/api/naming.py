@@ -30,6 +30,7 @@ BODIES: dict[str, Any] = {
     "preview_template": {},
     "edit_message": {"text": "mine now"},
     "replay_webhook": {"since": "2026-01-15T11:00:00Z"},
+    "confirm_bulk_action": {"total": 1},
     "update_scheduled": {"text": "mine now"},
     "update_recurring": {"text": "mine now"},
     "update_drip": {"name": "mine now"},
@@ -46,6 +47,8 @@ BODIES: dict[str, Any] = {
     "merge_ticket": {"into": "2"},
     "update_canned_answer": {"title": "mine now"},
     "block_customer": {},
+    "update_ticket_agent": {"available": False},
+    "record_ticket_viewer": {"typing": True},
     "update_form": {"title": "mine now"},
     # That of the resources made for "Ann".
     "enroll_in_drip": {"external_id": "ann-customer"},
@@ -79,6 +82,18 @@ WHEN: dict[str, dict[str, Any]] = {
 
 #: A body for every field that names a resource: `it` is what is named, `own` is the asker's.
 NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
+    "start_bulk_action.tag": lambda it, own: {"action": "remove_tag", "tag": it, "all": True},
+    "start_bulk_action.subscriber_ids": lambda it, own: {
+        "action": "erase",
+        "subscriber_ids": [it],
+    },
+    **{
+        f"start_bulk_action.filters.{name}": lambda it, own, name=name: {
+            "action": "erase",
+            "filters": {name: it},
+        }
+        for name in ("channel", "external_id", "permission", "tag")
+    },
     "send.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
     "send.external_id": lambda it, own: {"external_id": it, "text": "Hi"},
     "send.channel": lambda it, own: {
@@ -98,6 +113,16 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         "audience": {"all": True},
         "permission": it,
         "text": "Hi",
+    },
+    "send_broadcast_test.subscriber_id": lambda it, own: {"subscriber_id": it, "text": "Hi"},
+    "send_broadcast_test.template": lambda it, own: {
+        "subscriber_id": own["subscriber_id"],
+        "template": it,
+    },
+    "send_broadcast_test.permission": lambda it, own: {
+        "subscriber_id": own["subscriber_id"],
+        "text": "Hi",
+        "permission": it,
     },
     "broadcast.audience.permission": lambda it, own: {
         "audience": {"permission": it},
@@ -266,6 +291,11 @@ KEPT_AS_GIVEN = {
     # Those of an audience are looked up at its time.
     "schedule_message.audience.subscriber_ids",
     "create_recurring.audience.subscriber_ids",
+    # Who is named and not there counts as failed; the filters are those of the list.
+    "start_bulk_action.subscriber_ids",
+    "start_bulk_action.filters.external_id",
+    "start_bulk_action.filters.permission",
+    "start_bulk_action.filters.tag",
     # Who is named and not there counts as skipped.
     "broadcast.audience.subscriber_ids",
     # Those of a ticket are its own.

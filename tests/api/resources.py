@@ -78,6 +78,9 @@ async def resources_of(
     )
     message = await post("/v1/send", subscriber_id=subscriber_id, text="Hi")
     batch = await post("/v1/send/batch", messages=[{"subscriber_id": subscriber_id, "text": "Hi"}])
+    # It waits for its confirmation, and is about nobody.
+    nobody = {"action": "erase", "subscriber_ids": ["sub_0000000000000000000000"]}
+    bulk = await post("/v1/subscribers/bulk-actions", **nobody)
     code = await post("/v1/otp/send", subscriber_id=subscriber_id)
     template = await post("/v1/templates", key=f"{low}-hello", text="Hi")
     # It waits for its time, so it can be cancelled, and not paused.
@@ -156,6 +159,7 @@ async def resources_of(
         "submission_id": submission.submission_id,
         "template": template["key"],
         "batch_id": batch["batch_id"],
+        "bulk_action_id": bulk["bulk_action_id"],
         "job_id": broadcast["job_id"],
         "scheduled_id": scheduled["scheduled_id"],
         "recurring_id": recurring["recurring_id"],

@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx2
 import pytest
 
+from msgsvc_core.kernel.clock import DAY_MS, to_rfc3339
+from msgsvc_core.projects.models import READ_ONLY
 from msgsvc_core.service import Service
+from msgsvc_devkit import FakeClock
 from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import RATE_HEADERS, CheckError
 
@@ -84,6 +87,24 @@ async def test_a_revoked_key_is_invalid_at_once(
     check_error(answer, 401, "invalid_api_key")
 
 
+async def test_a_key_is_invalid_from_its_expiry_on(
+    service: Service, tenant: Tenant, clock: FakeClock, check_error: CheckError
+) -> None:
+    expires_at_ms = clock.now_ms() + DAY_MS
+    _, secret = await service.projects.create_key(
+        tenant.project.project_id, "a day", expires_at_ms=expires_at_ms
+    )
+    headers = {"Authorization": f"Bearer {secret}"}
+    clock.advance(24 * 3600 - 0.001)
+    before = await tenant.client.get("/v1/project", headers=headers)
+    clock.advance(0.001)
+    after = await tenant.client.get("/v1/project", headers=headers)
+
+    assert before.status_code == 200
+    error = check_error(after, 401, "invalid_api_key")
+    assert error["error"] == f"the API key expired at {to_rfc3339(expires_at_ms)}"
+
+
 async def test_the_other_keys_of_a_project_outlive_a_revoked_one(
     service: Service, tenant: Tenant, stranger: httpx2.AsyncClient
 ) -> None:
@@ -118,6 +139,18 @@ async def test_a_key_opens_only_the_areas_of_its_scopes(
 
     assert allowed.status_code == 200
     assert "subscribers" in check_error(refused, 403, "forbidden")["error"]
+
+
+async def test_a_key_that_reads_everything_changes_nothing(
+    service: Service, make_tenant: Callable[..., Awaitable[Tenant]], check_error: CheckError
+) -> None:
+    tenant = await make_tenant(service, scopes=(READ_ONLY,))
+
+    read = [(await tenant.client.get(path)).status_code for path in ("/v1/project", "/v1/messages")]
+    refused = await tenant.client.patch("/v1/project", json={"name": "Store"})
+
+    assert read == [200, 200]
+    assert "may only read 'project'" in check_error(refused, 403, "forbidden")["error"]
 
 
 async def test_who_is_known_sees_the_rate_headers_and_who_is_not_does_not(

@@ -36,6 +36,7 @@ PAID: dict[str, Any] = {
     "send_otp": {"subscriber_id": "{subscriber_id}", "purpose": "other"},
     "request_otp": {},
     "broadcast": {"audience": {"all": True}, "text": "Hi"},
+    "send_broadcast_test": {"subscriber_id": "{subscriber_id}", "text": "Hi"},
     "reply_to_ticket": {"text": "Hi"},
 }
 
@@ -46,9 +47,15 @@ _STEPS = [{"delay": {"days": 1}, "message": {"text": "Hi"}}]
 GOES_ON: dict[str, Any] = {
     **{name: body for name, body in BODIES.items() if name not in PAID},
     "update_project": {"name": "Mine"},
+    "update_branding": {"sender_name": "Mine"},
+    "update_ticket_settings": {"assignment": "manual"},
+    "update_ticket_hours": {"timezone": "Europe/Berlin"},
+    "update_ticket_service_levels": {"warn_minutes": 15},
+    "take_otp_result": {"result": "0" * 40},
     "create_channel": {"name": "new_bot", "plugin": "recording"},
     "create_link": {},
     "create_tag": {"name": "new"},
+    "start_bulk_action": {"action": "add_tag", "tag": "new", "all": True},
     "create_permission": {"key": "new", "title": "New"},
     "create_template": {"key": "new", "text": "Hi"},
     "subscribe_in_mini_app": {"channel": "mini", "init_data": "Bob"},
@@ -73,8 +80,15 @@ GOES_ON: dict[str, Any] = {
     "create_oidc_registration_token": {"name": "New"},
 }
 
+_LOGO = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><rect width="9" height="9"/></svg>'
+)
+
 #: Files, and not JSON.
-UPLOADS = {"upload_file": {"file": ("new.txt", b"Hi")}}
+UPLOADS = {
+    "upload_file": {"file": ("new.txt", b"Hi")},
+    "set_logo": {"file": ("logo.svg", _LOGO)},
+}
 
 
 @pytest.fixture

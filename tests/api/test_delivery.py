@@ -293,6 +293,34 @@ async def test_a_message_that_is_tried_again_is_not_overtaken_in_its_chat(
     assert channel.texts == ["one", "two", "three"]
 
 
+async def test_what_two_runners_crashed_with_is_not_overtaken_in_its_chat(
+    service: Service,
+    tenant: Tenant,
+    channel: RecordingChannel,
+    clock: FakeClock,
+    subscribe: Subscribe,
+) -> None:
+    ann = await subscribe("Ann")
+    channel.sent.clear()
+    async with service.db.transaction() as tx:
+        for text in ("one", "two", "three"):
+            body = SendBody(subscriber_id=ann, text=text)
+            await service.messages.queue(tx, tenant.project.project_id, body)
+        # The lane's lease is over already, those of its jobs are not.
+        await tx.execute(
+            "UPDATE core_jobs SET state = 'running', leased_by = 'run_dead', deliveries = 2,"
+            " leased_until_ms = :later_ms WHERE name = 'message.deliver' AND job_id <>"
+            " (SELECT MAX(job_id) FROM core_jobs WHERE name = 'message.deliver')",
+            {"later_ms": clock.now_ms() + 60_000},
+        )
+        await tx.execute("DELETE FROM core_lanes")
+    for _ in range(4):
+        await settled(service)
+        clock.advance(0.3)
+
+    assert channel.texts == ["one", "two", "three"]
+
+
 async def test_the_next_owner_of_a_lane_keeps_to_the_order_too(
     make_service: ServiceFactory, clock: FakeClock
 ) -> None:

@@ -49,6 +49,10 @@ EXCEPTIONS = {
     ("api/examples.py", "telegram"): "the channel of the examples in the API description",
     ("config/sections.py", "[own_channels.settings.telegram]"): "an example in the reference",
     ("files/streaming.py", "default-src 'none'; sandbox"): "a directive of Content-Security-Policy",
+    (
+        "projects/branding/pages.py",
+        "default-src 'none'; sandbox; frame-ancestors 'none'",
+    ): "a directive of Content-Security-Policy",
     ("http/openapi/document.py", "webhooks"): "a part of every OpenAPI 3.1 document",
     ("subscribers/greetings.py", "auth"): _SOURCES,
     ("subscribers/models.py", "auth"): _SOURCES,

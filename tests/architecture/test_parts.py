@@ -29,6 +29,7 @@ DECLARATIONS = {
     "LaneSpec",
     "MigrationSource",
     "Peers",
+    "PlannedMessages",
     "PluginContext",
     "RetentionRule",
     "SealedColumn",

@@ -28,9 +28,11 @@ CORE_TABLES = {
     "mailings": ("core_mailing_ways", "core_mailings", "core_recipients"),
     "members": ("core_member_links", "core_member_subscribers", "core_members"),
     "messages": ("core_batches", "core_messages", "core_templates"),
-    "projects": ("core_api_keys", "core_projects"),
+    "projects": ("core_api_keys", "core_logos", "core_projects"),
     "security": ("core_key_canary",),
     "subscribers": (
+        "core_bulk_actions",
+        "core_bulk_targets",
         "core_links",
         "core_permissions",
         "core_subscriber_contacts",

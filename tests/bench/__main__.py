@@ -20,6 +20,7 @@ from msgsvc_core.telemetry.logs import configure_logs
 from tests.bench import report
 from tests.bench.bots import bots
 from tests.bench.broadcast import broadcast, broadcast_over_tls
+from tests.bench.dashboard import dashboard
 from tests.bench.databases import KINDS, Databases
 from tests.bench.delivery import delivery
 from tests.bench.jobs import jobs
@@ -33,7 +34,15 @@ from tests.bench.polls import polls
 from tests.bench.postgres import postgres
 from tests.bench.pressing import pressing
 from tests.bench.run import Options, Run
-from tests.bench.scale import processes, projects, retention, rows, sign_in_pages, slow_webhooks
+from tests.bench.scale import (
+    partitions,
+    processes,
+    projects,
+    retention,
+    rows,
+    sign_in_pages,
+    slow_webhooks,
+)
 from tests.bench.sending import sending
 from tests.bench.status import status
 from tests.bench.tokens import tokens
@@ -56,6 +65,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "webhooks": webhooks,
     "lists": listing,
     "pages": paging,
+    "dashboard": dashboard,
     "jobs": jobs,
     "polls": polls,
     "bots": bots,
@@ -64,6 +74,7 @@ MEASUREMENTS: Mapping[str, Callable[[Run], list[report.Finding]]] = {
     "scale-webhooks": slow_webhooks,
     "scale-rows": rows,
     "scale-retention": retention,
+    "scale-partitions": partitions,
     "scale-pages": sign_in_pages,
     "scale-processes": processes,
 }

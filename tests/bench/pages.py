@@ -53,7 +53,7 @@ async def _measure(run: Run, kind: str, urls: Sequence[str]) -> list[Finding]:
     run.tell(f"filling {kind} for pages")
     async with AsyncExitStack() as stack:
         few, many = [
-            await stack.enter_async_context(_shop(url, sizes))
+            await stack.enter_async_context(shop_of(url, sizes))
             for url, sizes in zip(urls, (FEW, sizes_of(run.options.rows)), strict=True)
         ]
         lists = [page for page in pages_of(few.service) if is_list(page)]
@@ -86,8 +86,8 @@ async def _timed(few: Shop, many: Shop, of_few: Walk, of_many: Walk, *, times: i
         offered = Offered(html, of_many.page.name, of_many.url)
         taken: tuple[list[float], list[float]] = ([], [])
         for _ in range(times):
-            taken[0].append(await _ask(few, of_few, query))
-            taken[1].append(await _ask(many, of_many, query))
+            taken[0].append(await ask(few, of_few, query))
+            taken[1].append(await ask(many, of_many, query))
         found.append(Timed(query, median(taken[1]), median(taken[0])))
         if query in {"", UNSET.get(of_few.page.name)}:
             waiting += [one for one in offered.queries if "cursor" not in one]
@@ -104,14 +104,16 @@ async def _page(shop: Shop, walk: Walk, query: str) -> str:
     return answer.text
 
 
-async def _ask(shop: Shop, walk: Walk, query: str) -> float:
+async def ask(shop: Shop, walk: Walk, query: str) -> float:
+    """Milliseconds that a page takes."""
     started_s = time.perf_counter()
     await _page(shop, walk, query)
     return (time.perf_counter() - started_s) * 1000
 
 
 @asynccontextmanager
-async def _shop(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
+async def shop_of(url: str, sizes: Sizes) -> AsyncIterator[Shop]:
+    """A service with such a project, which it fills; nothing runs in it."""
     values = {
         **SETTINGS,
         "database_url": url,

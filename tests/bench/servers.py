@@ -189,7 +189,7 @@ class Setup:
         return "\n".join(parts) + "\n"
 
 
-async def _nothing_more(_service: Service, _project_id: str) -> None:
+async def nothing_more(_service: Service, _project_id: str) -> None:
     """What is set up by default is enough."""
 
 
@@ -198,7 +198,7 @@ def started_service(
     run: Run,
     setup: Setup,
     route: Callable[[str], str] = lambda url: url,
-    fill: Fill = _nothing_more,
+    fill: Fill = nothing_more,
 ) -> Iterator[ServiceUnderTest]:
     """The service as `msgsvc serve` runs it, its log in a file; killed at the end.
 

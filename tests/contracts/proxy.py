@@ -73,6 +73,11 @@ class Proxy:
         host, port = self._parts.hostname, self._parts.port
         there, back = await asyncio.open_connection(host, port or 5432)
         self._writers.add(back)
+        if self._server is None:
+            # It was let in just before `refuse`, which could not cut it yet.
+            writer.transport.abort()
+            back.transport.abort()
+            return
         for source, target in ((reader, back), (there, writer)):
             pump = asyncio.ensure_future(self._pump(source, target))
             self._pumps.add(pump)

@@ -12,6 +12,7 @@ from msgsvc_core.cli.outbox import withdraw_due
 from msgsvc_core.core_parts import CORE_NOT_COPIED
 from msgsvc_core.db.copying import Scope, backup, restore
 from msgsvc_core.jobs.inspection import count_waiting
+from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
 from msgsvc_devkit.clock import FakeClock
@@ -197,6 +198,78 @@ async def test_a_copy_that_becomes_the_original_sends_nothing_twice_after_its_ou
     assert broadcasts == ["paused"]
     # What the receiver has not had: three messages in doubt, and the new one.
     assert sorted(repeated) == [*["delivery.failed"] * 3, "delivery.success"]
+
+
+async def test_a_copy_that_becomes_the_original_repeats_no_schedule_and_no_step(
+    make_service: ServiceFactory, clock: FakeClock, backend: Any, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "plugins": ("drip", "scheduling"),
+        "drip": {"look_s": 0.001},
+    }
+    service = await make_service(**settings)
+    project = await service.projects.create("Shop")
+    _, key = await service.projects.create_key(project.project_id, "site", ("*",))
+    async with client_of(service, key) as client:
+        await subscribing(service, Tenant(project, key, client))("Ann", external_id="ann")
+        await _plan(client, in_one_hour=to_rfc3339(clock.now_ms() + HOUR_S * 1000))
+    url, file, target = service.settings.database_url, tmp_path / "b", await backend.empty()
+    scope = Scope(service.migrations, CORE_NOT_COPIED)
+    await service.stop()
+    label = {"release": "1.0", "created_at": "2026-01-01T00:00:00.000Z"}
+    await backup(url, file, scope, unseen, **label)
+    original = await make_service(database_url=url, **settings)
+    # The second step follows the first by an hour, so the original has sent two, and two reminders.
+    for _ in range(2):
+        clock.advance(HOUR_S + 60)
+        await settled(original)
+    await original.stop()
+    clock.advance(60)
+    stopped_ms = clock.now_ms()
+
+    await restore(file, target, scope, unseen)
+    copy = await make_service(database_url=target, quarantine=True, **settings)
+    async with copy.db.read() as tx:
+        counted = [await each.count(tx, stopped_ms) for each in copy.planned_messages]
+    waiting = {each.name: each.count for each in counted if each is not None}
+    withdrawn, refused = await withdraw_due(copy, stopped_ms)
+    async with client_of(copy, key) as client:
+        events = (await client.get("/v1/events")).json()["data"]
+        [once] = (await client.get("/v1/scheduled")).json()["data"]
+    await copy.stop()
+    live = await make_service(database_url=target, **settings)
+    await settled(live)
+    at_once = sent_by(live)
+    clock.advance(HOUR_S)
+    await settled(live)
+
+    assert sorted(sent_by(original)) == ["Once", "Reminder", "Reminder", "Step 1", "Step 2"]
+    assert waiting == {"drip.step": 1, "scheduling.message": 2}
+    assert withdrawn == {"drip.step": 2, "scheduling.message": 2}
+    assert not refused
+    assert (once["status"], once["reason"]) == ("skipped", "withdrawn")
+    assert [e["data"]["reason"] for e in events if e["event"] == "scheduled.skipped"] == [
+        "withdrawn"
+    ] * 2
+    assert at_once == []
+    assert sorted(sent_by(live)) == ["Reminder", "Step 3"]
+
+
+async def _plan(client: httpx2.AsyncClient, in_one_hour: str) -> None:
+    """A message in an hour, one every hour, and a campaign of three steps an hour apart."""
+    for path, body in (
+        ("/v1/scheduled", {"external_id": "ann", "text": "Once", "send_at": in_one_hour}),
+        ("/v1/recurring", {"external_id": "ann", "text": "Reminder", "every": {"hours": 1}}),
+    ):
+        made = await client.post(path, json=body)
+        assert made.status_code in {201, 202}, made.text
+    steps = [{"delay": {"hours": 1}, "message": {"text": f"Step {number}"}} for number in (1, 2, 3)]
+    drip = {"name": "Welcome", "trigger": {"on": "manual"}, "steps": steps}
+    made = await client.post("/v1/drips", json=drip)
+    assert made.status_code == 201, made.text
+    path = f"/v1/drips/{made.json()['drip_id']}/enroll"
+    enrolled = await client.post(path, json={"external_id": "ann"})
+    assert enrolled.status_code in {200, 201, 202}, enrolled.text
 
 
 async def test_the_metrics_and_the_dashboard_tell_of_a_quarantine(

@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from msgsvc_core.db import Database
-from msgsvc_core.db.shrinking import SPARE_PAGES, read_space, shrink_some
+from msgsvc_core.db import Database, Tx
+from msgsvc_core.db.shrinking import LEAST_SPARE, count_excess, read_space, shrink_some
 from msgsvc_core.db.sqlite import SQLiteBackend
-from msgsvc_core.jobs.steps import LEAST_STEP, STEP, STEP_S, next_step, repeat
+from msgsvc_core.jobs import Job, JobContext
+from msgsvc_core.jobs.steps import (
+    LEAST_STEP,
+    MOST_FREE_PAGES,
+    STEP,
+    STEP_S,
+    in_steps,
+    next_step,
+    repeat,
+)
+from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fakes import FakeJobContext
+from msgsvc_devkit.fixtures import ServiceFactory
+from tests.contracts.work import Work, enqueue, start, work
 
 #: Rows of a page each.
-ROWS = 4 * SPARE_PAGES
+ROWS = 4 * LEAST_SPARE
 
 
 async def fill_and_delete(db: Database) -> None:
@@ -41,12 +53,58 @@ async def test_the_file_shrinks_to_its_rows_and_a_reserve(tmp_path: Path) -> Non
     finally:
         await db.disconnect()
 
-    assert before.excess_pages > SPARE_PAGES
+    assert before.excess_pages > LEAST_SPARE
     assert after.excess_pages == 0
-    assert after.free_pages == SPARE_PAGES
+    assert after.free_pages == LEAST_SPARE
     assert left == 10
     assert path.stat().st_size == after.pages * after.page_bytes
     assert after.pages < before.pages / 2
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+async def test_the_hourly_purge_ends_with_a_short_file(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service()
+    await settled(service)
+    await fill_and_delete(service.db)
+    clock.advance(3600)
+    await settled(service)
+
+    assert await count_excess(service.db) == 0
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+async def test_a_job_leaves_a_file_with_fewer_free_pages_than_it_names(
+    make_service: ServiceFactory,
+) -> None:
+    left: list[int] = []
+
+    async def shrink(ctx: JobContext, _job: Job) -> None:
+        for above in (ROWS, LEAST_SPARE):
+            await ctx.shrink_file(above=above)
+            left.append(await count_excess(service.db))
+
+    service = await start(make_service, Work(shrink))
+    await settled(service)
+    await fill_and_delete(service.db)
+    before = await count_excess(service.db)
+    await enqueue(service, work())
+    await settled(service)
+
+    assert left == [before, 0]
+    assert before > LEAST_SPARE
+
+
+async def test_a_file_is_looked_at_while_much_is_deleted() -> None:
+    ctx, steps = FakeJobContext(), iter(range(50))
+
+    async def step(_tx: Tx, most: int) -> int:
+        return most if next(steps) < 45 else 0
+
+    await in_steps(ctx, step)
+
+    assert ctx.shrunk == [MOST_FREE_PAGES] * 2
 
 
 async def test_a_step_frees_no_more_pages_than_it_is_allowed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ WRITTEN: Mapping[str, Sequence[str]] = {
     "messages.compose who": ("ann", "жан", "zoe"),
     "oidc.client redirect_uri": ("https://app.example/callback",),
     "messages.messages subscriber_id": (id_of("sub", 1), id_of("sub", 5)),
+    "search.search q": ("ann1", "жан", "zoe", id_of("sub", 5)),
     "subscribers.subscribers query": ("ANN", "ann1", "жан", "customer-100", "zoe"),
 }
 
@@ -30,7 +31,7 @@ DATES = {"date": ("2026-01-01", "2026-03-01"), "datetime-local": ("2026-01-01T00
 #: Parameters of pages that show one thing, and no list that grows with the project.
 OF_ONE_THING = frozenset(
     {"slug", "session_id", "canned_answer", "otp_id", "name", "permission_key", "template"}
-    | {"message_id", "number", "submission_id", "delivery_id", "record_id"}
+    | {"message_id", "number", "submission_id", "delivery_id", "record_id", "bulk_action_id"}
 )
 
 #: Not lists: they count what came in the days that they are asked for.

@@ -148,7 +148,7 @@ async def test_colours_and_language_are_chosen_in_the_menu_and_lead_back(place: 
     assert russian.headers["location"] == "/dashboard"
     assert '<html lang="ru" data-theme="dark">' in translated.text
     assert "Обзор" in translated.text
-    assert "15 янв. 2026, 12:00" in translated.text
+    assert "четверг, 15 января 2026, 12:00:00, UTC" in translated.text
     assert forged.status_code == 403
     assert auto.status_code == 303
     assert "data-theme" not in again.text
@@ -221,3 +221,17 @@ async def test_a_page_below_another_application_links_below_it(place: Place) -> 
 
     assert f'action="/messages{place.root}/samples"' in shown.text
     assert 'href="/messages/dashboard/_static/' in shown.text
+
+
+async def test_areas_tell_figures_and_problems_the_worst_first(place: Place) -> None:
+    agent = await visitor(place.service, place.project_id, "agent")
+    overview, agents = (await place.owner.get("")).text, (await agent.get("")).text
+    await agent.client.aclose()
+
+    assert "<figure>" not in overview
+    assert 'class="note bad">&lt;note&gt;' in overview
+    assert [figure in overview for figure in ("1,234.5<", "50%<", "–<", "100+<")] == [True] * 4
+    assert overview.index("&lt;problem&gt;") < overview.index("&lt;warning&gt;")
+    assert "&lt;mend&gt;" in overview
+    assert "&lt;figure&gt;" not in agents
+    assert "&lt;problem&gt;" not in agents

@@ -29,12 +29,18 @@ BOUNDED: Mapping[str, int] = {
     "ORDER BY s.subscriber_id LIMIT :most) AS found) AS subscribers": 2 * 1000 + 100,
     # Up to 1,000 whom each of the two permissions reaches, with each the person.
     "ORDER BY g.subscriber_id LIMIT :most) AS found) AS active": 4 * 1000 + 100,
+    # Up to 10,000 people, each with why a broadcast leaves them out.
+    "AS found GROUP BY found.reason": 5 * 10_000 + 100,
     # Up to 10,000 active people, by the bot that writes to them.
     "AS found GROUP BY bot": 4 * 10_000,
     # Up to 1,000 who have come to the end of a chain, and as many at each of its steps.
     "SELECT 0 AS place, COUNT(*)": 10_000,
     # All accounts, which are those who rent the service and not their customers: once for each of them.
     "SUBSTR(a.email, 1, :length) = :prefix": 2 * 4000 + 100,
+    # Up to 1,000 active subscribers; of more the number of the last hour is shown.
+    "status = 'active' LIMIT :at_most": 2 * 1000 + 100,
+    # Up to 10,000 entries of a list, along its index; those of a tag or a permission with the person.
+    "AS walked": 5 * 10_000,
     # Up to 1,000 submissions of a form.
     "SELECT 1 AS one FROM forms_submissions": 2 * 1000 + 100,
 }

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from msgsvc_core.pages.icons import shapes
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.navigation import GROUPS
-from msgsvc_dashboard.frame.rendering import TEMPLATES
 from msgsvc_devkit.dashboard import Visitor, stranger, visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from tests.api.resources import MiniAppPlugin, resources_of
@@ -146,11 +146,10 @@ async def test_every_page_answers_in_a_project_that_has_everything(
 
 
 async def test_every_entry_of_the_navigation_has_a_group_and_an_icon(service: Service) -> None:
-    icons = set(re.findall(r'^  "(\w+)": ', (TEMPLATES / "icons.html").read_text(), re.MULTILINE))
     entries = {page.name: page.nav for page in pages_of(service) if page.nav is not None}
     paths = {page.path for page in pages_of(service)}
 
-    assert {nav.icon for nav in entries.values()} <= icons
+    assert {nav.icon for nav in entries.values()} <= shapes().keys()
     assert {nav.group for nav in entries.values()} <= set(GROUPS)
     assert {path for nav in entries.values() for path in nav.also} <= paths
     assert all("{" not in page.path for page in pages_of(service) if page.nav is not None)

@@ -20,6 +20,7 @@ SETTINGS: dict[str, Any] = {
     "plugins": (*resources.PLUGINS, "billing", "dashboard"),
     # The free plan has no members, and saves no lists.
     "billing": {"default_plan": "pro"},
+    "dashboard": {"gallery": True},
 }
 
 #: The resource that a parameter names, where its own name does not say it: by the page's path, or by the

@@ -144,7 +144,9 @@ def test_the_ingress_leads_to_a_port_of_the_service_and_that_to_one_of_the_conta
 def test_pods_get_longer_to_end_than_their_jobs(tmp_path: Path, name: str) -> None:
     env = {each["name"]: each["value"] for each in PODS[name]["spec"]["containers"][0]["env"]}
     env.pop("MSGSVC_CONFIG")
-    grace_s = settings_of(KUBERNETES / "msgsvc.toml", env, tmp_path).jobs.grace_s
+    settings = settings_of(KUBERNETES / "msgsvc.toml", env, tmp_path)
+    needed_s = settings.server.drain_s + settings.jobs.grace_s
 
-    # The pause before the stop, open requests, and closing connections.
-    assert PODS[name]["spec"]["terminationGracePeriodSeconds"] >= grace_s + 5 + 5 + 10
+    # Open requests, and closing connections.
+    assert PODS[name]["spec"]["terminationGracePeriodSeconds"] >= needed_s + 5 + 10
+    assert (settings.server.drain_s > 0) == (name == "serve")

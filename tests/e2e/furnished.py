@@ -1,16 +1,17 @@
 """A service with all areas and the dashboard, listening, whose project has one resource of every kind."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from playwright.async_api import BrowserContext, Page
 
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.kernel.clock import SystemClock
+from msgsvc_core.kernel.clock import Clock, SystemClock
 from msgsvc_core.server import ConnectionLimits, Server, bind, check_open_files
 from msgsvc_core.service import Service
 from msgsvc_dashboard.frame.browser import SESSION_COOKIE
@@ -79,13 +80,25 @@ class Furnished:
 
 
 @asynccontextmanager
-async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterator[Furnished]:
-    """The service runs in this process, so that a test can do what people elsewhere would."""
+async def furnished(
+    folder: Path,
+    name: str = "Pinewood Library",
+    *,
+    clock: Clock | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> AsyncIterator[Furnished]:
+    """The service runs in this process, so that a test can do what people elsewhere would.
+
+    `more` are channels and plugins that it has besides.
+    """
+    more = more or {}
     listener = bind("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     settings = Settings.model_validate(
         {
             **SETTINGS,
+            "plugins": (*SETTINGS["plugins"], *more.get("plugins", ())),
+            "channels": {**SETTINGS["channels"], **more.get("channels", {})},
             "database_url": f"sqlite:///{folder / 'dashboard.db'}",
             "secret_keys": (SECRET_KEY,),
             "base_url": url,
@@ -93,7 +106,7 @@ async def furnished(folder: Path, name: str = "Pinewood Library") -> AsyncIterat
         }
     )
     plugins = [("recording", RecordingPlugin()), ("mini_app", MiniAppPlugin())]
-    service = Service(settings, clock=ShiftedClock(), extra_plugins=plugins)
+    service = Service(settings, clock=clock or ShiftedClock(), extra_plugins=plugins)
     async with service:
         allowed = check_open_files(settings.server)
         guard = ConnectionLimits(allowed, settings.errors_url, service.metrics)

@@ -1,7 +1,6 @@
-"""Every page of the dashboard in real Chromium: for those who can't see it, on a phone, by the keyboard,
-and with texts that try to run.
+"""The dashboard in real Chromium: by the keyboard, on a phone, and every page with texts that try to run.
 
-Which pages there are is read from the areas; `python -m tests.e2e.shots` leaves a picture of each.
+Which pages there are is read from the areas; tests/pictures looks at each, also with axe-core.
 """
 
 from collections.abc import AsyncIterator
@@ -11,12 +10,10 @@ from playwright.async_api import Page, expect
 
 from tests.e2e.furnished import Furnished, furnished
 from tests.e2e.hostile import ASKED, WORST, Filling
-from tests.e2e.windows import NewWindow, Scheme, faults
+from tests.e2e.refilling import NOT_SHOWN_AGAIN, SANDBOX, Refilling
+from tests.e2e.windows import NewWindow
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-#: Parts in which all pages are looked at: a second and more each, on a busy machine.
-PARTS = 4
 
 #: Elements that only a text of somebody's can have brought into a page of ours.
 INTRUDERS = (
@@ -25,46 +22,19 @@ INTRUDERS = (
     " a[href^='javascript:'], a[href^='tg:'], main svg animate"
 )
 
-SIDEWAYS = """() => {
-  const width = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= width) return [];
-  const shown = [...document.querySelectorAll("main *")];
-  return shown.filter((one) => one.getBoundingClientRect().right > width + 1)
-    .slice(0, 3).map((one) => one.outerHTML.slice(0, 120));
-}"""
 
-
-async def whole_pages(
-    place: Furnished, windows_of: list[Page], part: int = 0, parts: int = 1
-) -> AsyncIterator[tuple[str, Page]]:
-    """Every page of a part, opened by who may, but for fragments and files."""
+async def whole_pages(place: Furnished, windows_of: list[Page]) -> AsyncIterator[tuple[str, Page]]:
+    """Every page, opened by who may, but for fragments and files."""
     owners, operators = windows_of
     await place.enter(owners.context, place.owner)
     await place.enter(operators.context, place.operator)
-    for walk in place.walks[part::parts]:
+    for walk in place.walks:
         page = owners if place.who(walk) is place.owner else operators
         answer = await place.who(walk).client.get(walk.url)
         assert answer.status_code in {200, 303}, f"{walk} answers {answer.status_code}"
         if '<main id="main"' in answer.text:
             await page.goto(place.url + walk.url)
             yield str(walk), page
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 320)])
-@pytest.mark.parametrize("part", range(PARTS))
-async def test_no_page_keeps_anybody_out_or_scrolls_sideways(
-    place: Furnished, new_window: NewWindow, scheme: Scheme, width: int, part: int
-) -> None:
-    found, seen = [], 0
-    opened = [await new_window(width, 800, scheme=scheme, bypass_csp=True) for _ in range(2)]
-
-    async for name, page in whole_pages(place, opened, part, PARTS):
-        seen += 1
-        found += [f"{name}: {fault}" for fault in await faults(page)]
-        found += [f"{name} is too wide: {html}" for html in await page.evaluate(SIDEWAYS)]
-
-    assert seen
-    assert not found, "\n".join(found)
 
 
 async def test_the_skip_link_leads_to_the_content_and_menus_open_by_keyboard(
@@ -164,7 +134,7 @@ async def test_no_text_of_anybodys_runs_on_any_page(
     dialogs: list[str] = []
     found, seen = [], 0
     folder = tmp_path_factory.mktemp("hostile")
-    async with furnished(folder, '"><img src=x onerror=alert(1)>') as hostile:
+    async with furnished(folder, '"><img src=x onerror=alert(1)>', more=SANDBOX) as hostile:
         filling = Filling(hostile)
         await filling.names()
         hostile.ids |= await filling.texts()
@@ -181,9 +151,17 @@ async def test_no_text_of_anybodys_runs_on_any_page(
                 answer = await page.request.get(page.url, params={asked: WORST})
                 if answer.status >= 500 or WORST in await answer.text():
                     found.append(f"{name}, asked for {asked}: {answer.status}")
+        refilling = Refilling(hostile, opened[0], INTRUDERS)
+        await refilling.dashboard()
+        await refilling.strangers()
+        await refilling.branded()
 
     assert filling.taken["people"] == 60
     assert min(filling.taken[path] for path in ("/v1/send", "/v1/tickets", "/v1/templates")) > 50
     assert seen
     assert not found, "\n".join(found)
+    assert not refilling.found, "\n".join(refilling.found)
+    assert refilling.lost == NOT_SHOWN_AGAIN
+    assert refilling.forms > 50
+    assert refilling.names > 50
     assert not dialogs

@@ -67,6 +67,7 @@ async def make_key(page: Page) -> str:
     await (
         page.get_by_role("region", name="First steps").get_by_role("link", name="API keys").click()
     )
+    await page.get_by_role("link", name="Create a key").first.click()
     await page.get_by_label("Name").fill("site")
     await press(page, "Create a key")
     secret = await page.locator("code.secret").inner_text()
@@ -155,7 +156,7 @@ async def test_a_failed_webhook_is_found_in_its_journal_and_delivered_again(
         await press(page, "Redeliver")
         await expect(page.get_by_role("status")).to_have_text("Redelivering.")
         await page.evaluate("document.title = 'as it was loaded'")
-        await expect(state.locator(".badge")).to_have_text("Delivered")
+        await expect(state.locator(".badge").first).to_have_text("Delivered")
         await expect(state).to_contain_text("The receiver answered 200, after 2 attempts")
         await picture(page, "journey-webhook-3-delivered")
         await expect(page).to_have_title("as it was loaded")
@@ -199,3 +200,40 @@ async def test_an_invited_agent_sees_what_an_agent_may_and_nothing_else(
     await picture(agent, "journey-agent-6-refused")
 
     assert set(refused.values()) == {403}, refused
+
+
+async def test_the_search_is_used_by_keys_alone_and_remembers_what_was_opened(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await at_home(place, new_window)
+    box = page.get_by_role("combobox", name="Search")
+    options = page.get_by_role("option")
+    await page.keyboard.press("Control+k")
+    await expect(box).to_be_focused()
+    await box.press_sequentially("web")
+    await expect(options.first).to_have_attribute("aria-selected", "true")
+    await page.keyboard.press("ArrowUp")
+    chosen = await box.get_attribute("aria-activedescendant")
+    await expect(options.last).to_have_attribute("id", chosen or "none")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Webhooks")
+
+    await page.keyboard.press("Control+k")
+    await expect(options).to_have_text([re.compile("Webhooks")])
+    message_id = place.ids["message_id"]
+    await box.fill(message_id)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(f"/messages/{message_id}$"))
+
+    await page.keyboard.press("Control+k")
+    await page.keyboard.press("Escape")
+    await expect(box).to_be_hidden()
+    # The form is not sent: the session is that of all tests here.
+    await page.evaluate(
+        "document.querySelector('form[action$=\"/sign-out\"]').dispatchEvent(new Event('submit'))"
+    )
+    kept = await page.evaluate(
+        "Object.keys(sessionStorage).filter((key) => key.startsWith('recent:'))"
+    )
+    assert kept == []

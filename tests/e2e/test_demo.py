@@ -4,15 +4,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import httpx2
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
 from msgsvc_core.cli.main import app
+from msgsvc_core.kernel.clock import from_rfc3339
+from msgsvc_core.kernel.ids import creation_ms
 from msgsvc_devkit.demo import show
 from msgsvc_devkit.demo.command import SITE
+from msgsvc_devkit.demo.history import DAY_S, play_history
 from msgsvc_devkit.demo.parts import Parts, running_parts
 from msgsvc_devkit.demo.stage import StepFailed
 from msgsvc_devkit.demo.tour import play
@@ -34,6 +39,33 @@ def test_the_tour_holds_and_ends_by_itself_without_a_terminal() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "All 30 steps held" in ended.stdout
     assert ended.stdout.count("✓") == 30
+
+
+async def test_the_past_is_played_by_the_service_itself(tmp_path: Path) -> None:
+    days: list[int] = []
+
+    async def play_past(parts: Parts) -> None:
+        await play_history(parts.config, parts.api_key, 3, days.append)
+
+    async with (
+        running_parts(tmp_path, SITE, 0, 0, before=play_past) as parts,
+        httpx2.AsyncClient(
+            base_url=parts.service_url, headers={"Authorization": f"Bearer {parts.api_key}"}
+        ) as api,
+    ):
+        people = (await api.get("/v1/subscribers")).json()["data"]
+        messages = (await api.get("/v1/messages?limit=100")).json()["data"]
+        events = (await api.get("/v1/events?limit=100")).json()["data"]
+
+    assert days == [1, 2, 3]
+    assert len(people) >= 3
+    assert {"sent"} <= {message["status"] for message in messages}
+    assert {"auth.completed", "drip.step_sent"} <= {event["event"] for event in events}
+    first = min(person["created_at"] for person in people)
+    # Three days ago, and its id says so too.
+    assert time.time() - from_rfc3339(first) / 1000 == pytest.approx(3 * DAY_S, abs=PATIENCE_S)
+    oldest = min(creation_ms(person["subscriber_id"]) for person in people)
+    assert oldest == pytest.approx(from_rfc3339(first), abs=1000)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGHUP])

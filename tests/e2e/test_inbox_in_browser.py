@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from msgsvc_core.channels import ChannelUser, MessageReceived, Started
 from msgsvc_devkit.dashboard import visitor
 from tests.e2e.furnished import Furnished, furnished
-from tests.e2e.windows import browsing, windows
+from tests.e2e.windows import browsing, picture, windows
 
 pytestmark = pytest.mark.browser
 
@@ -165,3 +165,77 @@ async def test_a_form_is_built_in_place_with_its_preview(tmp_path: Path) -> None
         await page.get_by_role("button", name="Create the form").click()
         await expect(page.get_by_role("heading", name="Order a cake")).to_be_visible()
         await expect(page.get_by_role("link", name="/f/frm_")).to_be_visible()
+
+
+async def test_two_agents_see_each_other_in_a_ticket_and_in_the_list(tmp_path: Path) -> None:
+    async with furnished(tmp_path) as made, browsing() as browser, windows(browser) as new_window:
+        colleague = await visitor(made.service, made.tenant.project.project_id, "admin")
+        at = f"/tickets/{made.ids['ticket_id']}"
+        pages = [await new_window(), await new_window()]
+        for page, who in zip(pages, (made.owner, colleague), strict=True):
+            await made.enter(page.context, who)
+        first, second = pages
+        await first.goto(made.url + made.owner.url("/tickets"))
+        await second.goto(made.url + made.owner.url(at))
+        await expect(first.locator(".viewed")).to_have_count(1)
+        await first.goto(made.url + made.owner.url(at))
+
+        await expect(first.locator("#present")).to_contain_text("is looking at this ticket")
+        await second.get_by_label("Answer to the customer").press_sequentially("It is")
+        await expect(first.locator("#present")).to_contain_text("is writing…")
+        await picture(first, "ticket-presence")
+        await expect(second.locator("#present")).to_contain_text("is looking at this ticket")
+        await colleague.client.aclose()
+
+
+async def test_tickets_are_worked_on_by_single_keys_but_never_while_somebody_writes(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (made, page):
+        await page.goto(made.url + made.owner.url("/tickets"))
+        tickets = page.locator("a.ticket")
+        await page.keyboard.press("j")
+        await expect(tickets.first).to_be_focused()
+        await page.keyboard.press("j")
+        await expect(tickets.nth(1)).to_be_focused()
+        await page.keyboard.press("k")
+        await expect(tickets.first).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".desk.is-ticket")).to_be_visible()
+        number = await page.locator("h1").inner_text()
+        await page.keyboard.press("j")
+        await expect(page.locator("h1")).not_to_have_text(number)
+
+        await page.keyboard.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        await picture(page, "ticket-keys")
+        await page.keyboard.press("e")
+        await page.keyboard.press("Escape")
+        await expect(page.locator("#keys")).to_be_hidden()
+        await page.keyboard.press("r")
+        answer = page.get_by_label("Answer to the customer")
+        await expect(answer).to_be_focused()
+        await page.keyboard.type("ease")
+        await expect(answer).to_have_value("ease")
+        await page.locator("h1").click()
+        await page.keyboard.press("n")
+        note = page.get_by_label("Internal note, not visible to the customer")
+        await expect(note).to_be_focused()
+        await page.locator("h1").click()
+        await page.keyboard.press("s")
+        await expect(page.get_by_role("button", name="For 1 hour")).to_be_focused()
+        await page.keyboard.press("a")
+        await expect(page.get_by_role("button", name="Assign to me")).to_have_count(0)
+
+        await page.get_by_role("button", name="Keyboard shortcuts").click()
+        await page.get_by_role("button", name="Switch single keys off").click()
+        await expect(page.get_by_role("heading", name="Helpdesk settings")).to_be_visible()
+        await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
+        await page.keyboard.press("e")
+        await page.keyboard.press("?")
+        await expect(page.locator("#keys")).to_be_hidden()
+        await page.get_by_role("button", name="Keyboard shortcuts").click()
+        await page.get_by_role("button", name="Switch single keys on").click()
+        await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
+        await page.keyboard.press("e")
+        await expect(page.get_by_role("button", name="Reopen")).to_be_visible()

@@ -32,20 +32,42 @@ async def test_a_broadcast_is_counted_previewed_sent_and_watched(
     await page.get_by_label("Format").select_option("markdown")
     # One person is reached half a second after the page of the broadcast is there.
     await page.get_by_label("Messages per minute, at most").fill("120")
+    await page.get_by_label("Name", exact=True).fill("Spring sale")
+    await expect(page.locator("#preview .mark-bold")).to_have_text("Alex")
     await picture(page, "broadcast-written")
-    await page.get_by_role("button", name="Preview").click()
+    await page.get_by_role("button", name="Review and send").click()
     await expect(page.locator(".mark-bold").first).to_have_text("Alex")
     await picture(page, "broadcast-looked-at")
     await page.get_by_role("button", name="Edit").click()
     await expect(page.get_by_label("Text", exact=True).first).to_have_value(
         "Hello **{{ first_name }}**"
     )
-    await page.get_by_role("button", name="Preview").click()
+    await page.get_by_role("button", name="Review and send").click()
     await page.get_by_role("button", name="Send to 1 person").click()
     progress = page.locator("#progress")
     await expect(progress).to_contain_text("Completed")
     await expect(progress).to_contain_text("1 of 1")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Spring sale")
+    await progress.get_by_role("link", name="Sent").click()
+    await expect(page.locator("tbody tr")).to_have_count(1)
+    await page.go_back()
     await picture(page, "broadcast-sent")
+
+
+async def test_a_broadcast_is_previewed_and_sent_without_scripts(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await place.open(new_window, "/broadcasts/new", scripts=False)
+    text = page.get_by_label("Text", exact=True).first
+
+    await text.fill("Hello {{ first_name }}")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(page.locator("#preview .bubble-text").first).to_have_text("Hello Alex")
+    await expect(text).to_have_value("Hello {{ first_name }}")
+    await page.get_by_role("button", name="Review and send").click()
+    await page.get_by_role("button", name="Send to 1 person").click()
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Hello {{ first_name }}")
 
 
 @pytest.mark.parametrize("width", [1280, 900, 390])

@@ -1,5 +1,6 @@
 """A broadcast by processes that can be killed, and a platform that writes down what it was told."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -120,7 +121,7 @@ async def campaign(
         load_settings(deployment.config, env={}, plugins=()),
         extra_plugins=[(name, messenger)],
     )
-    await service.migrate()
+    await asyncio.to_thread(deployment.run, "migrate")
     await service.open_database()
     try:
         project = await service.projects.create("Shop")

@@ -36,7 +36,8 @@ async def away(proxy: Proxy, names: Names, mode: Mode) -> AsyncIterator[None]:
         proxy.refuse()
     else:
         names.are_resolved = False
-        proxy.cut()
+        # Whoever looked the name up a moment ago must not come in after the others are cut.
+        proxy.refuse()
     try:
         yield
     finally:

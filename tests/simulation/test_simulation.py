@@ -139,7 +139,7 @@ def test_an_order_that_ignores_an_earlier_message_of_the_chat_is_found_out(
         yield
 
     monkeypatch.setattr(FifoKeyLock, "acquire", at_once)
-    monkeypatch.setattr(RetryOrder, "behind", lambda _order, _job: None)
+    monkeypatch.setattr(RetryOrder, "behind", lambda _order, _job, _now_ms: None)
 
     with pytest.raises(Violated, match=r"was shown in the order"):
         stepped.run(replace(CALM, messages=200, faults=replace(NO_FAULTS, chat_refused=0.05)))

@@ -214,7 +214,7 @@ async def test_the_language_chosen_for_one_example_is_that_of_all(
     await window.get_by_text("TypeScript", exact=True).first.click()
 
     shown = window.locator(".tabbed-block:visible code")
-    await expect(shown).to_have_count(4)
+    await expect(shown).to_have_count(5)
     for text in await shown.all_inner_texts():
         assert "@msgsvc/client" in text
 

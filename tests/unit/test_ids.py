@@ -13,6 +13,7 @@ from msgsvc_core.kernel.ids import (
     new_id,
     new_secret_id,
     new_token,
+    stamped_by,
     uuid7,
 )
 
@@ -101,3 +102,12 @@ def test_an_id_tells_when_it_was_made() -> None:
 def test_a_text_that_is_no_id_tells_no_time(text: str) -> None:
     with pytest.raises(ValueError, match="is not an id"):
         creation_ms(text)
+
+
+def test_ids_of_a_simulated_time_are_of_that_time_and_later_ones_of_now_again() -> None:
+    past_ms = 1_600_000_000_000
+    with stamped_by(lambda: past_ms * 1_000_000):
+        first, second = new_id("sub"), new_id("sub")
+
+    assert creation_ms(first) == creation_ms(second) == past_ms
+    assert first < second < earliest_id("sub", past_ms + 1) < new_id("sub")

@@ -16,8 +16,8 @@ from msgsvc_core.config.sections import LogSettings
 from msgsvc_core.http.requests import RequestLog
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_core.service import Service
-from msgsvc_core.telemetry.logs import HIDDEN, hide_secrets, request_lines
-from msgsvc_devkit.fixtures import Tenant
+from msgsvc_core.telemetry.logs import HIDDEN, hide_secrets, probe_lines, request_lines
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 
 KEY = new_api_key().secret
 
@@ -289,3 +289,35 @@ def test_a_sample_of_ordinary_requests_is_logged_and_all_that_failed_or_were_slo
     assert {line["sample"] for line in ordinary} == {0.25}
     assert [line["status"] for line in (missing, failed, unanswered, slow)] == [404, 503, 0, 200]
     assert all("sample" not in line for line in (missing, failed, unanswered, slow))
+
+
+@pytest.mark.parametrize(
+    ("which", "levels"),
+    [
+        ("all", {200: "debug", 503: "info", 0: "info", 204: "info"}),
+        ("failed", {503: "info", 0: "info"}),
+        ("none", {}),
+    ],
+)
+def test_probes_that_succeed_in_time_are_lines_for_debugging(
+    which: Literal["all", "failed", "none"], levels: dict[int, str]
+) -> None:
+    structlog.reset_defaults()
+    with structlog.testing.capture_logs() as lines:
+        write = probe_lines(LogSettings(requests=which, slow_request_s=0.5))
+        for status, duration_ms in ((200, 3.0), (503, 3.0), (0, 3.0), (204, 500.0)):
+            write(endpoint="page", status=status, duration_ms=duration_ms)
+
+    assert {line["status"]: line["log_level"] for line in lines} == levels
+
+
+async def test_a_monitor_fills_no_log(make_service: ServiceFactory) -> None:
+    service = await make_service()
+    transport = httpx2.ASGITransport(app=service.app)
+    with structlog.testing.capture_logs() as lines:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://msgsvc.test") as client:
+            for path in ("/healthz", "/readyz", "/metrics", "/v1/project"):
+                await client.get(path)
+
+    requests = [(line["status"], line["log_level"]) for line in lines if line["event"] == "request"]
+    assert requests == [(200, "debug"), (200, "debug"), (200, "debug"), (401, "info")]

@@ -99,35 +99,35 @@ def test_a_later_job_waits_for_an_earlier_one_that_went_back() -> None:
     order = RetryOrder()
     order.record(job(1), 5000)
 
-    assert order.behind(job(2)) == 5000
-    assert order.behind(job(2, to="ben")) is None
-    assert order.behind(job(2, priority=0)) is None
+    assert order.behind(job(2), 0) == 5000
+    assert order.behind(job(2, to="ben"), 0) is None
+    assert order.behind(job(2, priority=0), 0) is None
 
 
 def test_an_earlier_job_does_not_wait_for_a_later_one() -> None:
     order = RetryOrder()
     order.record(job(2), 5000)
 
-    assert order.behind(job(1)) is None
+    assert order.behind(job(1), 0) is None
 
 
 def test_who_came_back_holds_nobody_up() -> None:
     order = RetryOrder()
     order.record(job(1), 5000)
 
-    assert order.behind(job(1, due_ms=5000)) is None
-    assert order.behind(job(2)) is None
+    assert order.behind(job(1, due_ms=5000), 0) is None
+    assert order.behind(job(2), 0) is None
     assert not order
 
 
 def test_a_job_that_never_comes_back_is_waited_for_only_once() -> None:
     order = RetryOrder()
     order.record(job(1), 5000)
-    until_ms = order.behind(job(2))
+    until_ms = order.behind(job(2), 0)
     assert until_ms is not None
     order.record(job(2), until_ms)
 
-    assert order.behind(job(2, due_ms=until_ms)) is None
+    assert order.behind(job(2, due_ms=until_ms), 0) is None
     assert not order
 
 
@@ -137,15 +137,60 @@ def test_who_was_claimed_before_an_earlier_job_went_back_waits_whatever_the_cloc
     # Meanwhile the clock is set back by seven seconds.
     order.record(job(1), 11_000)
 
-    assert order.behind(job(2, due_ms=17_000)) == 11_000
+    assert order.behind(job(2, due_ms=17_000), 0) == 11_000
 
 
 def test_who_was_claimed_later_does_not_wait_for_a_job_that_was_due_and_not_claimed() -> None:
-    order = RetryOrder()
-    order.claimed([job(1)])
-    order.record(job(1), 5000)
-    order.ended([job(1)])
+    order, first = RetryOrder(), job(1)
+    order.claimed([first])
+    order.record(first, 5000)
+    order.ended([first])
     order.claimed([job(2, due_ms=6000)])
 
-    assert order.behind(job(2, due_ms=6000)) is None
+    assert order.behind(job(2, due_ms=6000), 0) is None
     assert not order
+
+
+def test_a_job_claimed_while_an_earlier_one_was_being_written_back_waits_for_it() -> None:
+    order, first = RetryOrder(), job(1)
+    order.claimed([first])
+    order.record(first, 5000)
+    order.claimed([job(2, due_ms=6000)])
+
+    assert order.behind(job(2, due_ms=6000), 0) == 5000
+    order.ended([first])
+    assert order.behind(job(2, due_ms=6000), 0) == 5000
+    order.claimed([job(1, due_ms=5000)])
+    assert order.behind(job(2, due_ms=6000), 0) == 5000
+
+
+# ---- jobs of a runner that crashed --------------------------------------------------------------
+
+
+def test_a_later_job_waits_for_one_that_was_interrupted_and_is_not_claimed_yet() -> None:
+    order = RetryOrder()
+    order.interrupted([job(1)])
+
+    until_ms = order.behind(job(2), 1000)
+    assert until_ms is not None
+    assert until_ms > 1000
+    assert order.behind(job(2, to="ben"), 1000) is None
+    assert order.behind(job(0), 1000) is None
+    first, second, again = job(1), job(2), job(2)
+    order.claimed([second])
+    order.claimed([first])
+    assert order.behind(second, 1000) is not None
+    order.claimed([again])
+    order.ended([second])
+    assert order.behind(again, 1000) is None
+    order.ended([first])
+    assert not order
+
+
+def test_one_that_was_deleted_meanwhile_holds_nobody_up() -> None:
+    order = RetryOrder()
+    order.interrupted([job(1), job(3)])
+    order.interrupted([job(3)])
+
+    assert order.behind(job(2), 1000) is None
+    assert order.behind(job(4), 1000) is not None

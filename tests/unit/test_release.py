@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from importlib.metadata import entry_points
+from importlib.metadata import distribution, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +200,27 @@ def test_the_bill_names_the_pinned_version_of_all_that_is_installed(
     assert {"starlette", "asyncpg", "redis", "dramatiq", "pika", "joserfc"} <= others.keys()
     assert "pytest" not in others
     assert others == {name: pins[name] for name in others}
+
+
+def test_what_the_first_supported_python_needs_beside_is_pinned_too(bill: dict[str, Any]) -> None:
+    oldest = {"python_version": "3.11", "python_full_version": "3.11.0", "extra": ""}
+    texts = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pins = [Requirement(text) for text in texts if "==" in text]
+    installed = [each["name"] for each in bill["components"]]
+    needed = {
+        one.name.lower().replace("_", "-")
+        for name in installed
+        for one in map(Requirement, distribution(name).requires or ())
+        if one.marker is None or one.marker.evaluate(oldest)
+    }
+    pinned = {
+        pin.name.lower().replace("_", "-")
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate(oldest)
+    }
+
+    assert "async-timeout" in needed
+    assert {name for name in needed - pinned if not name.startswith("msgsvc")} == set()
 
 
 def test_the_bill_has_licences_hashes_of_ours_and_what_needs_what(

@@ -43,11 +43,11 @@ class Examples:
         fields = {**self._required_query(), **(self._body or {})}
         arguments = [_python(self._values[each.name]) for each in method.path_parameters]
         if method.takes_file:
-            arguments += ["file", 'filename="invoice.pdf"']
+            arguments += ["file", f'filename="{_file(method.path)}"']
         arguments += [f"{identifier(name)}={_python(value, 1)}" for name, value in fields.items()]
         call = _call(f"client.{'.'.join(method.dotted)}", arguments)
         if method.takes_file:
-            call = f'with open("invoice.pdf", "rb") as file:\n    answer = {call}'
+            call = f'with open("{_file(method.path)}", "rb") as file:\n    answer = {call}'
         elif method.media_type == "text/csv":
             call = f"with {call} as export:\n    for row in export.rows():\n        print(row)"
         elif method.media_type:
@@ -76,7 +76,8 @@ class Examples:
         name = ".".join(map(camel, method.dotted))
         call = f"client.{name}({', '.join(arguments)})"
         if method.takes_file:
-            call = f'const file = await openAsBlob("invoice.pdf");\nconst answer = await {call};'
+            file = _file(method.path)
+            call = f'const file = await openAsBlob("{file}");\nconst answer = await {call};'
         elif method.media_type:
             call = f"const download = await {call};\nconst content = await download.text();"
         elif method.item:
@@ -128,10 +129,15 @@ def curl(
         shown = json.dumps(body, ensure_ascii=False, indent=2).replace("'", "'\\''")
         lines += ['-H "Content-Type: application/json"', f"-d '{shown}'"]
     elif is_file:
-        lines.append('-F "file=@invoice.pdf"')
+        lines.append(f'-F "file=@{_file(path)}"')
     elif method == "POST":
         lines[0] = lines[0].replace("curl ", "curl -X POST ")
     return " \\\n  ".join(lines) + "\n"
+
+
+def _file(path: str) -> str:
+    """The name of a file that somebody might upload there."""
+    return "logo.svg" if path.endswith("/logo") else "invoice.pdf"
 
 
 def _call(function: str, arguments: Sequence[str]) -> str:

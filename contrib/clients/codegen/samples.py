@@ -9,7 +9,7 @@ from contrib.clients.codegen.contract import Contract
 from contrib.clients.codegen.examples import Example, Examples, curl
 from contrib.clients.codegen.rendering import ROOT
 
-FOLDER = ROOT / "msgsvc_core/http/samples"
+FOLDER = ROOT / "msgsvc_core/api"
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 

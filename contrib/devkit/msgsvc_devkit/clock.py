@@ -36,11 +36,12 @@ class FakeClock:
 
 
 class MovableClock:
-    """A `Clock` that runs as the machine's does, and that `advance` moves ahead of it."""
+    """A `Clock` that runs as the machine's does, and that `advance` moves ahead of it. It begins `ahead_s`
+    seconds ahead; with a negative number behind."""
 
-    def __init__(self) -> None:
+    def __init__(self, ahead_s: float = 0) -> None:
         self._system = SystemClock()
-        self._ahead_ms = 0
+        self._ahead_ms = round(ahead_s * 1000)
 
     @property
     def ahead_s(self) -> float:

@@ -115,7 +115,10 @@ class PostgresDatabases:
                 await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         finally:
             await connection.close()
-        self._free.setdefault(self._owners[url], []).append(url)
+        free = self._free.setdefault(self._owners[url], [])
+        # Given back twice, it would be two tests' at once.
+        if url not in free:
+            free.append(url)
 
     async def keep(self, url: str) -> None:
         """As in `SQLiteDatabases`; the database is no longer reused by others."""

@@ -44,8 +44,8 @@ async def purged(
             await tx.insert(table, {key: f"x{number}", **row(at_ms)})
     real, taken = getattr(*step), list[int]()
 
-    async def noted(tx: Tx, before_ms: int, most: int) -> int:
-        count: int = await real(tx, before_ms, most)
+    async def noted(tx: Tx, before_ms: int, most: int, **others: Any) -> int:
+        count: int = await real(tx, before_ms, most, **others)
         taken.extend([count] if count else [])
         return count
 

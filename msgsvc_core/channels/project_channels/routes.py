@@ -15,7 +15,7 @@ from msgsvc_core.channels.project_channels.models import (
 from msgsvc_core.channels.project_channels.service import ProjectChannels
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, PlatformBusy
 
-router = Router(area="channels", description="Bots of the project's own.")
+router = Router(area="channels", description="Bots of the project's own.", group="developers")
 
 #: Seconds for `retry_after` when the platform did not respond.
 BUSY_S = 5

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from msgsvc_core.db.copying.contract import Table, Values
 from msgsvc_core.db.errors import CopyRefused
+from msgsvc_core.db.partitions import EXPIRED
 from msgsvc_core.db.postgres_pool import open_session
 
 #: Name of a copy's own session in `pg_stat_activity`.
@@ -60,8 +61,12 @@ class PostgresEnd:
             raise CopyRefused(f"{self.name} is in use by {names}: stop the service first")
 
     async def table_names(self) -> set[str]:
+        # Partitions are read and written by the name of their table.
         found = await self.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            "SELECT relname FROM pg_class c WHERE relnamespace = current_schema()::regnamespace"
+            " AND relkind IN ('r', 'p') AND NOT relispartition"
+            " AND obj_description(c.oid, 'pg_class') IS DISTINCT FROM $1",
+            EXPIRED,
         )
         return {name for (name,) in found}
 

@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, inspect, text
 from sqlalchemy import types as sql_types
 
 from msgsvc_core.db.copying.contract import Kind, Table
 from msgsvc_core.db.errors import CopyRefused
 from msgsvc_core.db.migrations import new_engine
+from msgsvc_core.db.partitions import EXPIRED
 
 _KINDS: tuple[tuple[type[Any], Kind], ...] = (
     # A boolean first: it has other base classes too.
@@ -35,7 +36,7 @@ async def read_tables(url: str, left_out: Collection[str]) -> dict[str, Table]:
 
 
 def _read(connection: Connection, left_out: Collection[str]) -> dict[str, Table]:
-    catalogue = inspect(connection)
+    catalogue, aside = inspect(connection), _partitions(connection)
     keys = catalogue.get_multi_pk_constraint()
     references = {
         name: {each["referred_table"] for each in found} - {name}
@@ -48,7 +49,22 @@ def _read(connection: Connection, left_out: Collection[str]) -> dict[str, Table]
     return {
         name: _table(name, columns[name], key_of.get(name, ()), left_out)
         for name in TopologicalSorter(dict(sorted(references.items()))).static_order()
+        if name not in aside
     }
+
+
+def _partitions(connection: Connection) -> set[str]:
+    """Tables that are a part of another one, or were until they expired."""
+    if connection.dialect.name != "postgresql":
+        return set()
+    found = connection.execute(
+        text(
+            "SELECT relname FROM pg_class c WHERE relnamespace = current_schema()::regnamespace"
+            " AND relkind = 'r' AND (relispartition OR obj_description(c.oid, 'pg_class') = :expired)"
+        ),
+        {"expired": EXPIRED},
+    )
+    return set(found.scalars())
 
 
 def _table(name: str, columns: Any, key: tuple[str, ...], left_out: Collection[str]) -> Table:

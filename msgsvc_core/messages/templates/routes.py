@@ -15,7 +15,9 @@ from msgsvc_core.messages.templates.models import (
 )
 from msgsvc_core.messages.templates.service import Templates
 
-router = Router(area="templates", description="Texts with variables, in several languages.")
+router = Router(
+    area="templates", description="Texts with variables, in several languages.", group="sending"
+)
 
 
 @router.get("/v1/templates", errors=(BadRequest,))

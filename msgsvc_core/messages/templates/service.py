@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.content.substitution import WrongVariable, to_text
+from msgsvc_core.content.substitution import (
+    SAMPLE_ADDRESS,
+    SERVICE_ADDRESS,
+    WrongVariable,
+    sample_values,
+    to_text,
+)
 from msgsvc_core.db import Database, DataLoader, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
@@ -140,7 +146,8 @@ class Templates:
         rendering = await self._read(project_id, key, None)
         messages = []
         for lang in self._languages if body.lang is None else (body.lang,):
-            message = self._rendered(rendering, body.variables, lang).to_message()
+            values = {SERVICE_ADDRESS: SAMPLE_ADDRESS, **body.variables}
+            message = self._rendered(rendering, values, lang).to_message()
             self._limits.check_size(message)
             messages.append(PreviewMessage.of(lang, message, self._problems(project_id, message)))
         unused = [name for name in body.variables if name not in rendering.variables]
@@ -195,7 +202,7 @@ class Templates:
     def _checked(self, content: TemplateContent) -> str:
         """The contents in stored form. Raises `ValidationFailed` for content that could never be sent."""
         rendering = read_content(content)
-        shortest = dict.fromkeys(rendering.variables, "x")
+        shortest = sample_values(rendering.variables)
         for lang in self._languages:
             sent = rendering.render(lang, self._default_lang, shortest, self._limits.text_length)
             self._limits.check_size(sent.to_message())

@@ -11,6 +11,7 @@ from msgsvc_core.subscribers.conversation import buttons, texts
 from msgsvc_core.subscribers.conversation.known import KnownSubscriptions
 from msgsvc_core.subscribers.conversation.models import Subscription, Subscriptions
 from msgsvc_core.subscribers.permissions import Permission, Permissions
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_core.subscribers.service import Subscribers
 
 ON, OFF = "☑", "☐"
@@ -33,8 +34,10 @@ class Choices:
         subscribers: Subscribers,
         permissions: Permissions,
         default_lang: str,
+        links: PreferencesLinks,
     ) -> None:
         self._known = known
+        self._links = links
         self._subscribers = subscribers
         self._permissions = permissions
         self._default_lang = default_lang
@@ -134,6 +137,9 @@ class Choices:
             offered=offered,
             granted=set(subscriber.permissions),
             default_lang=self._default_lang,
+            page_url=self._links.url(one.project_id, one.subscriber_id)
+            if self._links.is_public
+            else None,
         )
         return shown.message(page)
 
@@ -150,7 +156,9 @@ class _Page:
         offered: Sequence[Permission],
         granted: set[str],
         default_lang: str,
+        page_url: str | None,
     ) -> None:
+        self._page_url = page_url
         self._ctx = ctx
         self._default_lang = default_lang
         self._known = known
@@ -204,11 +212,16 @@ class _Page:
         return Button(self._label(permission), data=buttons.data("put", *parts))
 
     def _others(self) -> tuple[tuple[Button, ...], ...]:
-        """A button that leads back to the other projects."""
+        """Buttons that lead to the same choices on a page, and back to the other projects."""
         _ = self._ctx._
-        if len(self._known.active) < 2 or not buttons.are_shown(self._ctx):
+        if not buttons.are_shown(self._ctx):
             return ()
-        return ((Button(_("‹ Other senders"), data=buttons.data("sets", 0)),),)
+        rows: list[tuple[Button, ...]] = []
+        if self._page_url is not None:
+            rows.append((Button(_("Open as a page"), url=self._page_url),))
+        if len(self._known.active) > 1:
+            rows.append((Button(_("‹ Other senders"), data=buttons.data("sets", 0)),))
+        return tuple(rows)
 
     def _how(self) -> str:
         _, key = self._ctx._, self._offered[0].key

@@ -52,6 +52,7 @@ class Conversation:
             subscribers=subscribers,
             permissions=permissions,
             default_lang=texts.default_lang,
+            links=subscribers.preferences,
         )
         self._languages = Languages(texts=texts, subscribers=subscribers)
         self._commands = commands

@@ -35,10 +35,12 @@ FILTERS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "list_tickets": {
         "channel": ["messenger_a", "messenger_b", "virtual"],
         "tag": ["most", "rare"],
+        "due": ["overdue", "today"],
         "assignee_id": ["mem_most", "mem_rare", "none"],
         "subscriber_id": [id_of("sub", 1), id_of("sub", 3)],
     },
     "list_drip_enrollments": {"subscriber_id": [id_of("sub", 1), id_of("sub", 5)]},
+    "list_broadcast_recipients": {"reason": ["user_blocked_bot", "rate_limited"]},
     "list_webhook_deliveries": {"event": ["delivery.success", "button.clicked"]},
 }
 
@@ -62,6 +64,7 @@ TOGETHER: Mapping[str, Sequence[Mapping[str, str]]] = {
         {"status": "open", "assignee_id": "mem_rare"},
         {"status": "open", "priority": "urgent"},
         {"status": "open", "tag": "most"},
+        {"status": "open", "due": "overdue"},
     ],
     "list_webhook_deliveries": [{"status": "failed", "event": "delivery.success"}],
     "list_form_submissions": [{"spam": "true", "source": "web"}],

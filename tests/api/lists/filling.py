@@ -12,6 +12,9 @@ from msgsvc_core.db import Tx
 #: 2026-01-01 in Unix milliseconds; row `i` was made `i` seconds after it.
 START_MS = 1_767_225_600_000
 
+#: Rows that one statement writes: a million at once takes longer than a statement may, on a busy machine.
+A_PIECE = 100_000
+
 #: Rows that carry what is rare, the oldest ones.
 RARE = 3
 
@@ -90,6 +93,8 @@ _TICKETS = {
     "source": "'message'",
     "updated_at_ms": "0",
     "last_message_at_ms": "0",
+    # Of those that are not closed: long since, and one day.
+    "due_at_ms": f"CASE WHEN i <= {RARE} THEN 1 WHEN i <= {3 * RARE} THEN {START_MS} * 2 END",
     **_MADE,
 }
 _RULE = '{"timezone": "UTC", "anchor_ms": 0, "hours": 1}'
@@ -111,6 +116,13 @@ _OTHERS: Mapping[str, Mapping[str, str]] = {
         "audience": "'{\"all\": true}'",
         **dict.fromkeys(("total", "sent", "failed", "skipped", "next_us", "timed_from"), "0"),
         "finished_at_ms": f"CASE WHEN i > {5 * RARE} THEN 1 END",
+        **_MADE,
+    },
+    "core_bulk_actions": {
+        "bulk_action_id": id_column("blk"),
+        "action": "'erase'",
+        "status": "'completed'",
+        **dict.fromkeys(("total", "done", "failed"), "0"),
         **_MADE,
     },
     "core_recipients": {
@@ -285,10 +297,12 @@ async def insert(
         f"CAST({value} AS text)" if value.startswith(":") else value for value in columns.values()
     )
     named = {name: value for name, value in given.items() if f":{name}" in values}
-    await tx.execute(
-        "INSERT INTO {table} ({names}) WITH RECURSIVE numbers (i) AS (SELECT 1 UNION ALL"
-        " SELECT i + 1 FROM numbers WHERE i < {count}) SELECT {values} FROM numbers".format(
-            table=table, names=", ".join(columns), count=count, values=values
-        ),
-        named,
-    )
+    for first in range(1, count + 1, A_PIECE):
+        last = min(first + A_PIECE - 1, count)
+        await tx.execute(
+            "INSERT INTO {table} ({names}) WITH RECURSIVE numbers (i) AS (SELECT {first} UNION ALL"
+            " SELECT i + 1 FROM numbers WHERE i < {last}) SELECT {values} FROM numbers".format(
+                table=table, names=", ".join(columns), first=first, last=last, values=values
+            ),
+            named,
+        )

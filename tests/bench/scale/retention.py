@@ -11,15 +11,21 @@ from dataclasses import dataclass
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.shrinking import read_space
+from msgsvc_core.events.retention import retention_rule
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.ids import earliest_id
 from msgsvc_core.kernel.json import to_json
+from msgsvc_core.messages.retention import partition_rule
 from msgsvc_core.service import Service
+from msgsvc_webhooks.retention import of_attempts, of_deliveries
 from tests.bench.report import Bound, Finding
 from tests.bench.run import BenchError, Run
+from tests.bench.scale.partitions import partition_table
 from tests.bench.servers import (
+    Fill,
     Setup,
     go_on,
+    nothing_more,
     started_service,
     while_it_stands,
 )
@@ -46,7 +52,11 @@ PATIENCE_S = 3600
 #: Times the longest answer of the quiet service.
 MOST_WAIT = Bound(most=5)
 
-SECTIONS = ("message_days = 1\nevent_days = 1", "[webhooks]\njournal_days = 2")
+MESSAGE_DAYS, EVENT_DAYS, JOURNAL_DAYS = 1, 1, 2
+SECTIONS = (
+    f"message_days = {MESSAGE_DAYS}\nevent_days = {EVENT_DAYS}",
+    f"[webhooks]\njournal_days = {JOURNAL_DAYS}",
+)
 
 _CONTENT = to_json({"text": "Your order is on its way and arrives tomorrow between 10 and 12."})
 _DATA = to_json(
@@ -116,18 +126,34 @@ class Seen:
 
 
 def retention(run: Run) -> list[Finding]:
-    """On every database."""
+    """On every database, and on PostgreSQL by dropping partitions too."""
     found: list[Finding] = []
     for kind in run.databases.kinds:
-        name = f"{run.options.rows:,} messages, events and deliveries deleted, {kind}"
-        run.tell(f"{name}: writing them")
-        found += _findings(name, _measure(run, name, kind))
+        for is_partitioned in (False, True) if kind == "postgresql" else (False,):
+            how = "in partitions" if is_partitioned else "deleted"
+            name = f"{run.options.rows:,} messages, events and deliveries {how}, {kind}"
+            run.tell(f"{name}: writing them")
+            seen = _measure(run, name, kind, partition if is_partitioned else nothing_more)
+            found += _findings(name, seen)
     return found
 
 
-def _measure(run: Run, name: str, kind: str) -> Seen:
+async def partition(service: Service, _project_id: str) -> None:
+    """A partition for each day, as the purges of the last week would have left them."""
+    events = retention_rule(event_days=EVENT_DAYS).partitions
+    assert events is not None
+    for rule in (
+        partition_rule(MESSAGE_DAYS),
+        events,
+        of_deliveries(JOURNAL_DAYS),
+        of_attempts(JOURNAL_DAYS),
+    ):
+        await partition_table(service, rule, days=OLDEST_DAYS + 2)
+
+
+def _measure(run: Run, name: str, kind: str, prepare: Fill) -> Seen:
     setup = Setup(kind, plugins=("sink", "webhooks"), sections=SECTIONS)
-    with started_service(run, setup) as service:
+    with started_service(run, setup, fill=prepare) as service:
 
         async def fill(opened: Service) -> None:
             await _fill(opened, service.project_id, run.options.rows)
@@ -197,7 +223,7 @@ async def _first_runs(service: Service) -> None:
 
 
 async def _run_retention(service: Service) -> float:
-    """Seconds for which the purges ran, each with all old rows gone."""
+    """Seconds until all old rows were gone, and a file as short as it becomes."""
     began_ms = service.clock.now_ms()
     async with service.db.transaction() as tx:
         await tx.execute(
@@ -209,6 +235,8 @@ async def _run_retention(service: Service) -> float:
         if service.clock.now_ms() - began_ms > PATIENCE_S * 1000:
             raise BenchError(f"retention has not ended after {PATIENCE_S} s")
         await asyncio.sleep(0.1)
+    if service.db.dialect == "sqlite":
+        await _until_shrunk(service, began_ms)
     took_s = (service.clock.now_ms() - began_ms) / 1000
     before_ms = service.clock.now_ms() - (OLDEST_DAYS - DAYS) * DAY_MS
     async with service.db.read() as tx:
@@ -220,6 +248,16 @@ async def _run_retention(service: Service) -> float:
             if left:
                 raise BenchError(f"{left} rows of {table} were left")
     return took_s
+
+
+async def _until_shrunk(service: Service, began_ms: int) -> None:
+    excess = 1
+    while excess:
+        if service.clock.now_ms() - began_ms > PATIENCE_S * 1000:
+            raise BenchError(f"{excess} free pages are left after {PATIENCE_S} s")
+        await asyncio.sleep(1)
+        async with service.db.read() as tx:
+            excess = (await read_space(tx)).excess_pages
 
 
 async def _open_runs(service: Service, began_ms: int) -> int:
@@ -250,7 +288,9 @@ async def _row_bytes(service: Service) -> dict[str, float]:
         for table in TABLES:
             if tx.dialect == "postgresql":
                 size = await tx.fetch_val(
-                    "SELECT pg_total_relation_size(to_regclass(:name)) AS size",
+                    "SELECT pg_total_relation_size(to_regclass(:name))"
+                    " + coalesce(sum(pg_total_relation_size(relid)), 0)::bigint AS size"
+                    " FROM pg_partition_tree(to_regclass(:name)) WHERE isleaf AND level > 0",
                     {"name": table},
                 )
             else:

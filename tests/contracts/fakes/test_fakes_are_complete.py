@@ -32,9 +32,10 @@ INHERITED = {
     "FakeMailings": {
         "start",
         "samples",
+        "message_for",
         "count",
         "cost",
-        "reach",
+        "break_down",
         "pause",
         "continue_shard",
         "must_yield",

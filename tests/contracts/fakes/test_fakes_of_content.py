@@ -10,7 +10,12 @@ from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.mailings.models import Audience, MailingMessage, NewMailing
+from msgsvc_core.mailings.models import (
+    Audience,
+    AudienceBreakdown,
+    MailingMessage,
+    NewMailing,
+)
 from msgsvc_core.messages.models import EditBody, MessageQuery, SendBody
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
@@ -204,7 +209,9 @@ async def test_a_mailing_is_started_paused_and_cancelled(
     assert await page(tx, project_id, "broadcasts", None, None, 10) == [cancelled]
     assert await page(tx, project_id, "schedules", None, None, 10) == []
     assert await page(tx, project_id, "broadcasts", "paused", None, 10) == []
+    assert await core.mailings.recipients(tx, cancelled, None, None, 10, "bot_banned") == []
     assert await core.mailings.recipients(tx, cancelled, None, None, 10) == []
+    assert await core.mailings.reasons(tx, cancelled) == []
     assert core.mailings.recipients_until_ms(cancelled) is not None
     progress = await core.mailings.progress(tx, project_id, ["job_1", None, "job_unknown"])
     assert {job_id: each.status for job_id, each in progress.items()} == {"job_1": "cancelled"}
@@ -230,7 +237,8 @@ async def test_an_audience_is_those_who_meet_every_filter(
     )
 
     async def reach(**filters: object) -> int:
-        return await core.mailings.reach(tx, project_id, Audience.model_validate(filters))
+        asked = Audience.model_validate(filters)
+        return (await core.mailings.break_down(tx, project_id, asked)).reached
 
     assert await reach(all=True) == 2
     assert await reach(tags_any=["vip", "new"]) == 1
@@ -242,8 +250,13 @@ async def test_an_audience_is_those_who_meet_every_filter(
     for unknown in ({"tags_any": ["x"]}, {"permission": "x"}, {"channels": ["pigeon"]}):
         with pytest.raises(ValidationFailed):
             await reach(**unknown)
+    on_a = Audience(channels=["messenger_a"])
+    found = await core.mailings.break_down(tx, project_id, on_a, "news")
+    assert found == AudienceBreakdown(0, {"channel": 1, "permission": 1})
     await core.subscribers.unsubscribe(tx, project_id, boris.subscriber_id, reason="api")
     ids = [anna.subscriber_id, boris.subscriber_id, "sub_unknown"]
+    found = await core.mailings.break_down(tx, project_id, on_a)
+    assert found == AudienceBreakdown(1, {"unsubscribed": 1})
     counted = await core.mailings.count(
         tx, project_id, mailing(audience=Audience(subscriber_ids=ids))
     )
@@ -268,6 +281,14 @@ async def test_what_a_mailing_can_not_say_is_refused(
         tx, project_id, MailingMessage(text="Hi {{ first_name }}")
     )
     assert [each.message.text for each in samples] == ["Hi Alex"]
+    shown = await core.mailings.message_for(
+        tx,
+        project_id,
+        MailingMessage(text="Hi {{ first_name }}"),
+        anna,
+        core.subscribers.preferences,
+    )
+    assert shown.text == "Hi Anna"
 
 
 async def test_the_values_of_a_mailing_are_forgotten(

@@ -7,6 +7,7 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import Tx, WriteBatch
 from msgsvc_core.events.contract import NewEvent
 from msgsvc_core.jobs.contract import NORMAL, URGENT, NewJob
+from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import (
     InvalidApiKey,
     NotFound,
@@ -75,6 +76,33 @@ async def test_an_api_key_works_until_it_is_revoked(core: PluginContext) -> None
         assert len(await core.projects.keys_of(tx, project.project_id)) == 2
 
 
+async def test_an_api_key_works_until_it_expires(core: PluginContext, clock: FakeClock) -> None:
+    project = await core.projects.create("Shop")
+    names = {"later": 15 * DAY_MS, "next": 10 * DAY_MS, "first": DAY_MS}
+    made = {
+        name: await core.projects.create_key(
+            project.project_id, name, expires_at_ms=clock.now_ms() + ahead_ms
+        )
+        for name, ahead_ms in names.items()
+    }
+    with pytest.raises(ValidationFailed):
+        await core.projects.create_key(project.project_id, "x", expires_at_ms=clock.now_ms())
+    async with core.db.read() as tx:
+        soon = await core.projects.find_expiring(tx)
+    clock.advance(24 * 3600)
+    async with core.db.read() as tx:
+        left = await core.projects.find_expiring(tx)
+
+    assert [each.key for each in soon] == [made["first"][0], made["next"][0]]
+    assert [each.key.name for each in left] == ["next", "later"]
+    with pytest.raises(InvalidApiKey):
+        await core.projects.authenticate(made["first"][1])
+    assert (await core.projects.authenticate(made["next"][1]))[1] == made["next"][0]
+    await core.projects.set_active(project.project_id, False)
+    async with core.db.read() as tx:
+        assert await core.projects.find_expiring(tx) == []
+
+
 async def test_events_are_kept_in_order_and_found(
     core: PluginContext, tx: Tx, project_id: str, clock: FakeClock
 ) -> None:
@@ -125,6 +153,7 @@ async def test_what_waits_in_a_lane_is_told(core: PluginContext, tx: Tx, clock: 
     assert await core.jobs.running(tx, "channel:a", "x.look") == []
     postponed = await core.jobs.list_postponed(tx, "channel:a")
     assert [job.payload for job in postponed] == [{"to": "anna"}]
+    assert await core.jobs.list_interrupted(tx, "channel:a") == []
     assert await core.jobs.has_due_by(tx, "channel:a", now_ms)
     assert not await core.jobs.has_due_by(tx, "channel:b", now_ms)
     assert await core.jobs.has_waiting(tx, "channel:a", {NORMAL: now_ms})

@@ -4,7 +4,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgsvc_core.dashboard import Download, Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard import (
+    Download,
+    Figure,
+    Nav,
+    PageContext,
+    Pages,
+    Problem,
+    Redirect,
+    Render,
+)
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.plugins.hookspecs import hookimpl
 
@@ -99,3 +108,21 @@ async def runs(page: PageContext) -> Render:
 @pages.card(access="project:read", order=1, wide=True)
 async def card(page: PageContext) -> Render:
     return Render("part.html", {"text": "<card>"})
+
+
+@pages.figures(access="project:read")
+async def figures(page: PageContext) -> list[Figure]:
+    return [
+        Figure("<figure>", 1234.5, note="<note>", tone="bad", url=page.url("/samples")),
+        Figure("Share", 0.5, "share"),
+        Figure("Nothing", None, "share"),
+        Figure("Many", 100, at_least=True),
+    ]
+
+
+@pages.problems(access="project:read")
+async def problems(page: PageContext) -> list[Problem]:
+    return [
+        Problem("<warning>", "less", "warn"),
+        Problem("<problem>", "<text>", url=page.url("/samples"), action="<mend>"),
+    ]

@@ -71,7 +71,7 @@ def test_what_was_due_before_the_original_stopped_is_withdrawn(run: Any, filled:
     kept = counted(run)
     done = run("outbox", "cancel", "--due-before", STOPPED, "--yes")
 
-    assert "withdraw 2 job(s) that were due before 2026-11-26T09:00:00.000Z?" in asked.stdout
+    assert "withdraw 2 that were due before 2026-11-26T09:00:00.000Z?" in asked.stdout
     assert asked.exit_code == 1
     assert kept["message.deliver"] == 3
     assert done.exit_code == 0

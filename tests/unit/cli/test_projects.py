@@ -105,6 +105,31 @@ def test_keys_are_listed_with_when_they_were_made_and_revoked(
     assert (second["name"], second["scopes"], second["revoked_at"]) == ("site", ["messages"], None)
 
 
+@pytest.mark.parametrize("expires", ["30", "2099-12-31T23:00:00+03:00"])
+def test_a_key_is_made_and_listed_with_its_expiry(
+    run: Any, project_id: str, key: dict[str, Any], expires: str
+) -> None:
+    made = json.loads(run("key", "create", project_id, "--expires", expires, "--json").stdout)
+    forever, listed = json.loads(run("key", "list", project_id, "--json").stdout)["data"]
+
+    assert (key["expires_at"], forever["expires_at"]) == (None, None)
+    assert made["expires_at"] == listed["expires_at"] > listed["created_at"]
+    assert listed["expires_at"] in run("key", "list", project_id).stdout
+
+
+@pytest.mark.parametrize(
+    "expires", ["soon", "-1", "0", "2020-01-01T00:00:00Z", "99999999", "9" * 30]
+)
+def test_an_expiry_that_is_no_time_ahead_is_refused(
+    run: Any, project_id: str, expires: str
+) -> None:
+    result = run("key", "create", project_id, "--expires", expires)
+
+    assert result.exit_code in {1, 2}
+    assert "--expires" in result.stderr or "expires_at: must be in the future" in result.stderr
+    assert "no keys" in run("key", "list", project_id).stdout
+
+
 async def _use(config: Path, secret: str) -> None:
     async with Service(load_settings(config, env={})) as service:
         await service.projects.authenticate(secret)
@@ -192,6 +217,14 @@ def test_what_does_not_exist_is_refused_in_a_line(
     assert result.exit_code == 1
     assert result.stdout == ""
     assert result.stderr.splitlines()[-1].startswith("msgsvc: ")
+
+
+def test_a_key_may_be_for_reading(run: Any, config: Path, project_id: str) -> None:
+    made = run("key", "create", project_id, "--scope", "*read", "--json")
+    _, key = asyncio.run(_authenticate(config, json.loads(made.stdout)["key"]))
+
+    assert key.opens("messages", writes=False)
+    assert not key.opens("messages")
 
 
 def test_a_misspelt_scope_is_refused(run: Any, project_id: str) -> None:

@@ -9,10 +9,11 @@ from msgsvc_core.channels.reception_health import ReceptionHealth
 from msgsvc_core.channels.reception_models import InterruptionReason
 from msgsvc_core.channels.state_metrics import ChannelStateMetrics
 from msgsvc_core.channels.states import ChannelState
+from msgsvc_core.channels.troubles import ChannelTrouble, ChannelTroubles
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NewJob
 from msgsvc_devkit import FakeContext, plugin_context
-from msgsvc_devkit.fakes import FakeChannels, FakeJobContext, FakeTx, claimed
+from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeJobContext, FakeTx, claimed
 from msgsvc_devkit.fakes.database import Answer
 from tests.unit.parts.channels import (
     FAX,
@@ -275,3 +276,26 @@ async def test_what_is_wrong_with_channels_is_counted_by_their_labels() -> None:
     assert samples[name, "messenger_b"] == 0
     core.metrics.database.is_up = False
     assert [sample for family in metrics.collect() for sample in family.samples] == []
+
+
+# ---- troubles -----------------------------------------------------------------------------------
+
+
+async def test_a_channel_has_one_trouble_and_a_late_one_is_told_in_minutes() -> None:
+    core = plugin_context()
+    channel = own_channel(core)
+    troubles = ChannelTroubles(clock=core.clock, channels=core.channels, states=states_of(core))
+    shared = len(core.channels.list_for_project(PROJECT)) - 1
+    well: list[Answer] = [[], []] * shared
+    stop = state("chn_1", status="stopped", detail="Unauthorized")
+    stopped = FakeTx(answers=[[stop], *well])
+    since = [{"run_at_ms": NOW_MS - 299_999}]
+    late = FakeTx(answers=[[], *well, since, [{"run_at_ms": NOW_MS - 300_000}]])
+    busy = FakeTx(answers=[[], *well, since, [{"run_at_ms": NOW_MS + 1}]])
+
+    assert await troubles.of_project(stopped, PROJECT) == [
+        ChannelTrouble(channel.name, "stopped", "Unauthorized")
+    ]
+    [trouble] = await troubles.of_project(late, PROJECT)
+    assert (trouble.kind, trouble.waited_ms) == ("late", 300_000)
+    assert await troubles.of_project(busy, PROJECT) == []

@@ -18,6 +18,7 @@ from msgsvc_core.events import Events
 from msgsvc_core.events.tracked import TrackBody, TrackedEvents
 from msgsvc_core.files.purging import FilePurge
 from msgsvc_core.jobs.contract import NewJob
+from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.jobs.resealing import Resealing
 from msgsvc_core.jobs.retention import Retention
@@ -380,7 +381,11 @@ async def test_old_rows_are_removed_by_the_rule_of_their_table() -> None:
 async def test_messages_are_deleted_by_the_time_in_their_ids_project_by_project() -> None:
     core = plugin_context()
     core.db.answers += [[{"found": PROJECT}], 0, []]
-    await MessagePurge(clock=core.clock, message_days=7).purge(FakeJobContext(core.db))
+    partitioning = Partitioning(
+        clock=core.clock, db=core.db, min_mib=1, metrics=core.metrics.partitions
+    )
+    purge = MessagePurge(clock=core.clock, message_days=7, partitioning=partitioning)
+    await purge.purge(FakeJobContext(core.db))
 
     [_, (_, deleted), (_, last)] = core.db.statements
     assert deleted["project_id"] == last["after"] == PROJECT

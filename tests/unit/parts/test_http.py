@@ -107,13 +107,25 @@ async def test_a_project_has_its_rate_and_refusals_are_counted() -> None:
 def test_a_key_opens_the_areas_of_its_scopes() -> None:
     of_admin = ApiKey("key_1", PROJECT, "site", "msk_1", ("*admin",))
     of_area = ApiKey("key_2", PROJECT, "site", "msk_2", ("messages",))
-    check_scope(of_admin, "messages", owners_only=False)
-    check_scope(of_area, "messages", owners_only=True)
+    check_scope(of_admin, "messages", writes=True, owners_only=False)
+    check_scope(of_area, "messages", writes=True, owners_only=True)
 
     with pytest.raises(Forbidden):
-        check_scope(of_admin, "billing", owners_only=True)
+        check_scope(of_admin, "billing", writes=False, owners_only=True)
     with pytest.raises(Forbidden):
-        check_scope(of_area, "files", owners_only=False)
+        check_scope(of_area, "files", writes=False, owners_only=False)
+
+
+def test_a_key_that_reads_opens_all_areas_but_those_of_owners_and_writes_where_it_is_said() -> None:
+    key = ApiKey("key_1", PROJECT, "site", "msk_1", ("*read", "messages"))
+    check_scope(key, "files", writes=False, owners_only=False)
+    check_scope(key, "messages", writes=True, owners_only=False)
+
+    with pytest.raises(Forbidden, match="may only read 'files'"):
+        check_scope(key, "files", writes=True, owners_only=False)
+    for writes in (True, False):
+        with pytest.raises(Forbidden, match="has no access to 'billing'"):
+            check_scope(key, "billing", writes=writes, owners_only=True)
 
 
 # ---- an idempotency key -------------------------------------------------------------------------
@@ -531,6 +543,7 @@ def readiness_of(core: FakeContext, **changes: Any) -> Readiness:
         "has_redis": False,
         "keys_are_lost": lambda: False,
         "is_quarantined": False,
+        "is_draining": lambda: False,
         **changes,
     }
     return Readiness(

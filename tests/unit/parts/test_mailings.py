@@ -143,7 +143,7 @@ async def test_more_recipients_than_there_may_be_are_refused() -> None:
     tx = FakeTx(answers=[[{"bot": "messenger_a", "count": 6}]])
 
     with pytest.raises(ValidationFailed, match="more than 5 subscribers"):
-        await validation_of(plugin_context()).reach(tx, PROJECT, EVERYBODY)
+        await validation_of(plugin_context()).judge(tx, PROJECT, new_mailing())
 
 
 # ---- their life ---------------------------------------------------------------------------------

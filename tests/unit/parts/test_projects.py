@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.db import Tx
+from msgsvc_core.db import Row, Tx
 from msgsvc_core.kernel.errors import InvalidApiKey, NotFound, ValidationFailed
-from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.projects.models import EXPIRES_SOON_MS, ApiKey, ListedKey, ProjectBody
 from msgsvc_core.projects.service import KNOWN_FOR_MS, Projects
 from msgsvc_core.security.api_keys import digest, new_api_key
 from msgsvc_core.telemetry import Metrics
@@ -18,11 +18,27 @@ from tests.unit.parts.rows import NOW_MS
 
 SECRET = new_api_key().secret
 
+#: The row of the project.
+SHOP: Row = {
+    "project_id": PROJECT,
+    "name": "Shop",
+    "status": "active",
+    "created_at_ms": NOW_MS,
+    "branding": None,
+}
+
 
 def known(**fields: Any) -> Answer:
     """The row of the key, and of its project."""
-    project = {"project_id": PROJECT, "name": "Shop", "status": "active", "created_at_ms": NOW_MS}
+    project = {
+        "project_id": PROJECT,
+        "name": "Shop",
+        "status": "active",
+        "created_at_ms": NOW_MS,
+        "branding": None,
+    }
     key = {"key_id": "key_1", "key_name": "site", "prefix": "msk_1", "scopes": '["*"]'}
+    key["expires_at_ms"] = None
     return [{"digest": digest(SECRET), **project, **key, **fields}]
 
 
@@ -44,6 +60,52 @@ async def test_a_key_that_is_revoked_here_is_not_known_any_more() -> None:
 
     with pytest.raises(InvalidApiKey):
         await projects.authenticate(SECRET)
+
+
+async def test_a_key_that_is_known_is_refused_from_its_expiry_on_without_a_look() -> None:
+    clock = FakeClock()
+    db = FakeDatabase(answers=[known(expires_at_ms=clock.now_ms() + KNOWN_FOR_MS // 2)])
+    projects = Projects(db, clock)
+    await projects.authenticate(SECRET)
+    clock.advance(KNOWN_FOR_MS / 2000 - 0.001)
+    await projects.authenticate(SECRET)
+    clock.advance(0.001)
+
+    with pytest.raises(InvalidApiKey, match="expired at 2026-"):
+        await projects.authenticate(SECRET)
+    assert len(db.statements) == 1
+
+
+async def test_an_expired_key_leaves_no_use() -> None:
+    clock = FakeClock()
+    db = FakeDatabase(answers=[known(expires_at_ms=clock.now_ms())])
+    projects = Projects(db, clock)
+    with pytest.raises(InvalidApiKey):
+        await projects.authenticate(SECRET)
+    await projects.key_uses.write()
+
+    assert len(db.statements) == 1
+
+
+async def test_a_new_key_expires_in_the_future_or_never() -> None:
+    clock = FakeClock()
+    for ahead_ms in (0, -1):
+        with pytest.raises(ValidationFailed, match="expires_at: must be in the future"):
+            await Projects(FakeDatabase(), clock).add_key(
+                FakeTx(), PROJECT, "site", expires_at_ms=clock.now_ms() + ahead_ms
+            )
+
+
+def test_a_key_is_pointed_out_in_the_two_weeks_before_it_expires() -> None:
+    def listed(expires_at_ms: int | None, revoked_at_ms: int | None = None) -> ListedKey:
+        key = ApiKey("key_1", PROJECT, "site", "msk_1", ("*",), expires_at_ms)
+        return ListedKey(key, NOW_MS, None, revoked_at_ms)
+
+    ends = NOW_MS + EXPIRES_SOON_MS
+    soon = [listed(at).expires_soon(NOW_MS) for at in (None, ends + 1, ends, NOW_MS + 1, NOW_MS)]
+
+    assert soon == [False, False, True, True, False]
+    assert not listed(ends, revoked_at_ms=NOW_MS).expires_soon(NOW_MS)
 
 
 async def test_what_has_not_the_shape_of_a_key_costs_the_database_nothing() -> None:
@@ -87,7 +149,7 @@ async def test_a_text_names_what_can_be_filled_in_and_the_others_stay() -> None:
 
 
 async def test_a_key_is_shown_once_and_only_a_project_that_is_there_has_one() -> None:
-    project = {"project_id": PROJECT, "name": "Shop", "status": "active", "created_at_ms": NOW_MS}
+    project = SHOP
     tx = FakeTx(answers=[[project]])
     key, secret = await Projects(FakeDatabase(), FakeClock()).add_key(tx, PROJECT, "site")
 

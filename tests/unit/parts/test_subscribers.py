@@ -40,6 +40,7 @@ def subscribing_of(core: FakeContext) -> Subscribing:
         tags=core.tags,
         permissions=core.permissions,
         greetings=greetings_of(core),
+        preferences=core.subscribers.preferences,
     )
 
 

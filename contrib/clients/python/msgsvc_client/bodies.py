@@ -79,6 +79,15 @@ class BlockBody(TypedDict, total=False):
     reason: str
 
 
+class BrandingBody(TypedDict, total=False):
+    """What is to change; a field that is left out stays. Null removes a value."""
+
+    #: Name shown to people instead of the project's: 1-64 printable characters.
+    sender_name: str | None
+    #: Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark.
+    accent: str | None
+
+
 class _BroadcastBody(TypedDict):
     #: Who gets it.
     audience: Audience
@@ -107,12 +116,62 @@ class BroadcastBody(_BroadcastBody, total=False):
     expires_in: int | None
     #: Your own data, returned in delivery events; at most 4 KiB as JSON.
     metadata: Mapping[str, Any] | None
+    #: What you call it, for lists; recipients don't see it.
+    name: str | None
     #: When it starts; left out: at once. A time in the past is refused.
     send_at: str | datetime | None
     #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
     messages_per_minute: int | None
     #: Validates only, and returns the number of recipients and the credits that it would cost.
     dry_run: bool
+
+
+class _BroadcastTestBody(TypedDict):
+    #: A person on one channel of the project.
+    subscriber_id: str
+
+
+class BroadcastTestBody(_BroadcastTestBody, total=False):
+    """The message of a broadcast, and the subscriber who gets it as a test."""
+
+    #: Key of a template, in place of text, format, media and buttons.
+    template: str | None
+    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
+    variables: Mapping[str, str | float | bool] | None
+    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+    text: str | Mapping[str, str] | None
+    #: How `text` is marked up.
+    format: Literal["plain", "markdown", "html"]
+    #: A file that is shown with the text; its URL and name may hold variables.
+    media: TemplateMedia | None
+    #: Rows of buttons below the text, from top to bottom.
+    buttons: Sequence[Sequence[TemplateButton]]
+    #: Skipped for recipients who have not granted it when it is sent.
+    permission: str | None
+    #: Deliver without a notification sound.
+    silent: bool
+    #: Seconds after `send_at`, or after the request, when remaining recipients are skipped.
+    expires_in: int | None
+    #: Your own data, returned in delivery events; at most 4 KiB as JSON.
+    metadata: Mapping[str, Any] | None
+
+
+class _BulkActionBody(TypedDict):
+    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
+    action: Literal["add_tag", "remove_tag", "erase"]
+
+
+class BulkActionBody(_BulkActionBody, total=False):
+    """What is done with whom: `all`, `filters` or `subscriber_ids`."""
+
+    #: The tag of `add_tag`, created if needed, or `remove_tag`.
+    tag: str | None
+    #: All subscribers of the project, of any status.
+    all: bool
+    #: Those whom `GET /v1/subscribers` lists with these filters, at least one.
+    filters: SubscriberFilters | None
+    #: Their ids. Those who don't exist count as `failed`.
+    subscriber_ids: Sequence[str] | None
 
 
 class _ButtonBody(TypedDict):
@@ -239,6 +298,13 @@ class Condition(_Condition, total=False):
     #: What the answer is compared with, of the field's type. With `exists`: true (or left out), or
     #: false.
     value: str | float | bool | None
+
+
+class ConfirmBody(TypedDict):
+    """How many are erased, as a proof that somebody looked."""
+
+    #: The bulk action's `total`; another number is refused.
+    total: int
 
 
 class _CreateCannedBody(TypedDict):
@@ -394,6 +460,15 @@ class Delay(TypedDict, total=False):
     days: int | None
 
 
+class DeskSettings(TypedDict, total=False):
+    """The helpdesk of a project. What is left out has its default."""
+
+    #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+    #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
+    #: tickets. Null for the installation's setting `helpdesk.assignment`.
+    assignment: Literal["manual", "round_robin", "least_busy"] | None
+
+
 class EditBody(TypedDict, total=False):
     """What a message is to show from now on. What is left out stays as it is."""
 
@@ -464,6 +539,29 @@ class FormField(_FormField, total=False):
     pattern: str | None
     #: For `text`: whether the answer may have several lines.
     multiline: bool
+
+
+class _Holiday(TypedDict):
+    #: The local day, `YYYY-MM-DD`.
+    date: str
+
+
+class Holiday(_Holiday, total=False):
+    """A day on which the desk is closed."""
+
+    #: What the day is, for agents; may be empty.
+    name: str
+
+
+class HoursBody(TypedDict, total=False):
+    """The business hours of a project's helpdesk. What is left out has its default."""
+
+    #: IANA time zone of the hours and days.
+    timezone: str
+    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
+    openings: Sequence[Opening]
+    #: Days on which it is closed.
+    holidays: Sequence[Holiday]
 
 
 class LinkBody(TypedDict, total=False):
@@ -557,6 +655,17 @@ class OpenTicketBody(_OpenTicketBody, total=False):
     file_ids: Sequence[str]
 
 
+class Opening(TypedDict):
+    """Hours of one day of the week."""
+
+    #: The day of the week.
+    day: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    #: Local time at which it opens, `HH:MM`.
+    opens: str
+    #: Local time at which it closes, `HH:MM`; `24:00` for the end of the day.
+    closes: str
+
+
 class Option(TypedDict):
     """An option: `value` is stored in the answer, `label` is shown to users."""
 
@@ -564,6 +673,13 @@ class Option(TypedDict):
     value: str
     #: What people see: one text for all, or texts by language.
     label: str | Mapping[str, str]
+
+
+class OtpResultBody(TypedDict):
+    """What a hosted page led back to `return_url` with."""
+
+    #: The parameter `result`; works once.
+    result: str
 
 
 class PreviewBody(TypedDict, total=False):
@@ -832,6 +948,10 @@ class SendOtpBody(TypedDict, total=False):
     external_id: str | None
     #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
     channel: str | None
+    #: With it the answer has the `url` of a page that asks for the code, and leads back here with
+    #: `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on
+    #: localhost.
+    return_url: str | None
 
 
 class SessionBody(TypedDict, total=False):
@@ -850,6 +970,22 @@ class SessionBody(TypedDict, total=False):
     match: bool
     #: The browser that signs in; shown in the bot's question.
     client: Client | None
+
+
+class SlaBody(TypedDict, total=False):
+    """The service levels of a project, by priority. What is left out has no target."""
+
+    #: Of urgent tickets.
+    urgent: Targets
+    #: Of tickets with high priority.
+    high: Targets
+    #: Of tickets as usual.
+    normal: Targets
+    #: Of tickets with low priority.
+    low: Targets
+    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: never. A target that is shorter has no warning.
+    warn_minutes: int
 
 
 class SnoozeBody(TypedDict):
@@ -941,11 +1077,43 @@ class StepMessage(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
 
 
+class SubscriberFilters(TypedDict, total=False):
+    """Filters, all of which a subscriber must meet."""
+
+    #: Only subscribers on this channel.
+    channel: str | None
+    #: Only subscribers of this status.
+    status: Literal["active", "unsubscribed", "blocked"] | None
+    #: Only subscribers of this language.
+    lang: Literal["en", "ru"] | None
+    #: Only the subscribers of the person with this id of yours, one per channel.
+    external_id: str | None
+    #: Only subscribers with this tag.
+    tag: str | None
+    #: Only subscribers who have granted the permission with this key.
+    permission: str | None
+    #: Only people who first subscribed after this time.
+    created_after: str | datetime | None
+
+
 class TagBody(TypedDict):
     """A tag's name."""
 
     #: 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ.
     name: str
+
+
+class Targets(TypedDict, total=False):
+    """The targets of tickets of one priority."""
+
+    #: Minutes until the first reply of an agent; null for no target.
+    first_reply_minutes: int | None
+    #: Minutes until each further reply, from the customer's message on; null for no target.
+    next_reply_minutes: int | None
+    #: Minutes until the ticket is closed; null for no target.
+    resolution_minutes: int | None
+    #: What is counted: `business_hours` of the project, or all the time (`calendar`).
+    counted_in: Literal["business_hours", "calendar"]
 
 
 class _TemplateButton(TypedDict):
@@ -1092,6 +1260,17 @@ class Trigger(_Trigger, total=False):
     #: Name of the tag, permission or event. With `subscription`: only people who came by this
     #: `source`, null for all. Null with `manual`.
     value: str | None
+
+
+class UpdateAgentBody(TypedDict, total=False):
+    """Changes of an agent's settings; omitted fields stay unchanged."""
+
+    #: Whether tickets are assigned to this agent automatically.
+    available: bool
+    #: Open tickets up to which more are assigned to this agent automatically; null for no limit.
+    max_open_tickets: int | None
+    #: Whether single keys act on this agent's pages of tickets.
+    shortcuts: bool
 
 
 class UpdateCannedBody(TypedDict, total=False):
@@ -1311,6 +1490,13 @@ class VerifyOtpBody(_VerifyOtpBody, total=False):
     channel: str | None
     #: `login` by default. With `otp_id`, checked only if given.
     purpose: str | None
+
+
+class ViewBody(TypedDict, total=False):
+    """What somebody does who has the ticket open."""
+
+    #: Whether they are writing a reply or a note.
+    typing: bool
 
 
 class When(TypedDict, total=False):

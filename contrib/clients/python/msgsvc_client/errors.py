@@ -77,7 +77,7 @@ class ValidationFailed(ApiError):
 
 
 class InvalidApiKey(ApiError):
-    """The API key is unknown or revoked."""
+    """The API key is unknown, revoked or expired."""
 
     CODE: ClassVar[str] = "invalid_api_key"
 

@@ -304,6 +304,24 @@ class TicketReplied(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TicketSlaBreached(Event):
+    """A service level target of a ticket was missed. Emitted once for each target, and for each wait of a
+    next reply.
+    """
+
+    name: Literal["ticket.sla_breached"] = "ticket.sla_breached"
+    data: models.TicketSlaBreachedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketSlaDueSoon(Event):
+    """A service level target of a ticket is missed in `warn_minutes`, unless somebody acts."""
+
+    name: Literal["ticket.sla_due_soon"] = "ticket.sla_due_soon"
+    data: models.TicketSlaDueSoonEventData
+
+
+@dataclass(frozen=True, kw_only=True)
 class TicketStatusChanged(Event):
     """A ticket's status changed."""
 
@@ -368,6 +386,8 @@ AnyEvent = (
     | TicketCreated
     | TicketCsatReceived
     | TicketReplied
+    | TicketSlaBreached
+    | TicketSlaDueSoon
     | TicketStatusChanged
     | TicketUnanswered24h
     | WebhookDisabled
@@ -443,6 +463,8 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     "ticket.created": (TicketCreated, models.TicketCreatedEventData.from_data),
     "ticket.csat_received": (TicketCsatReceived, models.TicketCsatReceivedEventData.from_data),
     "ticket.replied": (TicketReplied, models.TicketRepliedEventData.from_data),
+    "ticket.sla_breached": (TicketSlaBreached, models.TicketSlaBreachedEventData.from_data),
+    "ticket.sla_due_soon": (TicketSlaDueSoon, models.TicketSlaDueSoonEventData.from_data),
     "ticket.status_changed": (TicketStatusChanged, models.TicketStatusChangedEventData.from_data),
     "ticket.unanswered_24h": (TicketUnanswered24h, models.TicketUnanswered24hEventData.from_data),
     "webhook.disabled": (WebhookDisabled, models.WebhookDisabledEventData.from_data),

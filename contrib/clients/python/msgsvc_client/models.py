@@ -11,6 +11,51 @@ from msgsvc_client._model import Model, one_of, optional, within
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgentAnswer(Model):
+    """A member who answers customers, and the open tickets that they have."""
+
+    #: Id of the member.
+    member_id: str
+    #: The member's name, as colleagues see it.
+    name: str
+    #: Whether tickets are assigned to this agent automatically.
+    available: bool
+    #: Open tickets up to which more are assigned to this agent automatically; null for no limit.
+    max_open_tickets: int | None
+    #: Whether single keys act on this agent's pages of tickets.
+    shortcuts: bool
+    #: Tickets with the status `open` that they have.
+    open_tickets: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> AgentAnswer:
+        return cls(
+            member_id=data["member_id"],
+            name=data["name"],
+            available=data["available"],
+            max_open_tickets=data.get("max_open_tickets"),
+            shortcuts=data["shortcuts"],
+            open_tickets=data["open_tickets"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentList(Model):
+    """The project's agents, oldest first."""
+
+    #: The agents.
+    data: list[AgentAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> AgentList:
+        return cls(
+            data=[AgentAnswer.from_data(each) for each in data["data"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentReplyDelivery(Model):
     """What became of the message that brings a reply to the customer."""
 
@@ -391,6 +436,31 @@ class BotAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BrandingAnswer(Model):
+    """How a project looks on its public pages."""
+
+    #: Name shown to people on pages and in messages; null for the project's name.
+    sender_name: str | None
+    #: The accent colour as `#rrggbb`; null for the service's own.
+    accent: str | None
+    #: The colours that pages use: the accent, darker or lighter where it could not be told apart from
+    #: the page (WCAG 2.2 AA). Null without an accent.
+    shades: ShadesAnswer | None
+    #: Address of the logo; null without one. It changes with the logo.
+    logo_url: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BrandingAnswer:
+        return cls(
+            sender_name=data.get("sender_name"),
+            accent=data.get("accent"),
+            shades=optional(data.get("shades"), ShadesAnswer.from_data),
+            logo_url=data.get("logo_url"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class BroadcastAccepted(Model):
     """The broadcast that was taken; `total` is how many would get it now.
 
@@ -423,6 +493,8 @@ class BroadcastAnswer(Model):
 
     #: The broadcast's id.
     job_id: str
+    #: What you call it, for lists; recipients don't see it.
+    name: str | None
     #: Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and `/v1/recurring`;
     #: `forms` for the route of a form to a tag; or another plugin. `broadcast.completed` is emitted
     #: for `broadcasts` alone.
@@ -473,6 +545,7 @@ class BroadcastAnswer(Model):
     def from_data(cls, data: Mapping[str, Any]) -> BroadcastAnswer:
         return cls(
             job_id=data["job_id"],
+            name=data.get("name"),
             source=data["source"],
             status=data["status"],
             sent=data["sent"],
@@ -568,6 +641,56 @@ class BroadcastCompletedEventData(Model):
             unknown=data["unknown"],
             skipped=data["skipped"],
             total=data["total"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkActionAnswer(Model):
+    """A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of
+    `done`
+    and `failed`.
+    """
+
+    #: The bulk action's id.
+    bulk_action_id: str
+    #: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data.
+    action: Literal["add_tag", "remove_tag", "erase"]
+    #: The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`.
+    tag: str | None
+    #: `collecting` the subscribers; `waiting` for the confirmation of an erasure; `running`;
+    #: `completed`, `cancelled` or `failed`, see `error`.
+    status: Literal["collecting", "waiting", "running", "completed", "cancelled", "failed"]
+    #: Subscribers it is about; grows while `collecting`.
+    total: int
+    #: Subscribers for whom it is done, including those for whom nothing had to change.
+    done: int
+    #: Subscribers who did not exist any more when it came to them.
+    failed: int
+    #: Share of the subscribers that it has reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile (`tag_deleted`); or
+    #: its job failed time and again (`job_failed`). What is done stays.
+    error: Literal["too_many", "tag_deleted", "job_failed"] | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BulkActionAnswer:
+        return cls(
+            bulk_action_id=data["bulk_action_id"],
+            action=data["action"],
+            tag=data.get("tag"),
+            status=data["status"],
+            total=data["total"],
+            done=data["done"],
+            failed=data["failed"],
+            progress=data["progress"],
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
             raw=data,
         )
 
@@ -1211,6 +1334,23 @@ class DeliverySuccessEventData(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeskSettingsAnswer(Model):
+    """The helpdesk of a project."""
+
+    #: How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+    #: unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open
+    #: tickets. Null for the installation's setting `helpdesk.assignment`.
+    assignment: Literal["manual", "round_robin", "least_busy"] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> DeskSettingsAnswer:
+        return cls(
+            assignment=data.get("assignment"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class DripAnswer(Model):
     """A drip campaign in its newest version."""
 
@@ -1819,6 +1959,45 @@ class GivenAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HolidayAnswer(Model):
+    """A day on which the desk is closed."""
+
+    #: The local day, `YYYY-MM-DD`.
+    date: str
+    #: What the day is, for agents; may be empty.
+    name: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> HolidayAnswer:
+        return cls(
+            date=data["date"],
+            name=data["name"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoursAnswer(Model):
+    """The business hours of a project's helpdesk."""
+
+    #: IANA time zone of the hours and days.
+    timezone: str
+    #: When it is open in a week; empty for around the clock. Hours past midnight are two openings.
+    openings: list[OpeningAnswer]
+    #: Days on which it is closed.
+    holidays: list[HolidayAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> HoursAnswer:
+        return cls(
+            timezone=data["timezone"],
+            openings=[OpeningAnswer.from_data(each) for each in data["openings"]],
+            holidays=[HolidayAnswer.from_data(each) for each in data["holidays"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class LeadAnswer(Model):
     """The result of a route."""
 
@@ -2419,6 +2598,27 @@ class NewWebhookAnswer(Model):
             created_at=data["created_at"],
             updated_at=data["updated_at"],
             secret=data["secret"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpeningAnswer(Model):
+    """Hours of one day of the week."""
+
+    #: The day of the week.
+    day: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    #: Local time at which it opens, `HH:MM`.
+    opens: str
+    #: Local time at which it closes, `HH:MM`; `24:00` for the end of the day.
+    closes: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> OpeningAnswer:
+        return cls(
+            day=data["day"],
+            opens=data["opens"],
+            closes=data["closes"],
             raw=data,
         )
 
@@ -3093,7 +3293,8 @@ class RecurringAnswer(Model):
     #: How far that broadcast is; null without one.
     delivery: MailingProgress | None
     #: Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
-    #: `blocked`), or `missed` if the service was down. Null if it was sent, or has not been due.
+    #: `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it
+    #: was sent, or has not been due.
     reason: str | None
     #: The same for people.
     error: str | None
@@ -3376,7 +3577,8 @@ class ScheduledAnswer(Model):
     #: How far that broadcast is; null without one.
     delivery: MailingProgress | None
     #: Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
-    #: `blocked`), or `missed` if the service was down. Null if it was sent, or has not been due.
+    #: `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it
+    #: was sent, or has not been due.
     reason: str | None
     #: The same for people.
     error: str | None
@@ -3433,7 +3635,7 @@ class ScheduledFailedEventData(Model):
     #: The recurring message; absent for a scheduled one.
     recurring_id: str | None
     #: For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's
-    #: state), `billing_blocked` without credits, or `missed`.
+    #: state), `billing_blocked` without credits, `missed`, or `withdrawn` from a restored copy.
     reason: str
 
     @classmethod
@@ -3530,7 +3732,7 @@ class ScheduledSkippedEventData(Model):
     #: The recurring message; absent for a scheduled one.
     recurring_id: str | None
     #: For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's
-    #: state), `billing_blocked` without credits, or `missed`.
+    #: state), `billing_blocked` without credits, `missed`, or `withdrawn` from a restored copy.
     reason: str
 
     @classmethod
@@ -3548,6 +3750,27 @@ class ScheduledSkippedEventData(Model):
             scheduled_id=data.get("scheduled_id"),
             recurring_id=data.get("recurring_id"),
             reason=data["reason"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemeAnswer(Model):
+    """Colours of one scheme, `#rrggbb`."""
+
+    #: Buttons, and what is chosen.
+    accent: str
+    #: Text on the accent.
+    on_accent: str
+    #: Links.
+    link: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SchemeAnswer:
+        return cls(
+            accent=data["accent"],
+            on_accent=data["on_accent"],
+            link=data["link"],
             raw=data,
         )
 
@@ -3635,12 +3858,15 @@ class SendOtpAnswer(Model):
     otp_id: str
     #: When the code stops working.
     expires_at: str
+    #: The page to send the person's browser to; only with `return_url`. It can send further codes.
+    url: str | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> SendOtpAnswer:
         return cls(
             otp_id=data["otp_id"],
             expires_at=data["expires_at"],
+            url=data.get("url"),
             raw=data,
         )
 
@@ -3678,6 +3904,79 @@ class SessionAnswer(Model):
             match_number=data.get("match_number"),
             expires_in=data["expires_in"],
             interval=data["interval"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShadesAnswer(Model):
+    """What pages make of an accent colour, so that it is read in light and dark."""
+
+    #: In light pages.
+    light: SchemeAnswer
+    #: In dark pages.
+    dark: SchemeAnswer
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ShadesAnswer:
+        return cls(
+            light=SchemeAnswer.from_data(data["light"]),
+            dark=SchemeAnswer.from_data(data["dark"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlaAnswer(Model):
+    """The service levels of a project, by priority."""
+
+    #: Of urgent tickets.
+    urgent: TargetsAnswer
+    #: Of tickets with high priority.
+    high: TargetsAnswer
+    #: Of tickets as usual.
+    normal: TargetsAnswer
+    #: Of tickets with low priority.
+    low: TargetsAnswer
+    #: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for
+    #: never. A target that is shorter has no warning.
+    warn_minutes: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SlaAnswer:
+        return cls(
+            urgent=TargetsAnswer.from_data(data["urgent"]),
+            high=TargetsAnswer.from_data(data["high"]),
+            normal=TargetsAnswer.from_data(data["normal"]),
+            low=TargetsAnswer.from_data(data["low"]),
+            warn_minutes=data["warn_minutes"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlaClockAnswer(Model):
+    """How far a ticket is from one of its targets."""
+
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: `resolution`, the closing.
+    target: Literal["first_reply", "next_reply", "resolution"]
+    #: `running` while the team is to act, `paused` while the customer is, `over` when there is nothing
+    #: to wait for.
+    state: Literal["running", "paused", "over"]
+    #: When the target is missed, or was; null unless it is running.
+    due_at: str | None
+    #: Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or
+    #: missed.
+    outcome: Literal["kept", "breached"] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> SlaClockAnswer:
+        return cls(
+            target=data["target"],
+            state=data["state"],
+            due_at=data.get("due_at"),
+            outcome=data.get("outcome"),
             raw=data,
         )
 
@@ -4100,6 +4399,30 @@ class TagAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TargetsAnswer(Model):
+    """The targets of tickets of one priority."""
+
+    #: Minutes until the first reply of an agent; null for no target.
+    first_reply_minutes: int | None
+    #: Minutes until each further reply, from the customer's message on; null for no target.
+    next_reply_minutes: int | None
+    #: Minutes until the ticket is closed; null for no target.
+    resolution_minutes: int | None
+    #: What is counted: `business_hours` of the project, or all the time (`calendar`).
+    counted_in: Literal["business_hours", "calendar"]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TargetsAnswer:
+        return cls(
+            first_reply_minutes=data.get("first_reply_minutes"),
+            next_reply_minutes=data.get("next_reply_minutes"),
+            resolution_minutes=data.get("resolution_minutes"),
+            counted_in=data["counted_in"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TemplateAnswer(Model):
     """A template."""
 
@@ -4239,6 +4562,8 @@ class TicketAnswer(Model):
     csat_score: int | None
     #: What they added to it; null for nothing.
     csat_comment: str | None
+    #: When the first of its service level targets is missed, or was; null while none runs.
+    due_at: str | None
     #: Id of the ticket that goes on in its place; null unless it was merged.
     merged_into: str | None
 
@@ -4268,6 +4593,7 @@ class TicketAnswer(Model):
             resolution_seconds=data.get("resolution_seconds"),
             csat_score=data.get("csat_score"),
             csat_comment=data.get("csat_comment"),
+            due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
             raw=data,
         )
@@ -4632,6 +4958,130 @@ class TicketRepliedEventData(Model):
             assignee_id=data.get("assignee_id"),
             author=data["author"],
             text=data["text"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketSlaBreachedEventData(Model):
+    """Fields of `ticket.sla_due_soon` and `ticket.sla_breached`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str | None
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str | None
+    #: First name, as the messenger has it.
+    first_name: str | None
+    #: Name on the messenger, without `@`; empty for people without one.
+    username: str | None
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"] | None
+    #: The person's tags.
+    tags: list[str] | None
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: The ticket's id.
+    ticket_id: str
+    #: The ticket's number in its project, from 1, for people.
+    number: int
+    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
+    #: next message; `closed`.
+    status: Literal["open", "pending", "snoozed", "closed"]
+    #: How urgent it is.
+    priority: Literal["low", "normal", "high", "urgent"]
+    #: The member who handles the ticket; null while it is unassigned.
+    assignee_id: str | None
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: `resolution`, the closing.
+    target: Literal["first_reply", "next_reply", "resolution"]
+    #: When the target is missed, or was.
+    due_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketSlaBreachedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data.get("subscriber_id"),
+            channel=data.get("channel"),
+            first_name=data.get("first_name"),
+            username=data.get("username"),
+            lang=data.get("lang"),
+            tags=data.get("tags"),
+            external_id=data.get("external_id"),
+            ticket_id=data["ticket_id"],
+            number=data["number"],
+            status=data["status"],
+            priority=data["priority"],
+            assignee_id=data.get("assignee_id"),
+            target=data["target"],
+            due_at=data["due_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketSlaDueSoonEventData(Model):
+    """Fields of `ticket.sla_due_soon` and `ticket.sla_breached`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str | None
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str | None
+    #: First name, as the messenger has it.
+    first_name: str | None
+    #: Name on the messenger, without `@`; empty for people without one.
+    username: str | None
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"] | None
+    #: The person's tags.
+    tags: list[str] | None
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: The ticket's id.
+    ticket_id: str
+    #: The ticket's number in its project, from 1, for people.
+    number: int
+    #: `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's
+    #: next message; `closed`.
+    status: Literal["open", "pending", "snoozed", "closed"]
+    #: How urgent it is.
+    priority: Literal["low", "normal", "high", "urgent"]
+    #: The member who handles the ticket; null while it is unassigned.
+    assignee_id: str | None
+    #: Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or
+    #: `resolution`, the closing.
+    target: Literal["first_reply", "next_reply", "resolution"]
+    #: When the target is missed, or was.
+    due_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketSlaDueSoonEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data.get("subscriber_id"),
+            channel=data.get("channel"),
+            first_name=data.get("first_name"),
+            username=data.get("username"),
+            lang=data.get("lang"),
+            tags=data.get("tags"),
+            external_id=data.get("external_id"),
+            ticket_id=data["ticket_id"],
+            number=data["number"],
+            status=data["status"],
+            priority=data["priority"],
+            assignee_id=data.get("assignee_id"),
+            target=data["target"],
+            due_at=data["due_at"],
             raw=data,
         )
 
@@ -5008,6 +5458,42 @@ class VerifyOtpAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewerAnswer(Model):
+    """Somebody who has the ticket open."""
+
+    #: The member; null for an owner who has not become one yet.
+    member_id: str | None
+    #: Whether they are writing a reply or a note.
+    typing: bool
+    #: When they were last seen there.
+    seen_at: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ViewerAnswer:
+        return cls(
+            member_id=data.get("member_id"),
+            typing=data["typing"],
+            seen_at=data["seen_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewerList(Model):
+    """Who has a ticket open, last seen first."""
+
+    #: Those who were seen there just now.
+    data: list[ViewerAnswer]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ViewerList:
+        return cls(
+            data=[ViewerAnswer.from_data(each) for each in data["data"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebhookAnswer(Model):
     """A webhook as the API shows it."""
 
@@ -5186,10 +5672,14 @@ class WholeTicketAnswer(Model):
     csat_score: int | None
     #: What they added to it; null for nothing.
     csat_comment: str | None
+    #: When the first of its service level targets is missed, or was; null while none runs.
+    due_at: str | None
     #: Id of the ticket that goes on in its place; null unless it was merged.
     merged_into: str | None
     #: Its messages and notes, newest first.
     messages: EntryPage
+    #: Its service level targets; without those that it never had.
+    sla: list[SlaClockAnswer]
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> WholeTicketAnswer:
@@ -5217,7 +5707,9 @@ class WholeTicketAnswer(Model):
             resolution_seconds=data.get("resolution_seconds"),
             csat_score=data.get("csat_score"),
             csat_comment=data.get("csat_comment"),
+            due_at=data.get("due_at"),
             merged_into=data.get("merged_into"),
             messages=EntryPage.from_data(data["messages"]),
+            sla=[SlaClockAnswer.from_data(each) for each in data["sla"]],
             raw=data,
         )

@@ -6,7 +6,8 @@ from msgsvc_core.db import Database, Tx
 
 _TABLES = {
     "sqlite": "SELECT name AS name FROM sqlite_master WHERE type = 'table'",
-    "postgresql": "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'",
+    "postgresql": "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+    " AND relkind IN ('r', 'p') AND NOT relispartition",
 }
 _COLUMNS = {
     "sqlite": "SELECT name AS name FROM pragma_table_info(:table)",

@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +31,8 @@ base_url = "{service_url}"
 database_url = "sqlite:///{folder}/demo.db"
 secret_keys = ["{secret_key}"]
 plugins = [
-  "sandbox", "auth", "oidc", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk", "webhooks",
-  "billing", "dashboard",
+  "sandbox", "telegram", "auth", "oidc", "otp", "broadcasts", "scheduling", "drip", "forms", "helpdesk",
+  "webhooks", "billing", "dashboard",
 ]
 
 [server]
@@ -75,6 +75,7 @@ class Parts:
     folder: Path
     service_url: str
     site_url: str
+    project_id: str = ""
     api_key: str = ""
     webhook_secret: str = ""
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
@@ -104,9 +105,17 @@ class Parts:
 
 @asynccontextmanager
 async def running_parts(
-    folder: Path, site: Path, port: int, site_port: int
+    folder: Path,
+    site: Path,
+    port: int,
+    site_port: int,
+    *,
+    before: Callable[[Parts], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Parts]:
-    """Starts the service, sets up a project and starts the site; stops both on exit."""
+    """Starts the service, sets up a project and starts the site; stops both on exit.
+
+    `before` is awaited once the project and its key are there, and nothing is served yet.
+    """
     port = _free_port(port)
     site_port = _free_port(site_port, besides=port)
     parts = Parts(folder, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{site_port}")
@@ -119,7 +128,9 @@ async def running_parts(
         )
     )
     try:
-        parts.api_key = await _new_api_key(parts.config)
+        parts.project_id, parts.api_key = await _new_project(parts.config)
+        if before is not None:
+            await before(parts)
         await _start(parts, "service", [*_MSGSVC, "serve", "--config", str(parts.config)])
         await _answers(parts, "service", f"{parts.service_url}/readyz")
         await _set_up(parts)
@@ -135,7 +146,7 @@ async def running_parts(
 _MSGSVC = [sys.executable, "-m", "msgsvc_core"]
 
 
-async def _new_api_key(config: Path) -> str:
+async def _new_project(config: Path) -> tuple[str, str]:
     """Creates an account, its project and an API key, with the operator's commands."""
     account = ["account", "create", OWNER, "--name", OWNER_NAME, "--operator", "--json"]
     await _run([*_MSGSVC, *account, "-c", str(config)])
@@ -143,7 +154,7 @@ async def _new_api_key(config: Path) -> str:
     project = await _run([*_MSGSVC, *created, "-c", str(config)])
     command = [*_MSGSVC, "key", "create", project["project_id"], "--name", "site", "--json"]
     key = await _run([*command, "-c", str(config)])
-    return key["key"]
+    return project["project_id"], key["key"]
 
 
 async def sign_in_link(parts: Parts) -> str:

@@ -33,12 +33,12 @@ class TimeTravel:
         """Seconds by which the clock is ahead of the machine's."""
         return self._clock.ahead_s
 
-    async def advance(self, seconds: float) -> None:
+    async def advance(self, seconds: float, *, steps: int = STEPS) -> None:
         """Moves the clock forward; returns when nothing is due any more. Raises `TimeoutError` if jobs go on
         for longer than `PATIENCE_S`."""
         await self.settle()
         target_s = self._clock.ahead_s + seconds
-        step_s = max(LEAST_STEP_S, seconds / STEPS)
+        step_s = max(LEAST_STEP_S, seconds / steps)
         while (left_s := target_s - self._clock.ahead_s) > 0:
             self._clock.advance(min(left_s, step_s))
             await self._wake_lanes()

@@ -168,6 +168,11 @@ class FakeDatabase(Database):
         self.commits += 1
         tx.commit()
 
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Any]:
+        raise AssertionError("a fake is of SQLite, on which nothing has a connection of its own")
+        yield
+
     async def write(self, unit: WriteBatch, *, until_s: float | None = None) -> None:
         insert(unit, self.rows)
         self.commits += 1

@@ -55,6 +55,9 @@ class FakeJobQueue(JobQueue):
     async def list_postponed(self, tx: Tx, lane: str) -> list[Job]:
         return [job for job in self._open(lane) if job.run_at_ms > job.created_at_ms]
 
+    async def list_interrupted(self, tx: Tx, lane: str) -> list[Job]:
+        return []
+
     async def has_due_by(self, tx: Tx, lane: str, until_ms: int) -> bool:
         return any(job.run_at_ms <= until_ms for job in self._open(lane))
 

@@ -1,7 +1,9 @@
 """Mailings in memory, which can be started, paused and cancelled, but are not sent."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import Literal, get_args
 
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.channels.registry import Channels
@@ -13,11 +15,16 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings.content import read_column, without_values
 from msgsvc_core.mailings.models import (
+    MOST_LOOKED_AT,
     Audience,
+    AudienceBreakdown,
+    LeftOut,
     Mailing,
     MailingProgress,
     MailingStatus,
     NewMailing,
+    NotSent,
+    OutcomeReason,
     Recipient,
 )
 from msgsvc_core.mailings.service import Mailings
@@ -131,15 +138,34 @@ class FakeMailings(Mailings):
         ][:limit]
 
     async def recipients(
-        self, tx: Tx, mailing: Mailing, status: str | None, after: str | None, limit: int
+        self,
+        tx: Tx,
+        mailing: Mailing,
+        status: str | None,
+        after: str | None,
+        limit: int,
+        reason: str | None = None,
     ) -> list[Recipient]:
         ledger = self.ledger.get(mailing.job_id, [])
         newest = sorted(ledger, key=lambda each: each.subscriber_id, reverse=True)
         return [
             each
             for each in newest
-            if status in {None, each.status} and (after is None or each.subscriber_id < after)
+            if status in {None, each.status}
+            and reason in {None, each.reason}
+            and (after is None or each.subscriber_id < after)
         ][:limit]
+
+    async def reasons(
+        self, tx: Tx, mailing: Mailing, limit: int = MOST_LOOKED_AT
+    ) -> list[OutcomeReason]:
+        ledger = self.ledger.get(mailing.job_id, [])
+        reasons: list[OutcomeReason] = []
+        for status in get_args(NotSent):
+            these = [each for each in ledger if each.status == status][:limit]
+            found = Counter(each.error if status == "skipped" else each.reason for each in these)
+            reasons += [OutcomeReason(status, why, number) for why, number in found.most_common()]
+        return reasons
 
     async def resume(self, tx: Tx, project_id: str, job_id: str) -> Mailing:
         before = await self.find(tx, project_id, job_id)
@@ -240,12 +266,24 @@ class FakeMailingValidation(MailingValidation):
             unreachable = len(set(named)) - sum(counts.values())
         return PreparedMailing(content, counts, unreachable)
 
-    async def reach(self, tx: Tx, project_id: str, asked: Audience) -> int:
-        if missing := await self._names.find_missing(tx, project_id, asked):
-            raise missing
-        self._check_channel_names(project_id, asked)
-        people = self._people(project_id)
-        return sum(self._by_bot([each for each in people if _is_meant(each, asked)]).values())
+    async def break_down(
+        self, tx: Tx, project_id: str, asked: Audience, permission: str | None
+    ) -> AudienceBreakdown:
+        await self._check_audience(tx, project_id, asked, permission)
+        needed = {asked.permission, permission} - {None}
+        bots = [channel.key for channel in self._channels.list_for_project(project_id)]
+        filters = asked.model_copy(update={"channels": None, "permission": None})
+        found = Counter(
+            _reason(each, asked.channels, bots, needed)
+            for each in self._people(project_id)
+            if _is_meant(each, filters)
+        )
+        most = self._limits.broadcast_recipients
+        if found["reached"] > most:
+            raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
+        reasons = get_args(LeftOut)
+        left_out = {each: found[each] for each in reasons if each in found}
+        return AudienceBreakdown(found["reached"], left_out, found.total() <= MOST_LOOKED_AT)
 
     def _people(self, project_id: str) -> list[Subscriber]:
         return [each for each in self._subscribers.everybody if each.project_id == project_id]
@@ -259,6 +297,21 @@ class FakeMailingValidation(MailingValidation):
         if sum(counts.values()) > most:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return counts
+
+
+def _reason(
+    subscriber: Subscriber,
+    channels: Collection[str] | None,
+    bots: Collection[str],
+    needed: Collection[str | None],
+) -> LeftOut | Literal["reached"]:
+    if subscriber.status != "active":
+        return subscriber.status
+    if channels and subscriber.channel not in channels:
+        return "channel"
+    if subscriber.bot not in bots:
+        return "bot"
+    return "reached" if set(needed) <= set(subscriber.permissions) else "permission"
 
 
 def _is_meant(person: Subscriber, asked: Audience) -> bool:

@@ -12,6 +12,7 @@ from msgsvc_core.channels.updates import ButtonPressed
 from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.db import DataLoader, Tx, WriteBatch
+from msgsvc_core.db.counting import MOST_COUNTED, Count
 from msgsvc_core.events import Event, Events
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
@@ -195,7 +196,9 @@ class FakeMessages(Messages):
                     return message
         return None
 
-    async def page(self, tx: Tx, project_id: str, query: MessageQuery) -> list[Message]:
+    async def page(
+        self, tx: Tx, project_id: str, query: MessageQuery, *, ascending: bool = False
+    ) -> list[Message]:
         if query.channel is not None:
             await self._subscribers.check_channel(tx, project_id, query.channel)
         wanted = query.model_dump(
@@ -204,13 +207,20 @@ class FakeMessages(Messages):
         after, since_ms = query.after, query.created_after
         found = [
             message
-            for message_id, message in sorted(self.by_id.items(), reverse=True)
+            for message_id, message in sorted(self.by_id.items(), reverse=not ascending)
             if message.project_id == project_id
-            and (after is None or message_id < after)
+            and (after is None or (message_id > after if ascending else message_id < after))
             and (since_ms is None or message.created_at_ms > since_ms)
             and all(getattr(message, name) == value for name, value in wanted.items())
         ]
         return found[: query.fetch_limit]
+
+    async def count(
+        self, tx: Tx, project_id: str, query: MessageQuery, limit: int = MOST_COUNTED
+    ) -> Count:
+        whole = query.model_copy(update={"limit": len(self.by_id), "cursor": None})
+        found = len(await self.page(tx, project_id, whole))
+        return Count(min(found, limit), found <= limit)
 
     async def history(
         self, tx: Tx, project_id: str, subscriber_id: str, query: PageQuery

@@ -8,7 +8,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidApiKey, NotFound, Unauthorized
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectBody, ProjectTexts
-from msgsvc_core.projects.service import Projects, check_name, check_text
+from msgsvc_core.projects.service import Projects, check_expiry, check_name, check_text
 from msgsvc_core.security.api_keys import new_api_key
 from msgsvc_devkit.clock import FakeClock
 from msgsvc_devkit.fakes.database import FakeDatabase, FakeTx
@@ -100,17 +100,29 @@ class FakeProjects(Projects):
         self._put(replace(project, status="active" if active else "disabled"))
 
     async def create_key(
-        self, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+        self,
+        project_id: str,
+        name: str,
+        scopes: Sequence[str] = ("*",),
+        *,
+        expires_at_ms: int | None = None,
     ) -> tuple[ApiKey, str]:
-        return await self.add_key(FakeTx(), project_id, name, scopes)
+        return await self.add_key(FakeTx(), project_id, name, scopes, expires_at_ms=expires_at_ms)
 
     async def add_key(
-        self, tx: Tx, project_id: str, name: str, scopes: Sequence[str] = ("*",)
+        self,
+        tx: Tx,
+        project_id: str,
+        name: str,
+        scopes: Sequence[str] = ("*",),
+        *,
+        expires_at_ms: int | None = None,
     ) -> tuple[ApiKey, str]:
         check_name(name)
+        check_expiry(expires_at_ms, self._clock.now_ms())
         await self.get(tx, project_id)
         made = new_api_key()
-        key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes))
+        key = ApiKey(new_id("key"), project_id, name, made.prefix, tuple(scopes), expires_at_ms)
         self._listed[made.secret] = ListedKey(key, self._clock.now_ms(), None, None)
         return key, made.secret
 
@@ -120,6 +132,15 @@ class FakeProjects(Projects):
     async def keys_of(self, tx: Tx, project_id: str) -> Sequence[ListedKey]:
         await self.get(tx, project_id)
         return [each for each in self._listed.values() if each.key.project_id == project_id]
+
+    async def find_expiring(self, tx: Tx) -> Sequence[ListedKey]:
+        now_ms = self._clock.now_ms()
+        soon = [
+            each
+            for each in self._listed.values()
+            if each.expires_soon(now_ms) and self.by_id[each.key.project_id].status == "active"
+        ]
+        return sorted(soon, key=lambda each: each.key.expires_at_ms or 0)
 
     async def revoke_key(self, project_id: str, key_id: str) -> None:
         await self.revoke_key_in(FakeTx(), project_id, key_id)
@@ -138,6 +159,8 @@ class FakeProjects(Projects):
         listed = self._listed.get(secret)
         if listed is None or listed.revoked_at_ms is not None:
             raise InvalidApiKey("the API key is unknown or revoked")
+        if listed.key.has_expired(self._clock.now_ms()):
+            raise InvalidApiKey("the API key has expired")
         return self.by_id[listed.key.project_id], listed.key
 
     def _put(self, project: Project) -> Project:

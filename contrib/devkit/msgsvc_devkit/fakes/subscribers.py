@@ -1,5 +1,6 @@
 """Subscribers, their tags and their permissions in memory."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ from msgsvc_core.api.pagination import PageQuery, read_position
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import DataLoader, Tx
+from msgsvc_core.db.counting import MOST_COUNTED, Count
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import (
@@ -37,6 +39,7 @@ from msgsvc_core.subscribers.permissions.models import (
     UpdatePermissionBody,
 )
 from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_core.subscribers.searching import folded, place_of, read_place
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_core.subscribers.subscribing import Subscribing
@@ -48,7 +51,7 @@ from msgsvc_devkit.fakes.database import FakeDatabase
 from msgsvc_devkit.fakes.events import FakeEvents
 from msgsvc_devkit.fakes.jobs import FakeJobQueue, FakeOutbox
 from msgsvc_devkit.fakes.projects import PROJECT, FakeProjects
-from msgsvc_devkit.fakes.secrets import fake_texts
+from msgsvc_devkit.fakes.secrets import fake_secrets, fake_texts
 
 #: A subscriber's (project_id, subscriber_id).
 Key = tuple[str, str]
@@ -352,6 +355,12 @@ class FakeSubscribers(Subscribers):
                 tags=self.tags,
                 permissions=self.permissions,
                 greetings=self._greetings,
+                preferences=PreferencesLinks(
+                    clock=clock,
+                    secrets=fake_secrets(),
+                    base_url="https://msgsvc.test",
+                    days=90,
+                ),
             ),
             erasure=SubscriberErasure(
                 clock=clock, jobs=FakeJobQueue(clock), events=events, erasers=()
@@ -529,10 +538,12 @@ class FakeSubscribers(Subscribers):
         if not self._find(project_id, channel=name):
             self._channels.check_name(project_id, name)
 
-    async def page(self, tx: Tx, project_id: str, query: SubscriberQuery) -> list[Subscriber]:
+    async def page(
+        self, tx: Tx, project_id: str, query: SubscriberQuery, *, ascending: bool = False
+    ) -> list[Subscriber]:
         text = query.query
         if text is None:
-            return await super().page(tx, project_id, query)
+            return await super().page(tx, project_id, query, ascending=ascending)
         after = read_place(query.after)
         found = await self.list_after(tx, project_id, query, None, len(self.by_id))
         places = [(read_place(_place(text, each)), each) for each in found if _matches(text, each)]
@@ -540,17 +551,42 @@ class FakeSubscribers(Subscribers):
         later = [each for place, each in places if after is None or (place or ("", "")) > after]
         return later[: query.fetch_limit]
 
+    async def count_active(self, tx: Tx, project_id: str, at_most: int) -> int:
+        return min(len(list(self._find(project_id, status="active"))), at_most)
+
+    async def active_by_project(self, tx: Tx) -> dict[str, int]:
+        active = [each.project_id for each in self.by_id.values() if each.status == "active"]
+        return dict(Counter(active))
+
+    async def count(
+        self, tx: Tx, project_id: str, filters: SubscriberFilters, limit: int = MOST_COUNTED
+    ) -> Count:
+        found = len(await self.list_after(tx, project_id, filters, None, len(self.by_id)))
+        return Count(min(found, limit), found <= limit)
+
     async def list_after(
-        self, tx: Tx, project_id: str, filters: SubscriberFilters, after: str | None, limit: int
+        self,
+        tx: Tx,
+        project_id: str,
+        filters: SubscriberFilters,
+        after: str | None,
+        limit: int,
+        *,
+        ascending: bool = False,
     ) -> list[Subscriber]:
         await self._check_filters(tx, project_id, filters)
         fields = filters.model_dump(
             include={"channel", "status", "lang", "external_id"}, exclude_none=True
         )
         ids = sorted(
-            (each.subscriber_id for each in self._find(project_id, **fields)), reverse=True
+            (each.subscriber_id for each in self._find(project_id, **fields)),
+            reverse=not ascending,
         )
-        found = [self._filled((project_id, one)) for one in ids if after is None or one < after]
+        found = [
+            self._filled((project_id, one))
+            for one in ids
+            if after is None or (one > after if ascending else one < after)
+        ]
         since_ms = -1 if filters.created_after is None else filters.created_after
         return [
             each

@@ -19,13 +19,14 @@ from msgsvc_devkit.fakes.secrets import fake_texts
 
 class FakeJobContext(JobContext):
     """The jobs stay claimed by this runner. `completed` contains the finished ones, `rescheduled` those
-    rescheduled, each with the delay in seconds or the due time."""
+    rescheduled, each with the delay in seconds or the due time, `shrunk` the arguments of `shrink_file`."""
 
     def __init__(self, db: Database | None = None) -> None:
         self.db = db or FakeDatabase()
         self.is_stopping = False
         self.completed: list[Job] = []
         self.rescheduled: list[tuple[Job, float | None]] = []
+        self.shrunk: list[int] = []
 
     @property
     def stopping(self) -> bool:
@@ -75,6 +76,9 @@ class FakeJobContext(JobContext):
             yield tx
         self.completed += done
         self.rescheduled += [(each.job, each.at_ms) for each in back]
+
+    async def shrink_file(self, *, above: int = 0) -> None:
+        self.shrunk.append(above)
 
     def forget(self, *jobs: Job) -> None:
         self.completed += jobs

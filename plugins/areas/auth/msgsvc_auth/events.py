@@ -25,5 +25,6 @@ AUTH_EVENTS = (
         "The user confirmed the sign-in. Emitted immediately, whether or not they "
         "return to the site.",
         AuthCompleted,
+        group="sign_in",
     ),
 )

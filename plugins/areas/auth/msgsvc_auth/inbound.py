@@ -57,7 +57,7 @@ class SignInBot:
         await ctx.reply(
             texts.question(
                 self._language(ctx, session),
-                project.name,
+                project.public_name,
                 session,
                 self._clock.now_ms(),
                 numbers=self._sign_in.numbers_of(session),
@@ -126,10 +126,10 @@ class SignInBot:
         # Not every messenger takes every address: some want a dot in the host, or fewer characters.
         await self._replace_question(
             ctx,
-            texts.confirmed(_, session, project.name, return_url),
+            texts.confirmed(_, session, project.public_name, return_url),
             otherwise=None
             if return_url is None
-            else texts.confirmed(_, session, project.name, None),
+            else texts.confirmed(_, session, project.public_name, None),
         )
 
     async def _cancel(self, ctx: InboundContext, session: Session) -> None:
@@ -137,7 +137,7 @@ class SignInBot:
             await self._refuse(ctx, session)
             return
         project = await self._project(ctx, session)
-        message = texts.denied(self._language(ctx, session), session, project.name)
+        message = texts.denied(self._language(ctx, session), session, project.public_name)
         await self._replace_question(ctx, message)
 
     async def _deny_wrong_number(self, ctx: InboundContext, session: Session) -> None:
@@ -146,7 +146,7 @@ class SignInBot:
             await self._refuse(ctx, session)
             return
         project = await self._project(ctx, session)
-        message = texts.wrong_number(self._language(ctx, session), session, project.name)
+        message = texts.wrong_number(self._language(ctx, session), session, project.public_name)
         await self._replace_question(ctx, message, notice=message.text)
 
     async def _refuse(self, ctx: InboundContext, session: Session) -> None:

@@ -23,6 +23,7 @@ from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.metrics import SignInMetrics
 from msgsvc_auth.mini_app import mini_app_router
 from msgsvc_auth.mini_app.service import MiniAppSignIn
+from msgsvc_auth.outcomes import SignInOutcomes
 from msgsvc_auth.platforms.exchange import PlatformExchange
 from msgsvc_auth.platforms.sealing import SEALED as VISIT_SECRETS
 from msgsvc_auth.platforms.visits import PlatformVisits
@@ -215,6 +216,7 @@ class AuthPlugin:
             links=self._links,
         )
         self._purge = SessionPurge(clock=context.clock)
+        self._outcomes = SignInOutcomes(clock=context.clock)
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
@@ -222,6 +224,7 @@ class AuthPlugin:
             SignIn: self._sign_in,
             StaticLinks: self._links,
             MiniAppSignIn: self._mini_apps,
+            SignInOutcomes: self._outcomes,
         }
 
     @hookimpl

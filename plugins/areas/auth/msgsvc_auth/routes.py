@@ -26,7 +26,7 @@ from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import BadRequest, Conflict, InvalidUrl, NotFound, RateLimitProject
 
-router = Router(area="auth", description="Sign-in through a messenger.")
+router = Router(area="auth", description="Sign-in through a messenger.", group="sign_in")
 
 
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))

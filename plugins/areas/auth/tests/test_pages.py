@@ -9,6 +9,7 @@ import pytest
 from msgsvc_auth import plugin
 from msgsvc_auth.service import TRIAL
 from msgsvc_core.channels import ChannelUser
+from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import visitor
 
 from .conftest import CALLBACK, Person
@@ -46,6 +47,35 @@ async def test_the_owner_tries_the_sign_in_as_a_user_would(make_service: Any) ->
     assert "Signed in" in listed.text
     for shown in (confirmed, exchanged, listed):
         assert "<script>alert" not in shown.text
+
+
+async def test_the_overview_tells_how_sign_ins_went(make_service: Any, clock: FakeClock) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    person = Person(service, "messenger_a", ChannelUser("u1", "Ann", None, "en"))
+
+    async def begin() -> str:
+        begun = await owner.post("/sign-in/try")
+        link = re.search(r'href="([^"]+\?start=auth_[^"]+)"', begun.text)
+        assert link is not None
+        return unescape(link[1])
+
+    await begin()
+    clock.advance(3600)
+    link = await begin()
+    clock.advance(12)
+    await person.press(await person.open(link), "Yes")
+    await begin()
+    shown = await owner.get("")
+    clock.advance(25 * 3600)
+    quiet = await owner.get("")
+    await owner.client.aclose()
+
+    # One has expired, one was confirmed, one still waits.
+    assert re.search(r'Sign-in success</a></h2>\s*<p class="figure">50%</p>', shown.text)
+    assert re.search(r'Median sign-in time</a></h2>\s*<p class="figure">12 s</p>', shown.text)
+    assert "Sign-in success" not in quiet.text
 
 
 @pytest.mark.parametrize("body", [{"state": "s"}, {"state": TRIAL, "callback_url": CALLBACK}])

@@ -19,7 +19,10 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.errors import BadRequest
 
 router = Router(
-    area="billing", description="The plan, its limits, and what was charged.", owners_only=True
+    area="billing",
+    description="The plan, its limits, and what was charged.",
+    group="project",
+    owners_only=True,
 )
 
 

@@ -23,11 +23,13 @@ BROADCAST_EVENTS = (
         "A broadcast is fully processed.",
         BroadcastEnded,
         of_subscriber=False,
+        group="sending",
     ),
     EventSpec(
         "broadcast.cancelled",
         "A broadcast was cancelled, and none of its deliveries is in progress any more.",
         BroadcastEnded,
         of_subscriber=False,
+        group="sending",
     ),
 )

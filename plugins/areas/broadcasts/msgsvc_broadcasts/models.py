@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
@@ -10,6 +10,7 @@ from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.visible_text import check_visible, one_line
 from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
 from msgsvc_core.mailings.models import (
     STATUS,
@@ -28,6 +29,19 @@ from msgsvc_core.mailings.models import (
 
 BroadcastId = Annotated[str, Field(description="The broadcast's id.", examples=[examples.JOB_ID])]
 
+NAME = "What you call it, for lists; recipients don't see it."
+
+
+def _to_one_line(name: str) -> str:
+    return check_visible(one_line(name))
+
+
+BroadcastName = Annotated[
+    str,
+    Field(max_length=100, description=NAME, examples=["Spring sale"]),
+    AfterValidator(_to_one_line),
+]
+
 
 class BroadcastBody(MailingMessage):
     """A message to an audience, now or at `send_at`."""
@@ -36,6 +50,7 @@ class BroadcastBody(MailingMessage):
         json_schema_extra={
             "examples": [
                 {
+                    "name": "Spring sale",
                     "text": "Hi {{ first_name }}, the spring sale has begun.",
                     "buttons": [[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]],
                     "audience": {"tags_any": [examples.TAG], "langs": ["en"]},
@@ -53,6 +68,7 @@ class BroadcastBody(MailingMessage):
         }
     )
 
+    name: BroadcastName | None = Field(None, description=NAME, examples=["Spring sale"])
     audience: Audience = Field(description="Who gets it.")
     send_at: MomentMs | None = Field(
         None,
@@ -79,6 +95,24 @@ class BroadcastBody(MailingMessage):
             include=set(MailingMessage.model_fields), exclude_unset=True, exclude_none=True
         )
         return MailingMessage.model_validate(given)
+
+
+class BroadcastTestBody(MailingMessage):
+    """The message of a broadcast, and the subscriber who gets it as a test."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "subscriber_id": examples.SUBSCRIBER_ID,
+                    "text": "Hi {{ first_name }}, the spring sale has begun.",
+                    "buttons": [[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]],
+                }
+            ]
+        }
+    )
+
+    subscriber_id: SubscriberId
 
 
 class BroadcastAccepted(ResponseModel):
@@ -119,6 +153,7 @@ class BroadcastAnswer(ResponseModel):
     """A broadcast and how far it is."""
 
     job_id: BroadcastId
+    name: str | None = Field(description=NAME, examples=["Spring sale"])
     source: str = Field(
         description="Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and"
         " `/v1/recurring`; `forms` for the route of a form to a tag; or another plugin."
@@ -168,6 +203,7 @@ class BroadcastAnswer(ResponseModel):
     def of(cls, mailing: Mailing, now_ms: int, until_ms: int | None) -> "BroadcastAnswer":
         return cls(
             **mailing.event_fields(),
+            name=mailing.name,
             source=mailing.source,
             status=mailing.status,
             progress=mailing.progress(),
@@ -248,4 +284,9 @@ class RecipientQuery(PageQuery):
 
     status: RecipientStatus | None = Field(
         None, description="Only recipients with this status.", examples=["failed"]
+    )
+    reason: Reason | None = Field(
+        None,
+        description="Only recipients who did not get it for this reason.",
+        examples=["user_blocked_bot"],
     )

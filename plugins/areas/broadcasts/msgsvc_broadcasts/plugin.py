@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.dashboard import pages
+from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.events import BROADCAST_EVENTS
 from msgsvc_broadcasts.routes import router
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.dashboard import Pages
-from msgsvc_core.db import Tx
-from msgsvc_core.events import EventSpec
+from msgsvc_core.db import MigrationSource, Tx
+from msgsvc_core.events import Event, EventSpec
+from msgsvc_core.jobs import JobSpec
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.members.models import Member
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 
@@ -20,6 +24,11 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 @hookimpl
 def register_events() -> Sequence[EventSpec]:
     return BROADCAST_EVENTS
+
+
+@hookimpl
+def register_migrations() -> MigrationSource:
+    return MigrationSource("broadcasts", Path(__file__).parent / "migrations")
 
 
 @hookimpl
@@ -37,10 +46,26 @@ class BroadcastsPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         self._broadcasts = Broadcasts(mailings=context.mailings, events=context.events)
+        self._drafts = DraftTests(
+            mailings=context.mailings,
+            messages=context.messages,
+            subscribers=context.subscribers,
+            billing=context.billing,
+        )
+
+        self._clicks = Clicks(
+            clock=context.clock,
+            messages=context.messages,
+            kept_days=context.config.limits.recipient_days,
+        )
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Broadcasts: self._broadcasts}
+        return {Broadcasts: self._broadcasts, DraftTests: self._drafts, Clicks: self._clicks}
+
+    @hookimpl
+    def register_jobs(self) -> Sequence[JobSpec]:
+        return self._clicks.specs()
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
@@ -51,5 +76,14 @@ class BroadcastsPlugin:
         return [pages]
 
     @hookimpl
+    async def on_events(self, tx: Tx, events: Sequence[Event]) -> None:
+        await self._clicks.on_events(tx, events)
+
+    @hookimpl
     async def on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
         await self._broadcasts.emit_finished(tx, mailing)
+
+    @hookimpl
+    async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
+        if after is None or after.status == "removed":
+            await self._drafts.forget(tx, before.project_id, before.member_id)

@@ -1,5 +1,6 @@
 """/v1/broadcast."""
 
+from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.models import (
     BroadcastAccepted,
     BroadcastAnswer,
@@ -7,6 +8,7 @@ from msgsvc_broadcasts.models import (
     BroadcastId,
     BroadcastList,
     BroadcastQuery,
+    BroadcastTestBody,
     RecipientAnswer,
     RecipientList,
     RecipientQuery,
@@ -15,11 +17,18 @@ from msgsvc_broadcasts.service import SOURCE, Broadcasts
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import BadRequest, BillingBlocked, Conflict, NotFound
+from msgsvc_core.kernel.errors import (
+    BadRequest,
+    BillingBlocked,
+    Conflict,
+    NotFound,
+    SubscriberNotFound,
+)
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.messages.models import SendAnswer
 
-router = Router(area="broadcasts", description="One message to many subscribers.")
+router = Router(area="broadcasts", description="One message to many subscribers.", group="sending")
 
 
 @router.post("/v1/broadcast", status=202, shows_secrets=False, errors=(BillingBlocked, NotFound))
@@ -31,6 +40,24 @@ async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -
     all recipients are processed.
     """
     return await broadcasts.start(ctx.tx, ctx.project_id, body)
+
+
+@router.post(
+    "/v1/broadcast/test",
+    status=202,
+    shows_secrets=False,
+    errors=(BillingBlocked, NotFound, SubscriberNotFound),
+)
+async def send_broadcast_test(
+    ctx: Context, body: BroadcastTestBody, drafts: DraftTests
+) -> SendAnswer:
+    """Sends the message of a broadcast to one subscriber, to see it before all others do.
+
+    It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is listed and
+    charged as one, and belongs to no broadcast.
+    """
+    message = await drafts.send(ctx.tx, ctx.project_id, body, body.subscriber_id)
+    return SendAnswer(message_id=message.message_id)
 
 
 @router.get("/v1/broadcast", errors=(BadRequest,))
@@ -120,7 +147,9 @@ async def list_broadcast_recipients(
     not listed.
     """
     mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
-    found = await mailings.recipients(ctx.tx, mailing, query.status, query.after, query.fetch_limit)
+    found = await mailings.recipients(
+        ctx.tx, mailing, query.status, query.after, query.fetch_limit, query.reason
+    )
     page, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     return RecipientList(data=[RecipientAnswer.of(each) for each in page], next_cursor=following)
 

@@ -32,6 +32,7 @@ class Broadcasts:
             body.send_at,
             body.messages_per_minute,
             job_id,
+            name=body.name,
         )
         if body.dry_run:
             counted = await self._mailings.count(tx, project_id, new)

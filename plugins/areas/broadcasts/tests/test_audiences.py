@@ -6,7 +6,8 @@ import httpx2
 import pytest
 
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.mailings import expansion
+from msgsvc_core.mailings import Audience, expansion
+from msgsvc_core.mailings.audience import break_down
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
@@ -55,8 +56,9 @@ async def five(service: Service, tenant: Tenant, people: AddPeople) -> list[str]
 
 
 async def test_an_audience_are_those_who_meet_every_filter(
-    client: httpx2.AsyncClient, five: list[str]
+    service: Service, tenant: Tenant, client: httpx2.AsyncClient, five: list[str]
 ) -> None:
+    project_id = tenant.project.project_id
     for asked, numbers in AUDIENCES:
         audience = dict(asked)
         if "subscriber_ids" in audience:
@@ -64,14 +66,75 @@ async def test_an_audience_are_those_who_meet_every_filter(
         answer = await client.post(
             "/v1/broadcast", json={"audience": audience, "text": "Hi", "dry_run": True}
         )
+        async with service.db.read() as tx:
+            counted = await service.mailings.break_down(
+                tx, project_id, Audience.model_validate(audience)
+            )
         job_id = await take(client, audience=audience)
         done = await ended(client, job_id)
         reached = {five.index(each["subscriber_id"]) for each in await recipients(client, job_id)}
 
         assert reached == numbers, asked
+        assert (counted.reached, counted.is_exact) == (len(numbers), True), asked
         assert counts(done) == (len(numbers), 0, 0, len(numbers))
         assert answer.json() == {"total": len(numbers), "credits": 0}
         assert "subscriber_ids" not in done["audience"]
+
+
+async def test_who_is_left_out_is_counted_by_the_first_reason(
+    service: Service, tenant: Tenant, people: AddPeople
+) -> None:
+    active = await people(6)
+    blocked = await people(2, first=10, status="blocked", lang="ru")
+    left = await people(3, first=20, status="unsubscribed")
+    await people(4, first=30, channel="messenger_b", bot="messenger_b")
+    await people(1, first=40, bot="chn_gone")
+    await give(service, tenant, "vip", [*active[:2], *blocked[:1], *left])
+    for key, ids in (("sale", active[:3]), ("news", active[1:5])):
+        await tenant.client.post("/v1/permissions", json={"key": key, "title": "Sale"})
+        for each in ids:
+            await tenant.client.put(f"/v1/subscribers/{each}/permissions/{key}")
+
+    async def broken(permission: str | None = None, **asked: Any) -> tuple[int, dict[str, int]]:
+        async with service.db.read() as tx:
+            found = await service.mailings.break_down(
+                tx, tenant.project.project_id, Audience.model_validate(asked), permission
+            )
+        assert found.is_exact
+        return found.reached, dict(found.left_out)
+
+    gone = {"blocked": 2, "unsubscribed": 3, "bot": 1}
+    on_a = {"channels": ["messenger_a"]}
+    assert await broken(all=True) == (10, gone)
+    assert await broken(**on_a) == (6, {**gone, "channel": 4})
+    assert await broken("sale", **on_a) == (3, {**gone, "channel": 4, "permission": 3})
+    assert await broken(tags_any=["vip"]) == (2, {"blocked": 1, "unsubscribed": 3})
+    assert await broken(tags_none=["vip"]) == (8, {"blocked": 1, "bot": 1})
+    assert await broken(langs=["ru"]) == (0, {"blocked": 2})
+    assert await broken(subscriber_ids=[active[0], left[0]]) == (1, {"unsubscribed": 1})
+
+
+async def test_counting_stops_at_its_limit_but_not_for_a_rare_tag(
+    service: Service, tenant: Tenant, people: AddPeople
+) -> None:
+    ids = await people(30)
+    await give(service, tenant, "rare", ids[:2])
+    await give(service, tenant, "also", ids[1:3])
+    project_id = tenant.project.project_id
+
+    async def counted(limit: int, **asked: Any) -> tuple[int, bool]:
+        async with service.db.read() as tx:
+            found = await break_down(
+                tx, project_id, Audience.model_validate(asked), None, ["messenger_a"], limit
+            )
+        return found.reached, found.is_exact
+
+    assert await counted(30, all=True) == (30, True)
+    assert await counted(10, all=True) == (11, False)
+    assert await counted(10, tags_any=["rare"]) == (2, True)
+    assert await counted(10, tags_any=["rare", "also"]) == (3, True)
+    assert await counted(10, tags_all=["rare", "also"]) == (1, True)
+    assert await counted(1, tags_any=["rare", "also"]) in {(1, False), (2, False)}
 
 
 async def test_who_is_named_and_can_not_be_reached_is_skipped_with_the_reason(

@@ -19,7 +19,7 @@ from msgsvc_core.plugins.audit import AuditRecord
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.sealed import SealedColumn
-from msgsvc_dashboard import developers, overview
+from msgsvc_dashboard import developers, gallery, overview, searching
 from msgsvc_dashboard.accounts import (
     AccountLinks,
     Accounts,
@@ -38,8 +38,9 @@ from msgsvc_dashboard.accounts.passwords import Passwords
 from msgsvc_dashboard.accounts.questions import Questions
 from msgsvc_dashboard.accounts.throttle import Throttle
 from msgsvc_dashboard.accounts.tickets import CodeTickets
-from msgsvc_dashboard.developers.keys import KeyAreas
+from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.frame.gate import Gate, Places
 from msgsvc_dashboard.overview import Counts, FoldJob
 from msgsvc_dashboard.people import areas as people
@@ -56,6 +57,8 @@ from msgsvc_dashboard.sign_in.rendering import Rendering
 from msgsvc_dashboard.sign_in.tools import PageTools
 from msgsvc_dashboard.team import areas as team
 from msgsvc_dashboard.team.reauthentication import Reauthentication
+from msgsvc_dashboard.views import SavedViews
+from msgsvc_dashboard.views import pages as views
 
 HERE = Path(__file__).parent
 
@@ -129,6 +132,7 @@ class DashboardPlugin:
 
     def __init__(self, context: PluginContext) -> None:
         settings = context.settings(AccountSettings)
+        self.has_gallery = settings.gallery
         self.accounts = _account_parts(context, settings)
         self.published_accounts = PublishedAccounts(accounts=self.accounts.accounts)
         self.questions = Questions(
@@ -159,20 +163,23 @@ class DashboardPlugin:
                 billing=context.billing, projects=context.projects, members=context.members
             ),
             settings=context.config,
+            timezone=settings.timezone,
         )
+        self.brand = InstallationBrand(settings, is_quarantined=context.config.quarantine)
+        self.views = SavedViews(clock=context.clock)
         self.site = Site(
             db=context.db,
             secrets=context.secrets,
-            texts=context.texts,
             accounts=self.accounts.accounts,
             audit=self.accounts.audit,
             gate=gate,
             find_areas=context.peers.areas,
-            is_quarantined=context.config.quarantine,
+            brand=self.brand,
+            views=self.views,
         )
-        self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate)
+        self.sign_in_pages = _sign_in_pages(context, settings, self.accounts, gate, self.brand)
         self.counts = Counts(clock=context.clock)
-        self.fold_job = FoldJob(counts=self.counts)
+        self.fold_job = FoldJob(db=context.db, counts=self.counts, subscribers=context.subscribers)
         self.reauthentication = Reauthentication(
             clock=context.clock,
             db=context.db,
@@ -192,6 +199,7 @@ class DashboardPlugin:
     def register_services(self) -> Mapping[type, Any]:
         return {
             Site: self.site,
+            SavedViews: self.views,
             Counts: self.counts,
             Reauthentication: self.reauthentication,
             ComposeForm: self.compose_form,
@@ -231,11 +239,20 @@ class DashboardPlugin:
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:
-        return [overview.pages, developers.pages, *people, *team]
+        shown = [gallery.pages] if self.has_gallery else []
+        return [
+            overview.pages,
+            searching.pages,
+            developers.pages,
+            *people,
+            *team,
+            views.pages,
+            *shown,
+        ]
 
     @hookimpl
     def register_pages(self) -> Sequence[Any]:
-        return [*self.sign_in_pages.routes(), *self.site.routes()]
+        return [*self.brand.routes(), *self.sign_in_pages.routes(), *self.site.routes()]
 
 
 @hookimpl
@@ -303,7 +320,11 @@ def _account_parts(context: PluginContext, settings: AccountSettings) -> Account
 
 
 def _sign_in_pages(
-    context: PluginContext, settings: AccountSettings, parts: AccountParts, gate: Gate
+    context: PluginContext,
+    settings: AccountSettings,
+    parts: AccountParts,
+    gate: Gate,
+    brand: InstallationBrand,
 ) -> SignInPages:
     cookies = Cookies(base_url=context.config.base_url, session_days=settings.session_days)
     forms = Forms(secrets=context.secrets, cookies=cookies)
@@ -312,8 +333,9 @@ def _sign_in_pages(
         cookies=cookies,
         forms=forms,
         default_lang=context.config.default_lang,
+        brand=brand,
     )
-    entering = Entering(db=context.db, accounts=parts.accounts, cookies=cookies)
+    entering = Entering(accounts=parts.accounts, cookies=cookies)
     tools = PageTools(
         gate=gate, cookies=cookies, forms=forms, rendering=rendering, entering=entering
     )

@@ -1,6 +1,9 @@
 """The section `[dashboard]`."""
 
-from pydantic import Field
+from pathlib import Path
+from zoneinfo import available_timezones
+
+from pydantic import Field, field_validator
 
 from msgsvc_core.config.settings import Section
 
@@ -8,6 +11,22 @@ from msgsvc_core.config.settings import Section
 class AccountSettings(Section):
     """Sign-in to the dashboard."""
 
+    name: str = Field(
+        "msgsvc",
+        min_length=1,
+        max_length=64,
+        description="Name of this installation in titles of the dashboard and on its sign-in page.",
+    )
+    accent: str = Field(
+        "",
+        pattern="^(#[0-9a-fA-F]{6})?$",
+        description="Accent colour of the dashboard as `#rrggbb`; adjusted where it could not be read."
+        " Empty for the service's own.",
+    )
+    logo: Path | None = Field(
+        None,
+        description="File of a PNG or SVG for the top bar and the sign-in page; read at the start.",
+    )
     session_days: int = Field(
         14, ge=1, le=365, description="Days for which a browser stays signed in."
     )
@@ -49,3 +68,20 @@ class AccountSettings(Section):
     messenger_sign_in: bool = Field(
         True, description="Whether accounts can sign in with a linked messenger."
     )
+    gallery: bool = Field(
+        False,
+        description="Shows every component of the pages in each state at `/dashboard/account/gallery`,"
+        " for those who develop pages.",
+    )
+    timezone: str = Field(
+        "UTC",
+        description="IANA time zone in which an account reads times until its browser tells its own, e.g. "
+        "`Europe/Berlin`.",
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise ValueError("is no IANA time zone, e.g. Europe/Berlin")
+        return value

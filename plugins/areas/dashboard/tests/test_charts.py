@@ -19,7 +19,7 @@ def test_the_examples_of_rounding_hold() -> None:
 
 def test_bars_stand_upon_each_other_and_fit_below_the_top() -> None:
     series = [Series("Sent", "first", [0, 6, 10]), Series("Failed", "third", [0, 2, 10_000])]
-    nothing, some, most = (bars for _, bars in Chart("sends", "Messages", DAYS, series).bars)
+    nothing, some, most = Chart("sends", "Messages", DAYS, series).bars
 
     assert nothing == []
     assert some[0].y + some[0].height == pytest.approx(HEIGHT - BOTTOM)

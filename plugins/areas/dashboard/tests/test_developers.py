@@ -17,10 +17,11 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.config.settings import Section
 from msgsvc_core.jobs import NewJob
+from msgsvc_core.kernel.clock import DAY_MS, from_rfc3339, to_rfc3339
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
-from msgsvc_devkit import RecordingChannel, until
+from msgsvc_devkit import FakeClock, RecordingChannel, until
 from msgsvc_devkit.dashboard import stranger, visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 
@@ -52,6 +53,76 @@ async def test_a_key_is_made_shown_once_and_revoked(make_service: ServiceFactory
     assert (inside.status_code, outside.status_code) == (200, 403)
     assert revoked.status_code == 303
     assert after.status_code == 401
+
+
+async def test_a_key_expires_when_its_maker_said_and_is_pointed_out_before(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    day = to_rfc3339(clock.now_ms() + DAY_MS)[:10]
+    given = [{}, {"expires": "never"}, {"expires": "90"}, {"expires": "date", "expires_at": day}]
+    for name, fields in enumerate(given):
+        assert (await owner.post("/keys", {"name": str(name), **fields})).status_code == 200
+    refused = [
+        await owner.post("/keys", {"name": "no", "expires": "date", "expires_at": wrong})
+        for wrong in ("", "tomorrow", "2020-01-01", "2500-01-01", "9999-12-31")
+    ]
+    keys = await service.projects.list_keys(project.project_id)
+    listed = await owner.get("/keys")
+    overview = await owner.get("")
+    clock.advance(2 * 24 * 3600)
+    later = await owner.get("/keys")
+
+    ends = [each.key.expires_at_ms for each in keys]
+    # To the end of the day, by the clock of the account: UTC.
+    end_of_day = from_rfc3339(f"{day}T00:00:00Z") + DAY_MS
+    assert ends == [None, None, keys[2].created_at_ms + 90 * DAY_MS, end_of_day]
+    assert [each.status_code for each in refused] == [400] * 5
+    assert "tomorrow" in refused[1].text
+    assert "The API key 3 expires soon." in overview.text
+    assert listed.text.count("expires soon") == 1
+    assert (later.text.count("expires soon"), later.text.count(">expired<")) == (0, 1)
+
+
+async def test_a_new_key_comes_with_calls_that_it_may_make(make_service: ServiceFactory) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    form = await owner.get("/keys/new")
+    made = {
+        which: (await owner.post("/keys", {"name": which, "which": which})).text
+        for which in ("all", "read", "send")
+    }
+    channels = await owner.post("/keys", {"name": "c", "which": "some", "areas": ["channels"]})
+
+    assert "The project&#39;s team." in form.text
+    # Nothing of the sandbox or of sign-in is loaded here.
+    assert 'value="sign_in"' not in form.text
+    for text, call in (
+        ("all", "project.get()"),
+        ("read", "project.get()"),
+        ("send", "messages.send("),
+    ):
+        assert call in made[text].replace("&#34;", '"')
+        assert f"{service.settings.base_url}/v1/" in made[text]
+        assert "msgsvc.example" not in made[text]
+    assert "client." not in channels.text
+    listed = await owner.get("/keys")
+    assert "read only" in listed.text
+
+
+async def test_scopes_are_described_in_the_readers_language(make_service: ServiceFactory) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    owner.client.headers["Accept-Language"] = "ru"
+    form = await owner.get("/keys/new")
+    described = re.findall(r'<p class="hint" id="h-areas-(\w+)">([^<]*)</p>', form.text)
+
+    assert {"messages", "subscribers", "project"} <= {area for area, _ in described}
+    assert [area for area, text in described if not re.search("[а-я]", text)] == []
 
 
 async def test_a_name_that_is_refused_stays_in_the_form(make_service: ServiceFactory) -> None:
@@ -90,6 +161,32 @@ async def test_a_bot_is_connected_changed_checked_and_removed(
     assert [each.status_code for each in (changed, checked, removed)] == [303] * 3
     assert "our_bot" not in listed.text
     assert "messenger_a" in listed.text
+
+
+class DrawnKind:
+    @hookimpl
+    def register_channel_kinds(self) -> list[ChannelKind]:
+        def create(
+            _context: ChannelContext, identity: ChannelIdentity, _settings: Section
+        ) -> Channel:
+            return RecordingChannel(identity)
+
+        return [ChannelKind("drawn", Section, create, title="Pigeon", mark="M1 2h3z")]
+
+
+async def test_messengers_are_shown_by_their_names_and_drawings(
+    make_service: ServiceFactory,
+) -> None:
+    plugins = [*WITH_DASHBOARD["extra_plugins"], ("drawn", DrawnKind())]
+    service = await make_service(extra_plugins=plugins)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    await owner.post("/channels/new", {"plugin": "drawn", "name": "our_bot"})
+    offered = (await owner.get("/channels/new")).text
+    listed = (await owner.get("/channels")).text
+
+    for page in (offered, listed):
+        assert '<path fill-rule="evenodd" d="M1 2h3z"/></svg>Pigeon' in page
 
 
 async def test_the_project_is_renamed_and_given_words(make_service: ServiceFactory) -> None:

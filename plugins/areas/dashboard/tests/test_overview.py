@@ -3,19 +3,23 @@
 import asyncio
 from typing import Any
 
+from msgsvc_core.channels.lanes import lane_of
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
+from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.overview import Counts
+from msgsvc_dashboard.overview.counting import ACTIVE
 from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory
 
 WITH_DASHBOARD: dict[str, Any] = {"extra_plugins": [("dashboard", plugin)]}
 
-DAY_S = 24 * 3600
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
 
 
 def happened(service: Service, project_id: str, name: str) -> Event:
@@ -82,11 +86,94 @@ async def test_days_that_are_over_become_one_row_and_are_forgotten_in_the_end(
             found = await counts.by_day(tx, shop, ["delivery.success"], 3)
             return await shares(tx), found["delivery.success"]
 
-    growing, folded, forgotten = await after(1), await after(1), await after(400)
+    growing, folded, forgotten = await after(2), await after(1), await after(400)
 
-    assert growing == (3, [0, 15, 0])
-    assert folded == (1, [15, 0, 0])
+    assert growing == (3, [15, 0, 0])
+    assert folded == (1, [0, 0, 0])
     assert forgotten == (0, [0, 0, 0])
+
+
+async def test_the_last_24_hours_are_told_by_hour_and_become_days(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    shop = (await service.projects.create("Shop")).project_id
+    counts = service.get(Counts)
+    names = ["delivery.success"]
+
+    async def happen(times: int) -> None:
+        async with service.db.transaction() as tx:
+            await counts.count(tx, [happened(service, shop, names[0])] * times)
+
+    await happen(2)
+    clock.advance(47 * HOUR_S)
+    await happen(3)
+    async with service.db.read() as tx:
+        by_hour = await counts.by_hour(tx, shop, names, 48)
+    assert by_hour == {"delivery.success": [2, *[0] * 46, 3]}
+
+    clock.advance(2 * DAY_S)
+    async with service.db.transaction() as tx:
+        await counts.fold(tx)
+        await counts.fold(tx)
+        by_day = await counts.by_day(tx, shop, names, 5)
+        by_hour = await counts.by_hour(tx, shop, names, 48)
+        folded = await shares(tx)
+    # From noon of one day to 11 of the day after the next; that one is still by hour.
+    assert by_day == {"delivery.success": [2, 0, 3, 0, 0]}
+    assert (folded, sum(by_hour["delivery.success"])) == (1, 0)
+
+
+async def test_active_subscribers_are_recorded_by_day(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    shop = (await service.projects.create("Shop")).project_id
+    counts = service.get(Counts)
+    async with service.db.transaction() as tx:
+        await counts.record_active(tx, {shop: 5})
+        await counts.record_active(tx, {shop: 7})
+    clock.advance(DAY_S)
+    async with service.db.transaction() as tx:
+        await counts.record_active(tx, {shop: 12_000})
+        found = await counts.by_day(tx, shop, [ACTIVE], 2)
+
+    assert found == {ACTIVE: [7, 12_000]}
+
+
+async def test_what_is_wrong_stands_first_for_whom_it_concerns(
+    make_service: ServiceFactory, clock: FakeClock
+) -> None:
+    service = await make_service(
+        **WITH_DASHBOARD,
+        channels={"messenger_a": {"plugin": "recording"}},
+        # A runner would take the job that waits.
+        jobs={"runner": "none"},
+    )
+    project_id = (await service.projects.create("Shop")).project_id
+    owner = await visitor(service, project_id)
+    well = await owner.get("")
+    [channel] = service.channels.list_for_project(project_id)
+    lane = lane_of(channel.key)
+    async with service.db.transaction() as tx:
+        waiting = NewJob("outbound", lane=lane, project_id=project_id)
+        await service.jobs.enqueue(tx, waiting)
+    clock.advance(12 * 60)
+    late = await owner.get("")
+    async with service.db.transaction() as tx:
+        await service.channel_states.stop(tx, channel, "bot_banned", "Unauthorized <b>")
+        await tx.execute("UPDATE core_jobs SET state = 'dead' WHERE lane = :lane", {"lane": lane})
+    stopped = await owner.get("")
+    async with service.db.transaction() as tx:
+        await tx.execute("UPDATE dashboard_accounts SET is_operator = true")
+    seen_by_operator = await owner.get("")
+    await owner.client.aclose()
+
+    assert 'class="problems"' not in well.text
+    assert "messenger_a sends late.</strong> A message has waited for 12 minutes." in late.text
+    assert "messenger_a is stopped; messages wait.</strong> Unauthorized &lt;b&gt;" in stopped.text
+    assert "Some jobs have failed for good." not in stopped.text
+    assert "Some jobs have failed for good." in seen_by_operator.text
 
 
 async def test_an_empty_project_shows_its_first_steps_and_a_busy_one_its_charts(
@@ -111,7 +198,7 @@ async def test_an_empty_project_shows_its_first_steps_and_a_busy_one_its_charts(
 
     assert "First steps" in empty.text
     assert "Create an API key" in empty.text
-    assert "<rect" not in empty.text
+    assert 'class="bar' not in empty.text
     assert "First steps" not in looked_on.text
     assert "First steps" not in busy.text
     assert busy.text.count("1,234") >= 6

@@ -2,7 +2,7 @@
 
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.content.substitution import WrongVariable
+from msgsvc_core.content.substitution import WrongVariable, sample_values
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import ApiError, NotFound, ValidationFailed
 from msgsvc_core.kernel.json import to_json
@@ -76,7 +76,7 @@ class DefinitionChecks:
                 field=f"variables.{name}",
                 names=", ".join(ALWAYS),
             )
-        sample = dict.fromkeys(content.personal, "x")
+        sample = sample_values(content.personal)
         channels = list(self._channels.list_for_project(project_id))
         for lang in self._languages:
             try:

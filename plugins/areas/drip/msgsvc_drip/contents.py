@@ -17,6 +17,7 @@ from msgsvc_core.messages.templates.rendering import read_content
 from msgsvc_core.messages.templates.service import Templates
 from msgsvc_core.subscribers.models import Recipient, Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_drip.definition import StepMessage
 
 #: What names a message while its course is in memory: the project, and the object.
@@ -60,9 +61,11 @@ class Contents:
         permissions: Permissions,
         channels: Channels,
         messages: Messages,
+        preferences: PreferencesLinks,
         default_lang: str,
         text_length: int,
     ) -> None:
+        self._preferences = preferences
         self._db = db
         self._templates = templates
         self._permissions = permissions
@@ -97,7 +100,9 @@ class Contents:
                 "the bot by which they came to {channel!r} is gone", channel=person.channel
             )
         try:
-            shown = read.content.message_for(person, self._default_lang, self._text_length)
+            shown = read.content.message_for(
+                person, self._default_lang, self._text_length, self._preferences
+            )
         except WrongVariable as error:
             raise ValidationFailed.because(error, field="variables", joined=True) from None
         self._check(channel, shown, is_shared=not read.content.personal)

@@ -9,9 +9,13 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import any_of, key_params, key_table
+from msgsvc_core.jobs.inspection import Waiting
 from msgsvc_core.kernel.values import value_object
 from msgsvc_drip.enrollment_store import COLUMNS
 from msgsvc_drip.models import Enrollment, EnrollmentStatus
+
+#: The name of steps that wait for their time, for operators.
+PLANNED = "drip.step"
 
 _SELECTED = ", ".join(
     "e.due_at_ms + :paused_ms AS due_at_ms" if column == "due_at_ms" else f"e.{column}"
@@ -88,6 +92,19 @@ async def find_due(tx: Tx, drip: DueDrip, now_ms: int, limit: int) -> list[DueSt
         },
     )
     return [DueStep(Enrollment(*row), drip.paused_ms) for row in rows]
+
+
+async def count_waiting(tx: Tx, before_ms: int | None) -> Waiting | None:
+    """The next steps in active campaigns of all projects; those due before a time, if there is one."""
+    before = "" if before_ms is None else " AND e.due_at_ms + c.paused_ms < :before_ms"
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) AS count, MIN(e.due_at_ms + c.paused_ms) AS first,"
+        " MAX(e.due_at_ms + c.paused_ms) AS last FROM drip_chains c JOIN drip_enrollments e"
+        " ON e.project_id = c.project_id AND e.drip_id = c.drip_id"
+        f" WHERE c.status = 'active' AND e.due_at_ms IS NOT NULL{before}",
+        {} if before_ms is None else {"before_ms": before_ms},
+    )
+    return Waiting(PLANNED, *row) if row is not None and row["count"] else None
 
 
 async def advance(tx: Tx, moves: Sequence[Move], now_ms: int) -> set[str]:

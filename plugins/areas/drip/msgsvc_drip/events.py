@@ -38,6 +38,7 @@ DRIP_EVENTS = (
         STEP_SENT,
         "The message of a step was queued; `delivery.*` reports its outcome.",
         StepSent,
+        group="sending",
     ),
-    EventSpec(COMPLETED, "A subscriber completed a drip campaign.", Completed),
+    EventSpec(COMPLETED, "A subscriber completed a drip campaign.", Completed, group="sending"),
 )

@@ -22,6 +22,9 @@ NOT_SUBSCRIBED = "not subscribed"
 #: Why a step is left out that fails by a mistake of ours.
 INTERNAL_ERROR = "an internal error; the service's log has more"
 
+#: Why a step is left out that an operator took away from a restored copy.
+WITHDRAWN = "withdrawn from a restored copy: the original may have sent it"
+
 #: Errors caused by deleted objects; retrying does not help.
 PASSING = (DatabaseUnavailable, LockTimeout)
 

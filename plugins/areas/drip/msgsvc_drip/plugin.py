@@ -13,6 +13,8 @@ from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.plugins.planned import PlannedMessages
+from msgsvc_drip import due_store
 from msgsvc_drip.checks import DefinitionChecks
 from msgsvc_drip.contents import Contents
 from msgsvc_drip.dashboard import pages
@@ -71,6 +73,7 @@ class DripPlugin:
             permissions=context.permissions,
             channels=context.channels,
             messages=context.messages,
+            preferences=context.subscribers.preferences,
             default_lang=context.config.default_lang,
             text_length=context.config.limits.text_length,
         )
@@ -99,6 +102,17 @@ class DripPlugin:
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
         return self.jobs.specs
+
+    @hookimpl
+    def register_planned_messages(self) -> Sequence[PlannedMessages]:
+        return [
+            PlannedMessages(
+                due_store.PLANNED,
+                "steps of drip campaigns",
+                due_store.count_waiting,
+                self.runner.withdraw,
+            )
+        ]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:

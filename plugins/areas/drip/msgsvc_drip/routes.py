@@ -26,7 +26,9 @@ from msgsvc_drip.models import (
 from msgsvc_drip.service import Drips
 
 router = Router(
-    area="drips", description="Drip campaigns: messages in steps, after what a subscriber did."
+    area="drips",
+    description="Drip campaigns: messages in steps, after what a subscriber did.",
+    group="sending",
 )
 
 

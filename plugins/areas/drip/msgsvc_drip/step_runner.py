@@ -4,7 +4,7 @@ The messages of a batch are prepared without a transaction. Then one transaction
 are unchanged, and inserts their messages and events: all or nothing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import structlog
 
@@ -17,7 +17,7 @@ from msgsvc_drip import due_store, events, store
 from msgsvc_drip.definition import DripDefinition, read_definition
 from msgsvc_drip.due_store import DueStep
 from msgsvc_drip.models import Enrollment
-from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, Candidate, Plan, Planner
+from msgsvc_drip.planning import INTERNAL_ERROR, PASSING, WITHDRAWN, Candidate, Plan, Planner
 
 #: Versions of chains that are kept in memory as they were read.
 MOST_KNOWN = 200
@@ -62,14 +62,31 @@ class StepRunner:
             return False
         return bool(await self._run(candidates, now_ms))
 
+    async def withdraw(self, tx: Tx, before_ms: int, limit: int) -> int:
+        """Skips up to `limit` steps that were due before a time in all projects; returns how many. The next
+        one is counted from the time of that which is skipped, as if it had been sent then."""
+        due = await self._due_until(tx, before_ms - 1, limit, ())
+        candidates = await self._candidates(tx, due)
+        plans = [
+            self._planner.skip(one, WITHDRAWN, one.due.row.due_at_ms)
+            for one in candidates
+            if one.due.row.due_at_ms is not None
+        ]
+        return await self._write_in(tx, plans, self._clock.now_ms())
+
     async def _find_due(self, tx: Tx, now_ms: int) -> list[DueStep]:
-        """Up to a batch of people, from each chain its share, and what others leave of theirs."""
         disabled = await self._projects.find_disabled(tx)
-        chains = await due_store.find_due_drips(tx, now_ms, CHAINS_AT_ONCE, disabled=disabled)
+        return await self._due_until(tx, now_ms, self._batch, disabled)
+
+    async def _due_until(
+        self, tx: Tx, until_ms: int, limit: int, disabled: Collection[str]
+    ) -> list[DueStep]:
+        """Up to `limit` people, from each chain its share, and what others leave of theirs."""
+        chains = await due_store.find_due_drips(tx, until_ms, CHAINS_AT_ONCE, disabled=disabled)
         due: list[DueStep] = []
         for number, chain in enumerate(chains):
-            share = -((len(due) - self._batch) // (len(chains) - number))
-            due += await due_store.find_due(tx, chain, now_ms, max(1, share))
+            share = -((len(due) - limit) // (len(chains) - number))
+            due += await due_store.find_due(tx, chain, until_ms, max(1, share))
         return due
 
     async def _candidates(self, tx: Tx, due: Sequence[DueStep]) -> list[Candidate]:
@@ -106,21 +123,24 @@ class StepRunner:
         return await self._write([plan], now_ms)
 
     async def _write(self, plans: Sequence[Plan], now_ms: int) -> int:
-        """Moves the enrollments that are unchanged; returns how many."""
         async with self._db.transaction() as tx:
-            # Before all else, as an erasure has them.
-            await self._subscribers.lock_existing(
-                tx, [(plan.move.row.project_id, plan.move.row.subscriber_id) for plan in plans]
-            )
-            taken = await due_store.advance(tx, [plan.move for plan in plans], now_ms)
-            unit, told = WriteBatch(), list[NewEvent]()
-            for plan in plans:
-                if plan.move.row.enrollment_id in taken:
-                    unit.rows += plan.unit.rows
-                    unit.after_commit += plan.unit.after_commit
-                    told += _events(plan)
-            await tx.write(unit)
-            await self._events.emit_many(tx, told)
+            return await self._write_in(tx, plans, now_ms)
+
+    async def _write_in(self, tx: Tx, plans: Sequence[Plan], now_ms: int) -> int:
+        """Moves the enrollments that are unchanged; returns how many."""
+        # Before all else, as an erasure has them.
+        await self._subscribers.lock_existing(
+            tx, [(plan.move.row.project_id, plan.move.row.subscriber_id) for plan in plans]
+        )
+        taken = await due_store.advance(tx, [plan.move for plan in plans], now_ms)
+        unit, told = WriteBatch(), list[NewEvent]()
+        for plan in plans:
+            if plan.move.row.enrollment_id in taken:
+                unit.rows += plan.unit.rows
+                unit.after_commit += plan.unit.after_commit
+                told += _events(plan)
+        await tx.write(unit)
+        await self._events.emit_many(tx, told)
         return len(taken)
 
     async def _definitions(

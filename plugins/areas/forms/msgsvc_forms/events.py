@@ -33,5 +33,6 @@ FORM_EVENTS = (
         "A form was submitted, on a web site or in the messenger. Not emitted for spam.",
         Submitted,
         subscriber_is_optional=True,
+        group="intake",
     ),
 )

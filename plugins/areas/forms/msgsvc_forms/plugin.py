@@ -218,6 +218,7 @@ def _web_forms(
     public = PublicForms(
         clock=context.clock,
         db=context.db,
+        projects=context.projects,
         forms=forms,
         tokens=PageTokens(context.secrets),
         settings=settings,

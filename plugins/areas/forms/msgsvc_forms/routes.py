@@ -33,6 +33,7 @@ from msgsvc_forms.submissions import Submissions
 router = Router(
     area="forms",
     description="Forms that are filled in on a web site or in the chat, and their submissions.",
+    group="intake",
 )
 
 #: A route that leads to nobody.

@@ -316,6 +316,7 @@ def harmless(page: str, payload: str) -> None:
             "p",
         ),
         *("ul", "li", "a", "form", "input", "label", "textarea", "span", "button", "footer", "nav"),
+        "header",
     }
     assert page.count("<script") == 1
     shown = " ".join(unescape(page).split())
@@ -339,6 +340,26 @@ async def test_markup_that_was_typed_is_shown_as_text(
 
             assert page.status_code == 400
             harmless(page.text, payload)
+
+
+async def test_a_senders_name_is_shown_as_text(
+    make_service: Any, make_tenant: Any, clock: FakeClock
+) -> None:
+    service = await make_service(**WITH_FORMS, forms=LOTS)
+    tenant = await make_tenant(service)
+    form = await Desk(service, tenant, clock).form(NAME)
+    shown = 0
+    async with visiting(service) as visitor:
+        for payload in NAMES:
+            look = {"sender_name": payload, "accent": "#ffd400"}
+            answer = await tenant.client.patch("/v1/project/branding", json=look)
+            if answer.is_success:
+                page = await visitor.open(form)
+                harmless(page.text, payload)
+                assert page.text.count('href="/brand/ffd400.css"') == 1
+                shown += 1
+
+    assert shown > 50
 
 
 async def test_markup_comes_through_as_it_was_written(

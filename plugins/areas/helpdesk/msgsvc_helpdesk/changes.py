@@ -9,15 +9,22 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
-from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
+from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import events as names
 from msgsvc_helpdesk import store
+from msgsvc_helpdesk.assignment import Assignment
 from msgsvc_helpdesk.models import SYSTEM, Actor, Status, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla import Followed, SlaClocks
+
+#: What a ticket's service level clocks follow.
+FOLLOWED = frozenset(
+    {"status", "priority", "waiting_since_ms", "first_response_at_ms", "merged_into"}
+)
 
 #: Digits of a ticket's number that are looked for; no project has more tickets.
 NUMBER_DIGITS = 15
@@ -40,6 +47,10 @@ class TicketChanges:
         self._events = events
         self._subscribers = subscribers
         self._settings = settings
+        #: Who gets tickets that nobody has.
+        self.assignment = Assignment(members=members, default=settings.assignment)
+        #: How far tickets are from their targets.
+        self.sla = SlaClocks(clock=clock)
 
     async def get(self, tx: Tx, project_id: str, ticket_id: str) -> Ticket:
         """A ticket by its id or its number; one that was merged leads to that which goes on.
@@ -113,6 +124,23 @@ class TicketChanges:
             told = {"told_waiting_at_ms": now_ms}
             await store.update(tx, project_id, ticket.ticket_id, told)
             await self.emit(tx, ticket, names.UNANSWERED)
+
+    async def look_at_targets(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Emits which targets are due soon or missed, once for each run of one."""
+        ticket = await store.lock(tx, project_id, ticket_id)
+        if ticket is not None:
+            await self._tell_targets(tx, ticket, await self.sla.look(tx, ticket))
+
+    async def refresh_targets(self, tx: Tx, project_id: str, ticket_id: str) -> None:
+        """Has a ticket follow changed settings of service levels and business hours."""
+        ticket = await store.lock(tx, project_id, ticket_id)
+        if ticket is None or ticket.status == "closed":
+            return
+        followed = await self.sla.follow(tx, ticket)
+        # Not `updated_at_ms`: nobody did anything.
+        due = {"due_at_ms": followed.due_at_ms}
+        await store.update(tx, project_id, ticket.ticket_id, due)
+        await self._tell_targets(tx, ticket, followed)
 
     async def set_priority(
         self, tx: Tx, project_id: str, ticket_id: str, priority: Priority, actor: Actor
@@ -239,8 +267,15 @@ class TicketChanges:
             changes |= {"waiting_since_ms": None, "told_waiting_at_ms": None}
         elif before == "closed":
             changes["closed_at_ms"] = None
+        agent = None
+        if to == "open" and ticket.assignee_id is None:
+            agent = await self.assignment.next_agent(tx, ticket.project_id)
+        if agent is not None:
+            changes["assignee_id"] = agent
         moved = await self._write(tx, ticket, changes)
         await self.emit(tx, moved, names.STATUS_CHANGED, {"from": before, "to": to})
+        if agent is not None:
+            await self.emit(tx, moved, names.ASSIGNED)
         if to == "closed":
             await self.emit(tx, moved, names.CLOSED, {"merged_into": merged_into})
         return moved
@@ -248,8 +283,21 @@ class TicketChanges:
     async def _write(self, tx: Tx, ticket: Ticket, changes: Mapping[str, Any]) -> Ticket:
         """Writes columns of a ticket that is held; returns what it is then."""
         written = {**changes, "updated_at_ms": self._clock.now_ms()}
+        followed = None
+        if not FOLLOWED.isdisjoint(changes):
+            followed = await self.sla.follow(tx, replace(ticket, **written))
+            written["due_at_ms"] = followed.due_at_ms
         await store.update(tx, ticket.project_id, ticket.ticket_id, written)
-        return replace(ticket, **written)
+        after = replace(ticket, **written)
+        if followed is not None:
+            await self._tell_targets(tx, after, followed)
+        return after
+
+    async def _tell_targets(self, tx: Tx, ticket: Ticket, followed: Followed) -> None:
+        for told in followed.told:
+            name = names.BREACHED if told.notice == "breached" else names.DUE_SOON
+            fields = {"target": told.target, "due_at": to_rfc3339(told.due_at_ms)}
+            await self.emit(tx, ticket, name, fields)
 
     def _checked_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         most = self._settings.tags_per_ticket

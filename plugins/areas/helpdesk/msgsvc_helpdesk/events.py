@@ -4,7 +4,9 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import Time
 from msgsvc_core.events import EventSpec
 from msgsvc_core.plugins.tickets import Priority
 from msgsvc_helpdesk.models import (
@@ -15,10 +17,12 @@ from msgsvc_helpdesk.models import (
     TicketId,
     TicketNumber,
 )
+from msgsvc_helpdesk.sla_models import TargetName
 
 CREATED, REPLIED, STATUS_CHANGED = "ticket.created", "ticket.replied", "ticket.status_changed"
 ASSIGNED, CLOSED, UNANSWERED = "ticket.assigned", "ticket.closed", "ticket.unanswered_24h"
 CSAT_RECEIVED = "ticket.csat_received"
+DUE_SOON, BREACHED = "ticket.sla_due_soon", "ticket.sla_breached"
 
 
 class TicketFields(ResponseModel):
@@ -71,9 +75,22 @@ class CsatReceived(TicketFields):
     )
 
 
+class ServiceLevel(TicketFields):
+    """Fields of `ticket.sla_due_soon` and `ticket.sla_breached`."""
+
+    target: TargetName
+    due_at: Time = Field(
+        description="When the target is missed, or was.", examples=[examples.LATER]
+    )
+
+
 HELPDESK_EVENTS = (
     EventSpec(
-        CREATED, "A ticket was opened, in any way.", TicketFields, subscriber_is_optional=True
+        CREATED,
+        "A ticket was opened, in any way.",
+        TicketFields,
+        subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
         REPLIED,
@@ -81,27 +98,35 @@ HELPDESK_EVENTS = (
         "ticket is reported only by `ticket.created`; notes emit no event.",
         Replied,
         subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
-        STATUS_CHANGED, "A ticket's status changed.", StatusChanged, subscriber_is_optional=True
+        STATUS_CHANGED,
+        "A ticket's status changed.",
+        StatusChanged,
+        subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
         ASSIGNED,
         "A ticket was assigned to a member, or unassigned.",
         TicketFields,
         subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
         CLOSED,
         "A ticket was closed; its `ticket.status_changed` came before.",
         Closed,
         subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
         CSAT_RECEIVED,
         "The customer rated how a closed ticket was answered.",
         CsatReceived,
         subscriber_is_optional=True,
+        group="people",
     ),
     EventSpec(
         UNANSWERED,
@@ -109,5 +134,21 @@ HELPDESK_EVENTS = (
         "Emitted once per wait.",
         TicketFields,
         subscriber_is_optional=True,
+        group="people",
+    ),
+    EventSpec(
+        DUE_SOON,
+        "A service level target of a ticket is missed in `warn_minutes`, unless somebody acts.",
+        ServiceLevel,
+        subscriber_is_optional=True,
+        group="people",
+    ),
+    EventSpec(
+        BREACHED,
+        "A service level target of a ticket was missed. Emitted once for each target, and for each wait of a"
+        " next reply.",
+        ServiceLevel,
+        subscriber_is_optional=True,
+        group="people",
     ),
 )

@@ -64,7 +64,7 @@ class HelpdeskBot:
             ctx.tx, project_id, ctx.channel_name, update.user.user_id
         )
         if known is not None and known.status != "active":
-            await ctx.reply(texts.has_left(ctx._, project.name))
+            await ctx.reply(texts.has_left(ctx._, project.public_name))
             return
         # To write to the bot that is the project's own is to ask for its answer.
         subscriber = await self._subscribers.ensure(
@@ -89,7 +89,7 @@ class HelpdeskBot:
             await self._answered(ctx, update, project_id),
         )
         if is_new and self._settings.acknowledge:
-            await ctx.reply(texts.acknowledged(ctx._, project.name, ticket.number))
+            await ctx.reply(texts.acknowledged(ctx._, project.public_name, ticket.number))
 
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str

@@ -8,6 +8,7 @@ from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_helpdesk import inbox_store
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla import SlaClocks
 
 #: Beyond it tickets are "many": a page never counts them all.
 MOST_COUNTED = 100
@@ -25,6 +26,8 @@ class Counts:
     unassigned: int
     mine: int
     overdue: int
+    #: Of any status, past the due time of a target.
+    missed: int
 
 
 class Inbox:
@@ -34,9 +37,11 @@ class Inbox:
         self,
         *,
         clock: Clock,
+        sla: SlaClocks,
         settings: HelpdeskSettings,
     ) -> None:
         self._clock = clock
+        self._sla = sla
         self._settings = settings
 
     async def page(
@@ -44,16 +49,23 @@ class Inbox:
     ) -> tuple[list[Ticket], str | None]:
         """A page, what was said last first, and the cursor of the next. Raises `BadRequest`."""
         after = _read_after(query.after)
-        found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit)
+        due = await self._sla.due_within(tx, project_id, query.due)
+        found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit, due)
         page = found[: query.limit]
         if len(found) <= query.limit:
             return page, None
         return page, next_cursor(f"{page[-1].last_message_at_ms}_{page[-1].ticket_id}")
 
     async def counts(self, tx: Tx, project_id: str, member_id: str | None) -> Counts:
-        """`mine` are those of `member_id`; `overdue` those waiting longer than `unanswered_hours`."""
+        """`mine` are those of `member_id`; `overdue` those waiting longer than `unanswered_hours`, or past a
+        target."""
         counted = await inbox_store.count_by(
-            tx, project_id, self.overdue_since_ms(), member_id, MOST_COUNTED
+            tx,
+            project_id,
+            self.overdue_since_ms(),
+            self._clock.now_ms(),
+            member_id,
+            MOST_COUNTED,
         )
         return Counts(**counted)
 

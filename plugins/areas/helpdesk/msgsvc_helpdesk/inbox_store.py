@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import Dialect, array_param, in_array
-from msgsvc_helpdesk.models import InboxQuery, Status, Ticket
+from msgsvc_helpdesk.models import DueWithin, InboxQuery, Status, Ticket
 from msgsvc_helpdesk.store import read_ticket, select_tickets
 
 #: Tickets of a tag that are looked up one by one, if fewer have it. Where more do, they are met on the way
@@ -17,11 +17,17 @@ _ALL: tuple[Status, ...] = (*WAITING, "closed")
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, limit: int
+    tx: Tx,
+    project_id: str,
+    query: InboxQuery,
+    after: tuple[int, str] | None,
+    limit: int,
+    due: DueWithin | None = None,
 ) -> list[Ticket]:
-    """Latest activity first; `after` is the time and the id of the last one of the previous page."""
-    if query.assignee_id is None or query.status is not None:
-        return await _list(tx, project_id, query, after, limit)
+    """Latest activity first; `after` is the time and the id of the last one of the previous page. `due` are
+    the times of `query.due`."""
+    if query.assignee_id is None or query.status is not None or due is not None:
+        return await _list(tx, project_id, query, after, limit, due)
     # The tickets of each agent are in order within a status.
     found = []
     for status in _ALL:
@@ -33,10 +39,21 @@ async def list_page(
 
 
 async def _list(
-    tx: Tx, project_id: str, query: InboxQuery, after: tuple[int, str] | None, limit: int
+    tx: Tx,
+    project_id: str,
+    query: InboxQuery,
+    after: tuple[int, str] | None,
+    limit: int,
+    due: DueWithin | None = None,
 ) -> list[Ticket]:
     conditions, params = _filtered(query, tx.dialect)
     order = "t.last_message_at_ms DESC, t.ticket_id DESC"
+    if due is not None:
+        # What is due is few: SQLite is kept from the list's own order, and from the status.
+        conditions = [each.replace("t.status =", "+t.status =") for each in conditions]
+        conditions.append("t.due_at_ms > :due_after_ms AND t.due_at_ms <= :due_by_ms")
+        params |= {"due_after_ms": due[0], "due_by_ms": due[1]}
+        order = "+t.last_message_at_ms DESC, t.ticket_id DESC"
     if query.tag is not None:
         tagged = await _tagged(tx, project_id, query.tag, FEW_TAGGED)
         if len(tagged) < FEW_TAGGED:
@@ -95,21 +112,29 @@ async def _tagged(tx: Tx, project_id: str, tag: str, limit: int) -> list[str]:
 
 
 async def count_by(
-    tx: Tx, project_id: str, overdue_since_ms: int, member_id: str | None, limit: int
+    tx: Tx,
+    project_id: str,
+    overdue_since_ms: int,
+    now_ms: int,
+    member_id: str | None,
+    limit: int,
 ) -> dict[str, int]:
     """The number of each kind, counted up to `limit`."""
     kinds = {
         **{status: f"status = '{status}'" for status in ("open", "pending", "snoozed")},
         "unassigned": "status = 'open' AND assignee_id IS NULL",
         "mine": "status = 'open' AND assignee_id = :member_id",
-        "overdue": "status = 'open' AND waiting_since_ms <= :since_ms",
+        # Where there is a target, it says when.
+        "overdue": "status = 'open' AND due_at_ms IS NULL AND waiting_since_ms <= :since_ms",
+        "missed": "due_at_ms <= :now_ms",
     }
     counted = ", ".join(
         "(SELECT COUNT(*) FROM (SELECT 1 AS one FROM helpdesk_tickets"
         f" WHERE project_id = :project_id AND {condition} LIMIT :most) AS {name}_rows) AS {name}"
         for name, condition in kinds.items()
     )
-    params = {"project_id": project_id, "since_ms": overdue_since_ms, "most": limit}
+    params = {"project_id": project_id, "since_ms": overdue_since_ms, "now_ms": now_ms}
+    params["most"] = limit
     row = await tx.fetch_one(f"SELECT {counted}", {**params, "member_id": member_id or ""})
     assert row is not None, "a SELECT of values has a row"
     return {name: int(row[name]) for name in kinds}

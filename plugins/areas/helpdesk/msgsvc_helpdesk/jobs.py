@@ -9,10 +9,13 @@ from msgsvc_core.files.service import Files
 from msgsvc_core.jobs import Job, JobContext, JobSpec, NewJob, Stopping, exponential
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock
-from msgsvc_helpdesk import removing, store
+from msgsvc_helpdesk import removing, sla_store, store
 from msgsvc_helpdesk.agents.notifications import GONE_JOB, AgentNotifications
+from msgsvc_helpdesk.inbox_store import WAITING
+from msgsvc_helpdesk.models import Status
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla_settings import REFRESH_JOB
 
 LOOK = "helpdesk.look"
 
@@ -59,10 +62,16 @@ class TicketJobs:
             on_dead=self._reschedule,
         )
         purge = JobSpec("helpdesk.purge", self.purge, every_s=3600)
-        return (look, purge, JobSpec(GONE_JOB, self.unassign_left))
+        return (
+            look,
+            purge,
+            JobSpec(GONE_JOB, self.unassign_left),
+            JobSpec(REFRESH_JOB, self.refresh_targets),
+        )
 
     async def run_due(self, ctx: JobContext, _jobs: Sequence[Job]) -> None:
-        """Wakes tickets whose snooze is over, and reports customers who wait too long.
+        """Wakes tickets whose snooze is over, and reports customers who wait too long and targets of service
+        levels that are missed, or soon will be.
 
         One transaction per ticket, which reads it again: concurrent runs report it once.
         """
@@ -74,6 +83,11 @@ class TicketJobs:
             lambda tx: store.find_waiting(tx, waiting_since_ms, BATCH),
             self._tickets.notify_waiting,
         )
+        await _each(
+            ctx,
+            lambda tx: sla_store.find_due(tx, now_ms, BATCH),
+            self._tickets.look_at_targets,
+        )
 
     async def _reschedule(self, tx: Tx, _job: Job, _error: str) -> None:
         """Several processes died while they looked. It is a dead letter, and the looks go on."""
@@ -81,6 +95,26 @@ class TicketJobs:
         await self._jobs.enqueue(
             tx, NewJob(LOOK, key="recurring", run_at_ms=run_at_ms, traced=False)
         )
+
+    async def refresh_targets(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
+        """Has the tickets of projects follow changed settings, each in a transaction."""
+        for project_id in dict.fromkeys(job.payload["project_id"] for job in jobs):
+            for status in WAITING:
+                await self._refresh_targets(ctx, project_id, status)
+
+    async def _refresh_targets(self, ctx: JobContext, project_id: str, status: Status) -> None:
+        after = ""
+        while True:
+            async with ctx.reading() as tx:
+                found = await sla_store.list_unfinished(tx, project_id, status, after, BATCH)
+            if not found:
+                return
+            for ticket_id in found:
+                if ctx.stopping:
+                    raise Stopping
+                async with ctx.transaction() as tx:
+                    await self._tickets.refresh_targets(tx, project_id, ticket_id)
+            after = found[-1]
 
     async def unassign_left(self, ctx: JobContext, jobs: Sequence[Job]) -> None:
         """Takes their tickets from members who answer no customers any more, each in a transaction, so

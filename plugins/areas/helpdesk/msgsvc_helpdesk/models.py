@@ -19,6 +19,10 @@ from msgsvc_core.plugins.tickets import Priority
 
 Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]
+Due = Literal["overdue", "today"]
+
+#: The times within which a ticket is due: after the first and up to the second, Unix milliseconds.
+DueWithin = tuple[int, int]
 
 #: The channel of customers without a messenger.
 VIRTUAL = "virtual"
@@ -108,6 +112,16 @@ TagFilter = Annotated[
 ]
 
 
+DueFilter = Annotated[
+    Due | None,
+    Field(
+        description="Only tickets with a service level target that was missed (`overdue`), or whose first one"
+        " is missed by the end of the day in the time zone of the business hours (`today`).",
+        examples=["overdue"],
+    ),
+]
+
+
 @value_object
 class Actor:
     """The author of a change. `member_id` is None for an API request that names no member."""
@@ -150,6 +164,8 @@ class Ticket:
     csat_comment: str | None = None
     csat_at_ms: int | None = None
     erased_at_ms: int | None = None
+    #: When the first of its targets is missed, or was; None while none runs.
+    due_at_ms: int | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -434,6 +450,7 @@ class TicketQuery(PageQuery):
     assignee_id: AssigneeFilter = None
     priority: PriorityFilter = None
     tag: TagFilter = None
+    due: DueFilter = None
     subscriber_id: str | None = Field(
         None,
         description="Only tickets of this subscriber.",
@@ -456,6 +473,7 @@ class InboxQuery(PageQuery):
     assignee_id: AssigneeFilter = None
     priority: PriorityFilter = None
     tag: TagFilter = None
+    due: DueFilter = None
 
 
 class StatsQuery(Query):

@@ -16,6 +16,7 @@ from msgsvc_core.members import Member
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.plugins.tickets import TicketRequest
+from msgsvc_helpdesk import view_store
 from msgsvc_helpdesk.agents.answering import Answering
 from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.inbound import AgentBot
@@ -26,7 +27,9 @@ from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.dashboard.conversation import Conversations
 from msgsvc_helpdesk.dashboard.inbox import TicketList
+from msgsvc_helpdesk.dashboard.presence import Presence
 from msgsvc_helpdesk.events import HELPDESK_EVENTS
+from msgsvc_helpdesk.hours import DeskHours
 from msgsvc_helpdesk.inbound import HelpdeskBot
 from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.jobs import TicketJobs
@@ -35,6 +38,8 @@ from msgsvc_helpdesk.routes import router
 from msgsvc_helpdesk.sending import ReplySender
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla_settings import SlaSettings
+from msgsvc_helpdesk.viewers import TicketViewers
 
 HERE = Path(__file__).parent
 
@@ -132,7 +137,9 @@ class HelpdeskPlugin:
 
     @hookimpl
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:
-        """Reassigns tickets of members who no longer answer customers."""
+        """Reassigns tickets of members who no longer answer customers, and forgets what they have seen."""
+        if after is None or after.status != "active":
+            await view_store.forget(tx, before.project_id, before.member_id)
         await self._notifications.on_member_changed(tx, before, after)
 
 
@@ -243,17 +250,30 @@ def _for_handlers(
     context: PluginContext, tickets: Tickets, settings: HelpdeskSettings
 ) -> Mapping[type, Any]:
     """What endpoints and pages alone ask for."""
-    inbox = Inbox(clock=context.clock, settings=settings)
+    inbox = Inbox(clock=context.clock, sla=tickets.sla, settings=settings)
+    sla = SlaSettings(jobs=context.jobs)
+    viewers = TicketViewers(clock=context.clock)
     return {
         Blocklist: Blocklist(clock=context.clock, subscribers=context.subscribers),
         CannedAnswers: CannedAnswers(clock=context.clock, config=context.config, settings=settings),
+        DeskHours: DeskHours(sla=sla),
+        SlaSettings: sla,
         Inbox: inbox,
-        TicketList: TicketList(clock=context.clock, members=context.members, inbox=inbox),
+        TicketViewers: viewers,
+        Presence: Presence(db=context.db, viewers=viewers),
+        TicketList: TicketList(
+            clock=context.clock,
+            members=context.members,
+            inbox=inbox,
+            viewers=viewers,
+            assignment=tickets.assignment,
+        ),
         Conversations: Conversations(
             tickets=tickets,
             members=context.members,
             messages=context.messages,
             files=context.files,
+            viewers=viewers,
             base_url=context.config.base_url,
         ),
     }

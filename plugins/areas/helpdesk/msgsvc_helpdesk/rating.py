@@ -87,7 +87,7 @@ class RatingRequests:
         text = _(
             "{project} closed your question #{number}. How would you rate the help you got? 1 is "
             "very poor, 5 is excellent. If you still have a question, just write it here.",
-            project=project.name,
+            project=project.public_name,
             number=ticket.number,
         )
         row = tuple(_button(str(score), "rate", ticket.ticket_id, score) for score in SCORES)

@@ -5,7 +5,7 @@ from itertools import chain
 
 from msgsvc_core.db import Tx
 from msgsvc_core.files.service import Files
-from msgsvc_helpdesk import entry_store, store
+from msgsvc_helpdesk import entry_store, sla_store, store
 
 
 async def remove(files: Files, tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
@@ -65,11 +65,13 @@ async def empty(
             "snoozed_until_ms": None,
             "waiting_since_ms": None,
             "told_waiting_at_ms": None,
+            "due_at_ms": None,
             "csat_comment": None,
             "closed_at_ms": now_ms if ticket.closed_at_ms is None else ticket.closed_at_ms,
             "erased_at_ms": now_ms,
         }
         await store.update(tx, project_id, ticket_id, nothing)
+    await sla_store.stop(tx, project_id, ticket_ids)
     found = await entry_store.files_of(tx, project_id, ticket_ids)
     await files.remove(tx, project_id, found)
     await entry_store.delete_of(tx, project_id, ticket_ids)

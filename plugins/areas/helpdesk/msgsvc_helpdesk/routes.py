@@ -19,7 +19,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import desk_routes
+from msgsvc_helpdesk import desk_routes, hours_routes, sla_routes, team_routes
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.models import (
     API,
@@ -54,7 +54,9 @@ from msgsvc_helpdesk.views import (
 )
 
 router = Router(
-    area="helpdesk", description="Tickets: what customers write, and what agents reply."
+    area="helpdesk",
+    description="Tickets: what customers write, and what agents reply.",
+    group="people",
 )
 
 #: Days of which figures are shown unless the request says since when.
@@ -131,7 +133,8 @@ async def get_ticket(
     )
     page, following = query.cut(found, lambda entry: entry.entry_id)
     brought = await _messages_of(ctx, messages, page)
-    return WholeTicketAnswer.whole(ticket, page, following, brought)
+    clocks = await tickets.sla.of(ctx.tx, ctx.project_id, ticket.ticket_id)
+    return WholeTicketAnswer.whole(ticket, page, following, brought, clocks)
 
 
 @router.delete("/v1/tickets/{ticket_id}", status=204, errors=(NotFound,))
@@ -278,4 +281,8 @@ async def _messages_of(
     return await messages.get_many(ctx.tx, ctx.project_id, message_ids)
 
 
-router.endpoints += desk_routes.router.endpoints
+router.endpoints += [
+    endpoint
+    for part in (desk_routes, team_routes, hours_routes, sla_routes)
+    for endpoint in part.router.endpoints
+]

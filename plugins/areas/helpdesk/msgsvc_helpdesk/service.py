@@ -1,6 +1,7 @@
 """Tickets: messages of customers and agents, and their effect on the ticket."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from msgsvc_core.billing import BillingGate, Charge
@@ -64,7 +65,8 @@ class Tickets(TicketChanges):
         """Up to one more than `query.limit`, newest first, so that the caller sees if more follow."""
         if query.channel not in {None, VIRTUAL}:
             await self._subscribers.check_channel(tx, project_id, query.channel or "")
-        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit)
+        due = await self.sla.due_within(tx, project_id, query.due)
+        return await store.list_page(tx, project_id, query, query.after, query.fetch_limit, due)
 
     async def entries(
         self, tx: Tx, project_id: str, ticket_id: str, after: str | None, limit: int
@@ -108,7 +110,7 @@ class Tickets(TicketChanges):
             subject=(opening.subject or _beginning(heard))[:SUBJECT_LENGTH],
             status="open",
             priority=opening.priority,
-            assignee_id=opening.assignee_id or await self._next_agent(tx, project_id),
+            assignee_id=opening.assignee_id or await self.assignment.next_agent(tx, project_id),
             source=opening.source,
             source_id=opening.source_id,
             created_at_ms=now_ms,
@@ -118,6 +120,10 @@ class Tickets(TicketChanges):
             tags=tags,
         )
         await store.insert(tx, ticket)
+        due_at_ms = (await self.sla.follow(tx, ticket)).due_at_ms
+        if due_at_ms is not None:
+            await store.update(tx, project_id, ticket.ticket_id, {"due_at_ms": due_at_ms})
+            ticket = replace(ticket, due_at_ms=due_at_ms)
         if heard is not None:
             await self._insert_customer_message(tx, ticket, heard, opening.source_id)
         await self.emit(tx, ticket, names.CREATED)
@@ -392,18 +398,6 @@ class Tickets(TicketChanges):
                 raise NotFound("there is no file {file_id!r}", file_id=file_id)
         await self._files.retain(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
-
-    async def _next_agent(self, tx: Tx, project_id: str) -> str | None:
-        """Whose turn it is, where new tickets go to agents in turn. Called after `next_number`."""
-        if self._settings.assignment != "round_robin":
-            return None
-        agents = [one.member_id for one in await self._members.list_agents(tx, project_id)]
-        if not agents:
-            return None
-        last = await store.last_assignee(tx, project_id)
-        turn = next((agent for agent in sorted(agents) if agent > (last or "")), min(agents))
-        await store.record_turn(tx, project_id, turn)
-        return turn
 
 
 def _beginning(message: CustomerMessage | None) -> str:

@@ -1,10 +1,9 @@
 """The section `[helpdesk]` of the configuration."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from msgsvc_core.config.settings import Section
+from msgsvc_helpdesk.desk_models import Method
 
 
 class HelpdeskSettings(Section):
@@ -24,9 +23,11 @@ class HelpdeskSettings(Section):
         description="Hours without an agent's reply after which `ticket.unanswered_24h` is emitted "
         "for an open ticket.",
     )
-    assignment: Literal["manual", "round_robin"] = Field(
+    assignment: Method = Field(
         "manual",
-        description="Whether new tickets are assigned to agents round-robin, or stay unassigned.",
+        description="Who gets tickets that are opened or reopened unassigned, in projects that have not"
+        " chosen: nobody (`manual`), agents in turn (`round_robin`), or the one with the fewest open"
+        " tickets (`least_busy`).",
     )
     acknowledge: bool = Field(
         True, description="Whether the bot confirms that a message opened a ticket."

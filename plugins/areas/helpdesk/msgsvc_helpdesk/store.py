@@ -5,7 +5,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import Dialect, for_update, in_list, string_agg
-from msgsvc_helpdesk.models import Ticket, TicketQuery
+from msgsvc_helpdesk.models import DueWithin, Ticket, TicketQuery
 
 _COLUMNS = (
     "project_id",
@@ -34,6 +34,7 @@ _COLUMNS = (
     "csat_comment",
     "csat_at_ms",
     "erased_at_ms",
+    "due_at_ms",
 )
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
 
@@ -123,9 +124,14 @@ async def latest_of(tx: Tx, project_id: str, subscriber_id: str) -> Ticket | Non
 
 
 async def list_page(
-    tx: Tx, project_id: str, query: TicketQuery, after: str | None, limit: int
+    tx: Tx,
+    project_id: str,
+    query: TicketQuery,
+    after: str | None,
+    limit: int,
+    due: DueWithin | None = None,
 ) -> list[Ticket]:
-    """Newest first; `after` is the last id of the previous page."""
+    """Newest first; `after` is the last id of the previous page. `due` are the times of `query.due`."""
     source, order = "helpdesk_tickets t", "t.ticket_id"
     conditions = ["t.project_id = :project_id"]
     params: dict[str, Any] = {"project_id": project_id, "most": limit}
@@ -151,6 +157,12 @@ async def list_page(
     if after is not None:
         conditions += ["t.ticket_id < :after", f"{order} < :after"]
         params["after"] = after
+    if due is not None:
+        conditions.append("t.due_at_ms > :due_after_ms AND t.due_at_ms <= :due_by_ms")
+        params |= {"due_after_ms": due[0], "due_by_ms": due[1]}
+        if tx.dialect == "sqlite":
+            # Kept from the list's own order: what is due is few.
+            order = f"+{order}"
     rows = await tx.fetch_all(
         f"{select_tickets(tx.dialect, source)} WHERE {' AND '.join(conditions)}"
         f" ORDER BY {order} DESC LIMIT :most",

@@ -26,6 +26,8 @@ from msgsvc_helpdesk.models import (
     TicketId,
     TicketNumber,
 )
+from msgsvc_helpdesk.service_levels import SlaClock
+from msgsvc_helpdesk.sla_models import SlaClockAnswer
 
 
 class TicketAnswer(ResponseModel):
@@ -94,6 +96,10 @@ class TicketAnswer(ResponseModel):
     csat_comment: str | None = Field(
         description="What they added to it; null for nothing.", examples=[None]
     )
+    due_at: Time | None = Field(
+        description="When the first of its service level targets is missed, or was; null while none runs.",
+        examples=[None],
+    )
     merged_into: str | None = Field(
         description="Id of the ticket that goes on in its place; null unless it was merged.",
         examples=[None],
@@ -118,6 +124,7 @@ def _fields(ticket: Ticket) -> dict[str, object]:
         "waiting_since": optional_rfc3339(ticket.waiting_since_ms),
         "snoozed_until": optional_rfc3339(ticket.snoozed_until_ms),
         "closed_at": optional_rfc3339(ticket.closed_at_ms),
+        "due_at": optional_rfc3339(ticket.due_at_ms),
         "first_response_seconds": _seconds(ticket.created_at_ms, ticket.first_response_at_ms),
         "resolution_seconds": _seconds(ticket.created_at_ms, ticket.closed_at_ms),
     }
@@ -230,6 +237,9 @@ class WholeTicketAnswer(TicketAnswer):
     """A ticket with a page of its messages and notes."""
 
     messages: EntryPage = Field(description="Its messages and notes, newest first.")
+    sla: list[SlaClockAnswer] = Field(
+        description="Its service level targets; without those that it never had."
+    )
 
     @classmethod
     def whole(
@@ -238,11 +248,16 @@ class WholeTicketAnswer(TicketAnswer):
         page: Sequence[Entry],
         next_cursor: str | None,
         messages: Mapping[str, Message],
+        clocks: Sequence[SlaClock],
     ) -> "WholeTicketAnswer":
         shown = [
             TicketEntryAnswer.of(entry, messages.get(entry.message_id or "")) for entry in page
         ]
-        return cls(**_fields(ticket), messages=EntryPage(data=shown, next_cursor=next_cursor))
+        return cls(
+            **_fields(ticket),
+            messages=EntryPage(data=shown, next_cursor=next_cursor),
+            sla=[SlaClockAnswer.of(clock) for clock in clocks],
+        )
 
 
 class ReplyAnswer(ResponseModel):

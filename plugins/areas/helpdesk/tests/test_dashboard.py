@@ -12,6 +12,7 @@ from msgsvc_core.members.models import Role
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.service import Service
 from msgsvc_dashboard import plugin as dashboard
+from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import Visitor, visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_helpdesk import plugin
@@ -286,3 +287,166 @@ async def test_what_people_write_is_shown_as_text(
         assert "<img src=x" not in page.text
         assert "&lt;script&gt;alert" in page.text
         assert "{{7*7}}" in page.text
+
+
+async def test_agents_see_each_other_in_a_ticket_and_what_they_have_not_read(
+    tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
+) -> None:
+    kim = await enter("admin")
+    await ann.ask(tenant.client, "Where is it?")
+    opened = await mia.get("/tickets/1")
+    found = re.search(r"/tickets/(tkt_\w+)/present", opened.text)
+    assert found is not None
+    at = f"/tickets/{found[1]}"
+    fresh = await kim.get("/tickets")
+    beat = await mia.post(f"{at}/present", {"typing": "1"})
+    listed_, beside = await kim.get("/tickets"), await kim.get(at)
+    own = await mia.get(at)
+    await kim.post(f"{at}/present", {})
+    read = await kim.get("/tickets")
+
+    assert beat.status_code == 204
+    assert "Unread:" in fresh.text
+    assert 'class="viewed"' not in fresh.text
+    assert 'class="viewed"' in listed_.text
+    assert "is writing…" in beside.text
+    assert "is writing…" not in own.text
+    assert "Unread:" not in read.text
+
+
+async def test_single_keys_are_switched_off_by_each_member_for_themselves(
+    tenant: Tenant, mia: Visitor, enter: Enter
+) -> None:
+    kim, vic = await enter("admin"), await enter("viewer")
+    before = await mia.get("/tickets")
+    await mia.post("/tickets/settings/mine", {"what": "shortcuts", "value": "0"})
+    after, others = await mia.get("/tickets"), await kim.get("/tickets")
+    refused = await mia.post("/tickets/settings", {"assignment": "round_robin"})
+    viewing = await vic.get("/tickets/settings")
+
+    assert 'data-shortcuts="write"' in before.text
+    assert "data-shortcuts" not in after.text
+    assert 'data-shortcuts="write"' in others.text
+    assert refused.status_code == 403
+    assert (viewing.status_code, "<select" in viewing.text) == (200, False)
+
+
+async def test_the_settings_of_the_desk_are_changed_on_their_page(
+    tenant: Tenant, mia: Visitor, enter: Enter
+) -> None:
+    kim = await enter("admin")
+    await kim.post("/tickets/settings", {"assignment": "least_busy"})
+    page = await kim.get("/tickets/settings")
+    found = re.findall(r"/tickets/settings/agents/(mem_\w+)", page.text)
+    for member_id in found:
+        await kim.post(
+            f"/tickets/settings/agents/{member_id}", {"available": "", "max_open_tickets": "3"}
+        )
+    wrong = await kim.post(
+        f"/tickets/settings/agents/{found[0]}", {"available": "1", "max_open_tickets": "many"}
+    )
+    agents = (await tenant.client.get("/v1/tickets/agents")).json()["data"]
+    settings = (await tenant.client.get("/v1/tickets/settings")).json()
+
+    assert settings["assignment"] == "least_busy"
+    assert {(one["available"], one["max_open_tickets"]) for one in agents} == {(False, 3)}
+    assert wrong.status_code == 400
+
+
+async def test_business_hours_are_written_on_their_page(
+    tenant: Tenant, mia: Visitor, enter: Enter
+) -> None:
+    admin = await enter("admin")
+    at = "/tickets/settings/hours"
+    form = {
+        "timezone": "Europe/Berlin",
+        "monday": "9-13, 14:00–18:00",
+        "sunday": "20:00-24:00",
+        "holidays": "2026-12-25 Christmas Day\r\n\r\n2027-01-01",
+    }
+    saved = await admin.post(at, form)
+    wrong = await admin.post(at, {**form, "tuesday": "nine to six"})
+    backwards = await admin.post(at, {**form, "friday": "18:00-09:00"})
+    forbidden = await mia.post(at, form)
+    read = await mia.get(at)
+    kept = (await tenant.client.get("/v1/tickets/hours")).json()
+
+    assert saved.status_code == 303, saved.text
+    assert (wrong.status_code, "nine to six" in wrong.text) == (400, True)
+    assert "write hours as 09:00-18:00" in wrong.text
+    assert (backwards.status_code, "must be later than opens" in backwards.text) == (400, True)
+    assert forbidden.status_code == 403
+    assert kept["timezone"] == "Europe/Berlin"
+    assert [(one["day"], one["opens"], one["closes"]) for one in kept["openings"]] == [
+        ("monday", "09:00", "13:00"),
+        ("monday", "14:00", "18:00"),
+        ("sunday", "20:00", "24:00"),
+    ]
+    assert kept["holidays"] == [
+        {"date": "2026-12-25", "name": "Christmas Day"},
+        {"date": "2027-01-01", "name": ""},
+    ]
+    assert "09:00-13:00, 14:00-18:00" in read.text
+    assert "Christmas Day" in read.text
+
+
+async def test_the_list_the_ticket_and_the_overview_show_what_is_due(
+    tenant: Tenant, mia: Visitor, clock: FakeClock
+) -> None:
+    targets = {"first_reply_minutes": 60, "counted_in": "calendar"}
+    await tenant.client.put("/v1/tickets/sla", json={"normal": targets})
+    ticket = await virtual(tenant.client, "Where is it?")
+    soon = await mia.get("/tickets")
+    clock.advance(2 * 3600)
+    late = await mia.get("/tickets", due="overdue")
+    today = await mia.get("/tickets", due="today")
+    shown = await mia.get(f"/tickets/{ticket['ticket_id']}")
+    overview = await mia.get("")
+
+    assert "Due in 60 min" in soon.text
+    assert "Overdue by 60 min" in late.text
+    assert "Overdue by 60 min" in shown.text
+    assert "Where is it?" not in today.text
+    assert "1 overdue" in overview.text
+
+
+async def test_service_levels_are_written_on_their_page(
+    tenant: Tenant, mia: Visitor, enter: Enter
+) -> None:
+    admin = await enter("admin")
+    at = "/tickets/settings/service-levels"
+    form = {
+        "urgent.first_reply_minutes": "0:30",
+        "urgent.resolution_minutes": "8",
+        "urgent.counted_in": "calendar",
+        "normal.next_reply_minutes": "24:00",
+        "warn_minutes": "0:15",
+    }
+    saved = await admin.post(at, form)
+    shown = await admin.get(at)
+    wrong = await admin.post(at, {**form, "low.next_reply_minutes": "a day"})
+    too_long = await admin.post(at, {**form, "low.next_reply_minutes": "99999"})
+    forbidden = await mia.post(at, form)
+    read = await mia.get(at)
+    kept = (await tenant.client.get("/v1/tickets/sla")).json()
+
+    assert saved.status_code == 303, saved.text
+    assert 'name="urgent.resolution_minutes" type="text" value="8:00"' in shown.text
+    assert (wrong.status_code, "a day" in wrong.text) == (400, True)
+    assert "write hours and minutes as 1:30" in wrong.text
+    assert (too_long.status_code, 'value="99999"' in too_long.text) == (400, True)
+    assert forbidden.status_code == 403
+    assert kept["urgent"] == {
+        "first_reply_minutes": 30,
+        "next_reply_minutes": None,
+        "resolution_minutes": 480,
+        "counted_in": "calendar",
+    }
+    assert kept["normal"]["next_reply_minutes"] == 1440
+    assert kept["normal"]["counted_in"] == "business_hours"
+    assert kept["warn_minutes"] == 15
+    assert (read.status_code, "0:30" in read.text, "warn_minutes" in read.text) == (
+        200,
+        True,
+        False,
+    )

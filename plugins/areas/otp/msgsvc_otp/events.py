@@ -21,12 +21,15 @@ class OtpEvent(ResponseModel):
 
 
 OTP_EVENTS = (
-    EventSpec(SENT, "The messenger accepted the message with the code.", OtpEvent),
-    EventSpec(VERIFIED, "The code was verified; it can't be used again.", OtpEvent),
-    EventSpec(FAILED_ATTEMPT, "A wrong code was given.", OtpEvent),
+    EventSpec(SENT, "The messenger accepted the message with the code.", OtpEvent, group="sign_in"),
+    EventSpec(
+        VERIFIED, "The code was verified; it can't be used again.", OtpEvent, group="sign_in"
+    ),
+    EventSpec(FAILED_ATTEMPT, "A wrong code was given.", OtpEvent, group="sign_in"),
     EventSpec(
         MAX_ATTEMPTS_REACHED,
         "The last allowed attempt was wrong; the code is no longer valid.",
         OtpEvent,
+        group="sign_in",
     ),
 )

@@ -44,7 +44,7 @@ class CodeBot:
             return await self._open(ctx, request, project)
         if request.is_live(self._clock.now_ms()) and await self._is_of(ctx, request):
             # It can't be sent again: nobody knows it any more but they.
-            await ctx.reply(texts.look_above(ctx._, project.name))
+            await ctx.reply(texts.look_above(ctx._, project.public_name))
             return True
         return False
 
@@ -61,7 +61,7 @@ class CodeBot:
             await ctx.reply(texts.wait(ctx._, error.retry_after_s or 1))
         except ApiError as error:
             log.warning("otp_not_sent", otp_id=request.otp_id, code=error.code, error=error.message)
-            await ctx.reply(texts.not_now(ctx._, project.name))
+            await ctx.reply(texts.not_now(ctx._, project.public_name))
         return True
 
     async def _deliver(self, ctx: InboundContext, request: OneTimeCode) -> None:

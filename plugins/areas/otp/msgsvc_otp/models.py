@@ -8,12 +8,14 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.types import (
     CreatedAt,
+    HttpUrl,
     NamedByExternalId,
     NamedById,
     NamedOnChannel,
     OnChannel,
     SubscriberId,
     Time,
+    Url,
 )
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
@@ -47,6 +49,9 @@ Purpose = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$", examples=["login"])
 OTP_ID = "otp_032aJamqrG1ZYIb6C6BSmv"
 #: Five minutes after `examples.TIME`.
 EXPIRES_AT = "2026-03-01T09:35:00.000Z"
+RETURN_URL = f"{examples.SITE_URL}/confirmed"
+PAGE_URL = f"{examples.BASE_URL}/code/4pQ9sWv2KxT7mBzR1cYfLd6uHn3JgE8aXo5iTqPbDwM"
+RESULT = "9c1185a5c5e9fc54612808977ee8f548b2258d31"
 PAYLOAD = "otp_4pQ9sWv2KxT7mBzR1cYfLd"
 
 OtpId = Annotated[
@@ -158,13 +163,28 @@ class SendOtpBody(Terms):
     subscriber_id: NamedById = None
     external_id: NamedByExternalId = None
     channel: NamedOnChannel = None
+    return_url: HttpUrl | None = Field(
+        None,
+        description="With it the answer has the `url` of a page that asks for the code, and leads back here"
+        " with `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on"
+        " localhost.",
+        examples=[RETURN_URL],
+    )
 
 
 class SendOtpAnswer(ResponseModel):
     """A code that is being sent."""
 
+    leave_out_none = frozenset({"url"})
+
     otp_id: OtpId = Field(description="Names the code when it is verified, and its status.")
     expires_at: Time = Field(description="When the code stops working.", examples=[EXPIRES_AT])
+    url: Url | None = Field(
+        None,
+        description="The page to send the person's browser to; only with `return_url`. It can send further"
+        " codes.",
+        examples=[PAGE_URL],
+    )
 
 
 class RequestOtpBody(Terms):
@@ -229,6 +249,14 @@ class VerifyOtpBody(RequestModel):
     )
 
 
+class OtpResultBody(RequestModel):
+    """What a hosted page led back to `return_url` with."""
+
+    result: str = Field(
+        max_length=128, description="The parameter `result`; works once.", examples=[RESULT]
+    )
+
+
 class VerifyOtpAnswer(ResponseModel):
     """The subscriber who entered the correct code."""
 
@@ -246,9 +274,12 @@ class VerifyOtpAnswer(ResponseModel):
     external_id: OwnId
 
     @classmethod
-    def of(cls, verdict: Verdict) -> "VerifyOtpAnswer":
+    def of(cls, verdict: Verdict, otp_id: str = "") -> "VerifyOtpAnswer":
+        """`otp_id`: of the code that a hosted page was made for, which may have sent another one."""
         code = verdict.code
-        return cls(otp_id=code.otp_id, purpose=code.purpose, **verdict.subscriber.event_fields())
+        return cls(
+            otp_id=otp_id or code.otp_id, purpose=code.purpose, **verdict.subscriber.event_fields()
+        )
 
 
 class OtpAnswer(ResponseModel):

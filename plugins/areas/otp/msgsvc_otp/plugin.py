@@ -18,6 +18,9 @@ from msgsvc_otp.codes import CodeHashes
 from msgsvc_otp.dashboard import pages
 from msgsvc_otp.errors import OTP_ERRORS
 from msgsvc_otp.events import OTP_EVENTS
+from msgsvc_otp.hosted.pages import HostedCodes
+from msgsvc_otp.hosted.rendering import CodeTemplates
+from msgsvc_otp.hosted.service import CodePages
 from msgsvc_otp.inbound import CodeBot
 from msgsvc_otp.jobs import CodeJobs
 from msgsvc_otp.routes import router
@@ -82,6 +85,24 @@ class OtpPlugin:
             billing=context.billing,
             events=context.events,
         )
+        settings = context.settings(OtpSettings)
+        self._code_pages = CodePages(
+            clock=context.clock,
+            secrets=context.secrets,
+            settings=settings,
+            projects=context.projects,
+            subscribers=context.subscribers,
+            channels=context.channels,
+            codes=self._codes,
+            base_url=context.config.base_url,
+        )
+        self._hosted = HostedCodes(
+            db=context.db,
+            limiter=context.limiter,
+            settings=settings,
+            pages=self._code_pages,
+            templates=CodeTemplates(context.texts),
+        )
         self._bot = CodeBot(
             clock=context.clock,
             projects=context.projects,
@@ -94,11 +115,15 @@ class OtpPlugin:
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {OneTimeCodes: self._codes}
+        return {OneTimeCodes: self._codes, CodePages: self._code_pages}
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
         return router.endpoints
+
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return self._hosted.routes()
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:

@@ -9,15 +9,18 @@ from msgsvc_core.kernel.errors import (
     BillingBlocked,
     Conflict,
     InvalidExternalId,
+    InvalidUrl,
     MutuallyExclusiveIdentifiers,
     NotFound,
     SubscriberNotFound,
     TooEarly,
 )
 from msgsvc_otp.errors import OtpExpired, OtpInvalid, OtpMaxAttempts, OtpRateLimited
+from msgsvc_otp.hosted.service import CodePages
 from msgsvc_otp.models import (
     OtpAnswer,
     OtpId,
+    OtpResultBody,
     RequestOtpAnswer,
     RequestOtpBody,
     SendOtpAnswer,
@@ -28,7 +31,7 @@ from msgsvc_otp.models import (
 from msgsvc_otp.payloads import request_payload
 from msgsvc_otp.service import OneTimeCodes
 
-router = Router(area="otp", description="One-time codes.")
+router = Router(area="otp", description="One-time codes.", group="sign_in")
 
 #: What names no subscriber.
 _WHO: tuple[type[ApiError], ...] = (
@@ -41,16 +44,37 @@ _WHO: tuple[type[ApiError], ...] = (
 @router.post(
     "/v1/otp/send",
     status=202,
-    errors=(*_WHO, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
+    errors=(*_WHO, InvalidUrl, BillingBlocked, Conflict, TooEarly, OtpRateLimited),
 )
-async def send_otp(ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes) -> SendOtpAnswer:
+async def send_otp(
+    ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes, pages: CodePages
+) -> SendOtpAnswer:
     """Sends a code to a subscriber; it replaces the previous one of the same purpose.
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
+
+    With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
+    person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
     """
+    if body.return_url is not None:
+        pages.check_return_url(body.return_url)
     code = await one_time_codes.send(ctx.tx, ctx.project_id, body)
-    return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms))
+    url = None
+    if body.return_url is not None:
+        url = await pages.create(ctx.tx, code, body.return_url)
+    return SendOtpAnswer(otp_id=code.otp_id, expires_at=to_rfc3339(code.expires_at_ms), url=url)
+
+
+@router.post("/v1/otp/result", errors=(OtpInvalid,))
+async def take_otp_result(ctx: Context, body: OtpResultBody, pages: CodePages) -> VerifyOtpAnswer:
+    """Exchanges the result of a hosted page for the person who entered the code; works once.
+
+    Compare `otp_id` with that in the person's session at your site: it is the one that
+    `POST /v1/otp/send` returned, also if the page sent further codes.
+    """
+    otp_id, verdict = await pages.take(ctx.tx, ctx.project_id, body.result)
+    return VerifyOtpAnswer.of(verdict, otp_id)
 
 
 @router.post("/v1/otp/request", status=201, errors=(BillingBlocked,))

@@ -37,6 +37,20 @@ class OtpSettings(Section):
         600, ge=30, le=86400, description="Seconds for which a link of a request can be opened."
     )
 
+    page_lifetime_s: int = Field(
+        1800,
+        ge=60,
+        le=86400,
+        description="Seconds for which a hosted page for a code can be used, and its result be taken.",
+    )
+    page_requests_per_minute: int = Field(
+        30, ge=1, description="Requests to hosted pages for codes per client address and minute."
+    )
+    allow_http_returns: bool = Field(
+        False,
+        description="Accept `return_url` with http for any host; by default only for localhost.",
+    )
+
     @model_validator(mode="after")
     def _within_ranges(self) -> "OtpSettings":
         if self.ttl_minutes > self.most_ttl_minutes:

@@ -37,7 +37,7 @@ class Wording:
         if template is None:
             return texts.code_message(
                 self._texts.into(lang, __name__),
-                project=project.name,
+                project=project.public_name,
                 code=code,
                 minutes=request.ttl_minutes,
             )
@@ -45,7 +45,7 @@ class Wording:
         variables = {
             CODE_VARIABLE: code,
             "minutes": request.ttl_minutes,
-            "project": project.name,
+            "project": project.public_name,
             "purpose": request.purpose,
         }
         try:

@@ -183,6 +183,10 @@ def test_settings_begin_with_the_numbers_of_the_interface_spec() -> None:
         "sends_per_hour": 5,
         "guesses_per_hour": 10,
         "link_lifetime_s": 600,
+        # The hosted pages are not in the specification.
+        "page_lifetime_s": 1800,
+        "page_requests_per_minute": 30,
+        "allow_http_returns": False,
     }
 
 

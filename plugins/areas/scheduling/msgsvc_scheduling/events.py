@@ -79,7 +79,8 @@ class ScheduledNotSent(ResponseModel):
     )
     reason: str = Field(
         description="For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the"
-        " recipient's state), `billing_blocked` without credits, or `missed`.",
+        " recipient's state), `billing_blocked` without credits, `missed`, or `withdrawn` from a restored"
+        " copy.",
         examples=["unsubscribed"],
     )
 
@@ -91,12 +92,14 @@ SCHEDULING_EVENTS = (
         "report the outcome.",
         ScheduledSent,
         subscriber_is_optional=True,
+        group="sending",
     ),
     EventSpec(
         RECURRING_SENT,
         "A run of a recurring message was queued for delivery; delivery events report the outcome.",
         RecurringSent,
         subscriber_is_optional=True,
+        group="sending",
     ),
     EventSpec(
         FAILED,
@@ -104,6 +107,7 @@ SCHEDULING_EVENTS = (
         "e.g. because its template was deleted.",
         ScheduledNotSent,
         subscriber_is_optional=True,
+        group="sending",
     ),
     EventSpec(
         SKIPPED,
@@ -111,5 +115,6 @@ SCHEDULING_EVENTS = (
         "has unsubscribed, or its time was missed.",
         ScheduledNotSent,
         subscriber_is_optional=True,
+        group="sending",
     ),
 )

@@ -283,8 +283,8 @@ class RecordAnswer(ResponseModel):
     )
     reason: str | None = Field(
         description="Why it was not sent the last time: the code of an error, the recipient's status"
-        " (`unsubscribed`, `blocked`), or `missed` if the service was down. Null if it was sent, or has not"
-        " been due.",
+        " (`unsubscribed`, `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy."
+        " Null if it was sent, or has not been due.",
         examples=[None],
     )
     error: str | None = Field(description="The same for people.", examples=[None])

@@ -15,6 +15,9 @@ from msgsvc_scheduling.settings import SchedulingSettings
 #: The reason of what was not sent as its time was missed.
 MISSED = "missed"
 
+#: The reason of what an operator took away from a restored copy.
+WITHDRAWN = "withdrawn"
+
 #: The reason of what failed by a mistake of ours; the log has it.
 INTERNAL_ERROR = "internal_error"
 
@@ -71,6 +74,12 @@ def not_sent(record: Record, settings: SchedulingSettings, now_ms: int) -> Plan 
 def of_disabled_project(record: Record, now_ms: int) -> Plan:
     why = "the project was disabled at its time"
     return finished(record, Outcome("failed", reason=PROJECT_INACTIVE, error=why), now_ms)
+
+
+def withdrawn(record: Record, now_ms: int) -> Plan:
+    """The plan where the original of a restored copy may have sent it."""
+    why = "withdrawn from a restored copy: the original may have sent it"
+    return finished(record, Outcome("skipped", reason=WITHDRAWN, error=why), now_ms)
 
 
 def failed(record: Record, error: Exception, now_ms: int) -> Plan:

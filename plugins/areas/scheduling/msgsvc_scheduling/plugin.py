@@ -12,6 +12,8 @@ from msgsvc_core.events import EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
+from msgsvc_core.plugins.planned import PlannedMessages
+from msgsvc_scheduling import store
 from msgsvc_scheduling.dashboard import pages
 from msgsvc_scheduling.events import SCHEDULING_EVENTS
 from msgsvc_scheduling.jobs import ScheduleJobs
@@ -76,6 +78,17 @@ class SchedulingPlugin:
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
         return self.jobs.specs
+
+    @hookimpl
+    def register_planned_messages(self) -> Sequence[PlannedMessages]:
+        return [
+            PlannedMessages(
+                store.PLANNED,
+                "scheduled and recurring messages",
+                store.count_waiting,
+                self.running.withdraw,
+            )
+        ]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:

@@ -25,7 +25,9 @@ from msgsvc_scheduling.models import (
 from msgsvc_scheduling.service import Scheduling
 
 router = Router(
-    area="scheduling", description="Messages that are sent later, once or again and again."
+    area="scheduling",
+    description="Messages that are sent later, once or repeatedly.",
+    group="sending",
 )
 
 

@@ -67,6 +67,18 @@ class Running:
             if one.subscriber_id is None:
                 await self._run_mailing(one)
 
+    async def withdraw(self, tx: Tx, before_ms: int, limit: int) -> int:
+        """Skips up to `limit` of what was due before a time in all projects; returns how many. A recurring
+        message goes on with its first run that is not before it."""
+        due = await store.list_due(tx, before_ms - 1, limit)
+        records = await self._lock_due(tx, due)
+        people = await self._subscribers.get_many(
+            tx, sorted({(one.project_id, one.subscriber_id or "") for one in records})
+        )
+        now_ms = max(self._clock.now_ms(), before_ms)
+        await self._write(tx, [planning.withdrawn(one, now_ms) for one in records], people)
+        return len(records)
+
     async def _run_batch(self, due: Sequence[Due]) -> None:
         try:
             await self._try_batch(due)

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_update, key_params, key_table, limited_delete
+from msgsvc_core.jobs.inspection import Waiting
 from msgsvc_core.kernel.json import to_json
 from msgsvc_scheduling.models import Due, Kind, Record
 from msgsvc_scheduling.recurrence import Rule
@@ -17,6 +18,9 @@ _COLUMNS = (
     " last_run_at_ms"
 )
 _KEY = "project_id = :project_id AND record_id = :record_id"
+
+#: The name of records that wait for their time, for operators.
+PLANNED = "scheduling.message"
 
 #: Columns that hold JSON.
 _JSON = ("message", "audience", "rule")
@@ -89,6 +93,17 @@ async def list_due(tx: Tx, now_ms: int, most: int) -> list[Due]:
         {"now_ms": now_ms, "most": most},
     )
     return [Due(*row) for row in rows]
+
+
+async def count_waiting(tx: Tx, before_ms: int | None) -> Waiting | None:
+    """The records of all projects that wait for their time; those before a time, if there is one."""
+    before = "" if before_ms is None else " AND due_at_ms < :before_ms"
+    row = await tx.fetch_one(
+        "SELECT COUNT(*) AS count, MIN(due_at_ms) AS first, MAX(due_at_ms) AS last"
+        f" FROM scheduling_records WHERE due_at_ms IS NOT NULL{before}",
+        {} if before_ms is None else {"before_ms": before_ms},
+    )
+    return Waiting(PLANNED, *row) if row is not None and row["count"] else None
 
 
 async def find_due(tx: Tx, due: Sequence[Due]) -> list[Record]:

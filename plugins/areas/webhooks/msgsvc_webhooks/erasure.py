@@ -1,4 +1,4 @@
-"""Erases a subscriber from delivery bodies and receivers' responses.
+"""Erases a subscriber from delivery bodies and receivers' responses, headers included.
 
 A pending delivery continues with its emptied body: the receiver learns that something happened, and to which
 id.
@@ -76,7 +76,7 @@ async def _set_bodies(tx: Tx, project_id: str, bodies: dict[str, str]) -> None:
 
 async def _empty_answers(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> None:
     await tx.execute(
-        "UPDATE webhooks_attempts SET answer = '' WHERE project_id = :project_id"
+        "UPDATE webhooks_attempts SET answer = '', response_headers = NULL WHERE project_id = :project_id"
         f" AND {in_array('delivery_id', 'ids', tx.dialect)}",
         {"project_id": project_id, "ids": array_param(delivery_ids, tx.dialect)},
     )

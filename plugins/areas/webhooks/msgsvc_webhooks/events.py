@@ -45,11 +45,13 @@ WEBHOOK_EVENTS = (
         "A webhook was disabled: it failed for days, or its receiver responded 410.",
         WebhookDisabled,
         of_subscriber=False,
+        group="developers",
     ),
     EventSpec(
         TEST,
         "You requested a test of a webhook. Sent only to that webhook, and not in the feed.",
         WebhookTest,
         of_subscriber=False,
+        group="developers",
     ),
 )

@@ -5,8 +5,9 @@ from functools import partial
 
 from msgsvc_core.db import Tx
 from msgsvc_core.jobs import Job, JobContext, JobSpec, in_parts, in_steps
+from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.kernel.clock import DAY_MS, Clock
-from msgsvc_webhooks import journal, store
+from msgsvc_webhooks import journal, retention, store
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import DELIVER, Webhooks
@@ -20,12 +21,19 @@ class WebhookJobs:
     """The kinds of jobs, and the handling of dead letters."""
 
     def __init__(
-        self, *, clock: Clock, webhooks: Webhooks, deliveries: Deliveries, replays: Replays
+        self,
+        *,
+        clock: Clock,
+        webhooks: Webhooks,
+        deliveries: Deliveries,
+        replays: Replays,
+        partitioning: Partitioning,
     ) -> None:
         self._clock = clock
         self._webhooks = webhooks
         self._deliveries = deliveries
         self._replays = replays
+        self._partitioning = partitioning
 
     def specs(self) -> list[JobSpec]:
         deliver = JobSpec(
@@ -45,9 +53,20 @@ class WebhookJobs:
         before_ms = now_ms - self._webhooks.settings.journal_days * DAY_MS
         await in_parts(
             partial(_purge_secrets, ctx, now_ms),
-            lambda: in_steps(ctx, lambda tx, most: journal.purge_attempts(tx, before_ms, most)),
-            lambda: in_steps(ctx, lambda tx, most: journal.purge(tx, before_ms, most)),
+            partial(self._purge_deliveries, ctx, before_ms),
+            # Last: attempts stay as long as their delivery.
+            partial(self._purge_attempts, ctx, before_ms),
         )
+
+    async def _purge_deliveries(self, ctx: JobContext, before_ms: int) -> None:
+        rule = retention.of_deliveries(self._webhooks.settings.journal_days)
+        for table in await self._partitioning.maintain(ctx, rule):
+            await in_steps(ctx, partial(_purge_some, table, before_ms))
+
+    async def _purge_attempts(self, ctx: JobContext, before_ms: int) -> None:
+        rule = retention.of_attempts(self._webhooks.settings.journal_days)
+        for table in await self._partitioning.maintain(ctx, rule):
+            await in_steps(ctx, partial(_purge_some_attempts, table, before_ms))
 
     async def finish_dead(self, tx: Tx, job: Job, _error: str) -> None:
         """Ends a delivery whose job failed for good by a fault of ours; its event is in the feed."""
@@ -58,6 +77,14 @@ class WebhookJobs:
     async def restart(self, tx: Tx, job: Job) -> None:
         """Has the delivery of a dead job wait for it again; refuses where nothing would be sent."""
         await self._webhooks.restart(tx, job)
+
+
+async def _purge_some(table: str, before_ms: int, tx: Tx, most: int) -> int:
+    return await journal.purge(tx, before_ms, most, table=table)
+
+
+async def _purge_some_attempts(table: str, before_ms: int, tx: Tx, most: int) -> int:
+    return await journal.purge_attempts(tx, before_ms, most, table=table)
 
 
 async def _purge_secrets(ctx: JobContext, now_ms: int) -> None:

@@ -2,12 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import any_of, in_list, key_params, key_table, limited_delete
 from msgsvc_core.kernel.values import value_object
-from msgsvc_webhooks.models import Attempt, Delivery, DeliveryQuery, DeliveryStatus, Webhook
+from msgsvc_webhooks.headers import dumped, loaded
+from msgsvc_webhooks.models import (
+    Attempt,
+    Delivery,
+    DeliveryQuery,
+    DeliveryStatus,
+    Webhook,
+)
 
 _COLUMNS = (
     "project_id, delivery_id, webhook_id, event_id, event, body, status, attempts, step,"
@@ -130,7 +138,7 @@ async def restart(tx: Tx, project_id: str, delivery_ids: Sequence[str], now_ms: 
 async def attempts_of(
     tx: Tx, project_id: str, delivery_ids: Sequence[str]
 ) -> dict[str, list[Attempt]]:
-    """The attempts by delivery, in order."""
+    """The attempts by delivery, in order, without their headers."""
     if not delivery_ids:
         return {}
     ids, params = in_list("id", delivery_ids)
@@ -144,6 +152,23 @@ async def attempts_of(
     for row in rows:
         attempts[row["delivery_id"]].append(_attempt(row))
     return attempts
+
+
+async def attempts_with_headers(tx: Tx, project_id: str, delivery_id: str) -> list[Attempt]:
+    """The attempts of one delivery, in order."""
+    rows = await tx.fetch_all(
+        "SELECT started_at_ms, duration_ms, status_code, error, answer, request_headers,"
+        f" response_headers FROM webhooks_attempts WHERE {_THIS} ORDER BY number",
+        {"project_id": project_id, "delivery_id": delivery_id},
+    )
+    return [
+        replace(
+            _attempt(row),
+            request_headers=loaded(row["request_headers"]),
+            response_headers=loaded(row["response_headers"]),
+        )
+        for row in rows
+    ]
 
 
 @value_object
@@ -200,6 +225,8 @@ async def record_attempts(tx: Tx, tried: Sequence[Tried], now_ms: int) -> bool:
                 "status_code": one.attempt.status_code,
                 "error": one.attempt.error,
                 "answer": one.attempt.answer,
+                "request_headers": dumped(one.attempt.request_headers),
+                "response_headers": dumped(one.attempt.response_headers),
             }
             for one in tried
         ],
@@ -236,18 +263,22 @@ async def finish(
         )
 
 
-async def purge_attempts(tx: Tx, before_ms: int, most: int) -> int:
-    """Deletes some attempts that started before that time, of all projects; returns how many."""
-    old = limited_delete("webhooks_attempts", "started_at_ms < :before_ms", tx.dialect)
+async def purge_attempts(
+    tx: Tx, before_ms: int, most: int, *, table: str = "webhooks_attempts"
+) -> int:
+    """Deletes some attempts that started before that time, of all projects, from `table`, which may be a
+    partition; returns how many."""
+    old = limited_delete(table, "started_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
-    return await tx.execute(f"DELETE FROM webhooks_attempts WHERE {old}", params)
+    return await tx.execute(f"DELETE FROM {table} WHERE {old}", params)
 
 
-async def purge(tx: Tx, before_ms: int, most: int) -> int:
-    """Deletes some deliveries that started before that time, of all projects; returns how many."""
-    old = limited_delete("webhooks_deliveries", "created_at_ms < :before_ms", tx.dialect)
+async def purge(tx: Tx, before_ms: int, most: int, *, table: str = "webhooks_deliveries") -> int:
+    """Deletes some deliveries that started before that time, of all projects, from `table`, which may be a
+    partition; returns how many."""
+    old = limited_delete(table, "created_at_ms < :before_ms", tx.dialect)
     params = {"before_ms": before_ms, "most": most}
-    return await tx.execute(f"DELETE FROM webhooks_deliveries WHERE {old}", params)
+    return await tx.execute(f"DELETE FROM {table} WHERE {old}", params)
 
 
 def _delivery(row: Row) -> Delivery:

@@ -50,6 +50,10 @@ SigningSecret = Annotated[
 ]
 
 
+#: Names and values of headers.
+HeaderPairs = tuple[tuple[str, str], ...]
+
+
 @value_object
 class Webhook:
     """A webhook of a project. Empty `events` means all of them.
@@ -80,9 +84,10 @@ class Webhook:
 class Attempt:
     """One HTTP call. `error` says why it did not end in a complete 2xx response.
 
-    `answer` is the start of the response body. `retry_after_s` is the receiver's Retry-After, and
-    `forbidden` is set when the guard refused the target; both are evaluated immediately and not stored, nor
-    is `is_ours`, for an attempt that failed before any call.
+    `answer` is the start of the response body. `request_headers` are those that we chose, as they were
+    sent, and `response_headers` those that came, both shortened (`headers.kept`). `retry_after_s` is the
+    receiver's Retry-After, and `forbidden` is set when the guard refused the target; both are evaluated
+    immediately and not stored, nor is `is_ours`, for an attempt that failed before any call.
     """
 
     started_at_ms: int
@@ -90,6 +95,8 @@ class Attempt:
     status_code: int | None = None
     error: str | None = None
     answer: str = ""
+    request_headers: HeaderPairs = ()
+    response_headers: HeaderPairs = ()
     retry_after_s: float | None = None
     forbidden: bool = False
     is_ours: bool = False

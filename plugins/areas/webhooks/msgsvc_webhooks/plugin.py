@@ -10,6 +10,7 @@ from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec, LaneSpec
+from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_core.security.guard import OutboundGuard
@@ -17,6 +18,8 @@ from msgsvc_core.security.sealed import SealedColumn
 from msgsvc_core.telemetry.explanations import Explainer
 from msgsvc_webhooks.calls import CallsByLane, webhook_lanes
 from msgsvc_webhooks.dashboard import pages
+from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
+from msgsvc_webhooks.dashboard.verifying import Verification
 from msgsvc_webhooks.delivering import Deliveries
 from msgsvc_webhooks.erasure import erase
 from msgsvc_webhooks.events import WEBHOOK_EVENTS
@@ -92,6 +95,8 @@ class WebhooksPlugin:
             jobs=context.jobs,
             webhooks=self._webhooks,
         )
+        self._catalogue = EventCatalogue(events=context.events)
+        self._verification = Verification(header_prefix=context.config.header_prefix)
         self._calls = CallsByLane(clock=context.clock, jobs=context.jobs)
         health = Health(
             clock=context.clock, events=context.events, settings=settings, metrics=metrics
@@ -115,11 +120,23 @@ class WebhooksPlugin:
             webhooks=self._webhooks,
             deliveries=deliveries,
             replays=self._replays,
+            partitioning=Partitioning(
+                clock=context.clock,
+                db=context.db,
+                min_mib=context.config.database_partition_mib,
+                metrics=context.metrics.partitions,
+            ),
         )
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Webhooks: self._webhooks, Replays: self._replays, CallsByLane: self._calls}
+        return {
+            Webhooks: self._webhooks,
+            Replays: self._replays,
+            CallsByLane: self._calls,
+            EventCatalogue: self._catalogue,
+            Verification: self._verification,
+        }
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:

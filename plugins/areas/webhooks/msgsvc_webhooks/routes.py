@@ -24,7 +24,9 @@ from msgsvc_webhooks.replays import Replays
 from msgsvc_webhooks.service import Webhooks
 
 router = Router(
-    area="webhooks", description="Where events are sent, and the journal of deliveries."
+    area="webhooks",
+    description="Where events are sent, and the journal of deliveries.",
+    group="developers",
 )
 
 

@@ -24,13 +24,17 @@ from msgsvc_core.http_client import (
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.security.guard import ForbiddenTarget, NoPublicHost, OutboundGuard
 from msgsvc_core.security.signing import sign, standard_headers
-from msgsvc_webhooks.models import Attempt, Delivery
+from msgsvc_webhooks.headers import kept
+from msgsvc_webhooks.models import Attempt, Delivery, HeaderPairs
 from msgsvc_webhooks.settings import WebhookSettings
 
 #: Bytes of an answer that the journal keeps (decision 0075).
 KEPT_ANSWER_BYTES = 2048
 
-USER_AGENT = "msgsvc"
+USER_AGENT, CONTENT_TYPE = "msgsvc", "application/json"
+
+#: Headers of every request, besides those of the delivery.
+ALWAYS_SENT = (("User-Agent", USER_AGENT), ("Content-Type", CONTENT_TYPE))
 
 #: What an answer says by ending with its connection is no more than the journal needs.
 LIMITS = Limits(until_close=True)
@@ -45,6 +49,8 @@ class _Call:
 
     status_code: int | None = None
     answer: bytearray = field(default_factory=bytearray)
+    request_headers: HeaderPairs = ()
+    response_headers: HeaderPairs = ()
     retry_after: str | None = None
 
 
@@ -93,6 +99,8 @@ class Sender:
             status_code=call.status_code,
             error=error,
             answer=_as_text(call.answer),
+            request_headers=call.request_headers,
+            response_headers=call.response_headers,
             retry_after_s=_seconds(call.retry_after, self._clock.time()),
             forbidden=forbidden,
         )
@@ -103,17 +111,20 @@ class Sender:
         # As it is stored: the client leaves out a login.
         self._check_url(url)
         body = delivery.body.encode()
+        headers = self._headers(delivery, body, secrets)
+        call.request_headers = kept([*ALWAYS_SENT, *headers.items()])
         async with self._opened().stream(
             "POST",
             url,
             body=body,
-            content_type="application/json",
-            headers=self._headers(delivery, body, secrets),
+            content_type=CONTENT_TYPE,
+            headers=headers,
             timeout_s=self._settings.attempt_timeout_s,
             limits=LIMITS,
             propagates_trace=True,
         ) as response:
             call.status_code = response.status
+            call.response_headers = kept(response.headers.items())
             call.retry_after = response.headers.get("Retry-After")
             await self._read(response, call.answer)
 

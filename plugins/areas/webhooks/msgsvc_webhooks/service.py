@@ -169,12 +169,11 @@ class Webhooks:
         return await self._logged(tx, await journal.list_page(tx, project_id, webhook_id, query))
 
     async def delivery(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
-        """One delivery with its attempts. Raises `NotFound`."""
+        """One delivery with its attempts and their headers. Raises `NotFound`."""
         delivery = await journal.find(tx, project_id, delivery_id)
         if delivery is None:
             raise NotFound("there is no delivery {delivery_id!r}", delivery_id=delivery_id)
-        [logged] = await self._logged(tx, [delivery])
-        return logged
+        return delivery, await journal.attempts_with_headers(tx, project_id, delivery_id)
 
     async def _logged(self, tx: Tx, deliveries: Sequence[Delivery]) -> list[Logged]:
         if not deliveries:

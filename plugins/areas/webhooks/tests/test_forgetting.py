@@ -36,19 +36,19 @@ async def kept(service: Service) -> str:
     """All that the journal holds, as one text."""
     async with service.db.read() as tx:
         bodies = await tx.fetch_all("SELECT body FROM webhooks_deliveries")
-        answers = await tx.fetch_all("SELECT answer, error FROM webhooks_attempts")
-    return "\n".join(
-        [row["body"] for row in bodies] + [f"{row['answer']} {row['error']}" for row in answers]
-    )
+        answers = await tx.fetch_all(
+            "SELECT answer, error, request_headers, response_headers FROM webhooks_attempts"
+        )
+    return "\n".join([row["body"] for row in bodies] + [str(tuple(row)) for row in answers])
 
 
 async def test_an_erased_person_is_in_no_body_and_no_answer_of_the_journal(
     service: Service, tenant: Any, add_webhook: Any, receiver: Any
 ):
-    receiver.then(receiver.answer(200, f"Thank you, {NAME}"))
+    receiver.then(receiver.answer(200, f"Thank you, {NAME}", X_Name=NAME))
     await add_webhook()
     person = await subscribe(service, tenant, "1")
-    assert (await kept(service)).count(NAME) == 2
+    assert (await kept(service)).count(NAME) == 3
 
     await erase(tenant.client, service, person)
 

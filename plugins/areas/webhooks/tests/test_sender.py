@@ -309,3 +309,23 @@ async def test_retry_after_as_a_date(send: Sending, receiver: Any):
     attempt = await send(receiver.url)
 
     assert attempt.retry_after_s == 300
+
+
+async def test_what_was_sent_and_came_back_is_told_without_the_secret(
+    send: Any, receiver: Any
+) -> None:
+    receiver.then(receiver.answer(200, "ok", X_Trace="1"))
+    attempt = await send(receiver.url, secrets=(SECRET, OLD_SECRET))
+
+    sent = dict(attempt.request_headers)
+    got = receiver.received[0].headers
+    assert {name: got[name] for name in sent} == sent
+    assert {"X-Service-Signature", "webhook-signature", "User-Agent", "Content-Type"} <= set(sent)
+    assert ("X-Trace", "1") in attempt.response_headers
+    assert SECRET.removeprefix("whsec_") not in str(attempt)
+
+
+async def test_of_a_refused_target_nothing_was_sent(send: Any, receiver: Any) -> None:
+    attempt = await send("http://user:word@127.0.0.1/")
+
+    assert (attempt.request_headers, attempt.response_headers) == ((), ())

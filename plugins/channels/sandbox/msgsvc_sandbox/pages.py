@@ -86,7 +86,7 @@ class SandboxPages:
         ]
 
     async def people(self, request: Request) -> Response:
-        people = await self._messenger.people()
+        people = await self._people()
         return self._page(request, "people.html", people=people, error="", form=PersonForm())
 
     async def add_person(self, request: Request) -> Response:
@@ -94,13 +94,13 @@ class SandboxPages:
         try:
             person = await self._messenger.add_person(form.person(self._texts.languages))
         except ValidationError:
-            people = await self._messenger.people()
+            people = await self._people()
             return self._page(request, "people.html", 400, people=people, error="person", form=form)
         return _redirect(request, f"/p/{person.person_id}", person)
 
     async def person(self, request: Request) -> Response:
         person = await self._messenger.person(request.path_params["person_id"])
-        people = await self._messenger.people()
+        people = await self._people()
         return self._page(
             request,
             "person.html",
@@ -126,6 +126,10 @@ class SandboxPages:
         await self._messenger.open(person.person_id, link)
         return _redirect(request, f"/p/{person.person_id}#{quote(channel)}", person)
 
+    async def _people(self) -> list[Person]:
+        """The newest first: whoever has just been made is the one to play with."""
+        return [*reversed(await self._messenger.people())]
+
     async def _opener(self, form: PersonForm) -> Person:
         if form.person_id:
             return await self._messenger.person(form.person_id)
@@ -138,8 +142,9 @@ class SandboxPages:
         bot = bots.get(request.path_params["channel"])
         if bot is None or not valid_payload(payload):
             raise NotFound("this link leads to no bot here")
-        people = await self._messenger.people()
+        people = await self._people()
         last = request.cookies.get(COOKIE)
+        # Whoever was here last comes first.
         people.sort(key=lambda person: person.person_id != last)
         return self._page(
             request,

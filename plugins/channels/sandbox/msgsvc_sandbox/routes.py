@@ -46,7 +46,9 @@ FAULT = "/sandbox/api/bots/{channel}/fault"
 OPEN: dict[str, Any] = {"public": True, "holds_connection": False}
 
 router = Router(
-    area="sandbox", description="The messenger in the browser, for tests and demonstrations."
+    area="sandbox",
+    description="The messenger in the browser, for tests and demonstrations.",
+    group="developers",
 )
 
 

@@ -7,6 +7,12 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 from msgsvc_telegram.channel import TelegramChannel
 from msgsvc_telegram.settings import TelegramSettings
 
+#: A paper plane, drawn for this plugin; it is not the messenger's logo.
+MARK = (
+    "M21.5 3.2 2.6 10.6c-.9.35-.85 1.6.08 1.88l4.5 1.4 1.75 5.5c.23.72 1.13.93 1.65.39l2.5-2.6 "
+    "4.5 3.3c.63.47 1.53.12 1.7-.65L22.7 4.3c.17-.8-.5-1.4-1.2-1.1zM9.9 14.6l-.6 3-1.1-4 8.6-6z"
+)
+
 
 @hookimpl
 def register_channel_kinds() -> Sequence[ChannelKind]:
@@ -17,5 +23,6 @@ def register_channel_kinds() -> Sequence[ChannelKind]:
             TelegramChannel,
             operator_settings=frozenset({"base_url", "login_url", "proxy"}),
             title="Telegram",
+            mark=MARK,
         )
     ]

@@ -16,11 +16,108 @@ from msgsvc_client._sync.sign_in import SessionWait
 from msgsvc_client._wire import NOT_GIVEN, NotGiven, segment
 
 
+class ProjectBrandingResource:
+    """`client.project.branding`"""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def get(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.BrandingAnswer:
+        """Shows the logo, the accent colour and the sender's name of the project's public pages."""
+        call = Call(
+            "GET",
+            "/v1/project/branding",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.BrandingAnswer.from_data)
+
+    def update(
+        self,
+        *,
+        sender_name: str | NotGiven | None = NOT_GIVEN,
+        accent: str | NotGiven | None = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.BrandingAnswer:
+        """Changes the sender's name and the accent colour.
+
+        Any colour is accepted: where it could not be told apart from a page, pages use the nearest
+        shade that
+        can, see `shades`.
+
+        Arguments:
+            sender_name: Name shown to people instead of the project's: 1-64 printable characters.
+            accent: Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark.
+
+        Error codes: bad_request, payload_too_large
+        """
+        call = Call(
+            "PATCH",
+            "/v1/project/branding",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "sender_name": sender_name,
+                "accent": accent,
+            }
+        )
+        return self._caller.json(call, models.BrandingAnswer.from_data)
+
+    def set_logo(
+        self,
+        content: bytes | BinaryIO,
+        *,
+        filename: str,
+        content_type: str = "application/octet-stream",
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.BrandingAnswer:
+        """Replaces the logo, sent as the field `file` of multipart/form-data.
+
+        It is a PNG of at most 1,024 pixels a side, or an SVG of shapes and gradients, of at most
+        `limits.logo_bytes`. The file is written anew: texts, animations and other parts of a PNG are
+        dropped, and
+        an SVG with scripts, styles, pictures or links is refused.
+
+        Error codes: bad_request, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/project/branding/logo",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        data = content if isinstance(content, bytes) else content.read()
+        call = call.with_file("file", data, filename, content_type)
+        return self._caller.json(call, models.BrandingAnswer.from_data)
+
+    def remove_logo(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.BrandingAnswer:
+        """Removes the logo; pages show the sender's name alone.
+
+        Error codes: bad_request, payload_too_large
+        """
+        call = Call(
+            "DELETE",
+            "/v1/project/branding/logo",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.BrandingAnswer.from_data)
+
+
 class ProjectResource:
     """`client.project`"""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+        self.branding = ProjectBrandingResource(caller)
 
     def get(
         self,
@@ -618,6 +715,149 @@ class SubscribersResource:
             },
         )
         return CsvExport(self._caller, call)
+
+    def start_bulk_action(
+        self,
+        *,
+        action: Literal["add_tag", "remove_tag", "erase"],
+        tag: str | NotGiven | None = NOT_GIVEN,
+        all: bool | NotGiven = NOT_GIVEN,
+        filters: bodies.SubscriberFilters | NotGiven | None = NOT_GIVEN,
+        subscriber_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.BulkActionAnswer:
+        """Changes many subscribers in the background: adds or removes a tag, or erases them.
+
+        First it writes down whom it is about. An erasure then waits, up to a day, until you confirm
+        their number.
+
+        Arguments:
+            action: `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their
+                data.
+            tag: The tag of `add_tag`, created if needed, or `remove_tag`.
+            all: All subscribers of the project, of any status.
+            filters: Those whom `GET /v1/subscribers` lists with these filters, at least one.
+            subscriber_ids: Their ids. Those who don't exist count as `failed`.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/subscribers/bulk-actions",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "action": action,
+                "tag": tag,
+                "all": all,
+                "filters": filters,
+                "subscriber_ids": subscriber_ids,
+            }
+        )
+        return self._caller.json(call, models.BulkActionAnswer.from_data)
+
+    def list_bulk_actions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Paginator[models.BulkActionAnswer]:
+        """Lists the project's bulk actions of the last 30 days, newest first.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/subscribers/bulk-actions",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.BulkActionAnswer.from_data
+        return Paginator(self._caller, call, decode)
+
+    def get_bulk_action(
+        self,
+        bulk_action_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.BulkActionAnswer:
+        """Shows the progress of a bulk action.
+
+        Arguments:
+            bulk_action_id: The bulk action's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/subscribers/bulk-actions/{segment(bulk_action_id)}",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.BulkActionAnswer.from_data)
+
+    def confirm_bulk_action(
+        self,
+        bulk_action_id: str,
+        *,
+        total: int,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.BulkActionAnswer:
+        """Lets an erasure begin, which can't be undone.
+
+        Arguments:
+            bulk_action_id: The bulk action's id.
+            total: The bulk action's `total`; another number is refused.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/subscribers/bulk-actions/{segment(bulk_action_id)}/confirm",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "total": total,
+            }
+        )
+        return self._caller.json(call, models.BulkActionAnswer.from_data)
+
+    def cancel_bulk_action(
+        self,
+        bulk_action_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.BulkActionAnswer:
+        """Ends a bulk action where it is. What is done stays done.
+
+        Arguments:
+            bulk_action_id: The bulk action's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/subscribers/bulk-actions/{segment(bulk_action_id)}/cancel",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return self._caller.json(call, models.BulkActionAnswer.from_data)
 
 
 class TagsResource:
@@ -2087,6 +2327,16 @@ class BroadcastsRecipientsResource:
         *,
         limit: int | None = None,
         status: Literal["queued", "sent", "failed", "skipped", "unknown"] | None = None,
+        reason: Literal[
+            "user_blocked_bot",
+            "chat_not_found",
+            "bot_banned",
+            "invalid_message",
+            "rate_limited",
+            "platform_unavailable",
+            "unknown",
+        ]
+        | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> Paginator[models.RecipientAnswer]:
@@ -2100,6 +2350,7 @@ class BroadcastsRecipientsResource:
             job_id: The broadcast's id.
             limit: Entries per page.
             status: Only recipients with this status.
+            reason: Only recipients who did not get it for this reason.
 
         Error codes: bad_request, not_found
         """
@@ -2111,6 +2362,7 @@ class BroadcastsRecipientsResource:
                 "limit": limit,
                 "cursor": cursor,
                 "status": status,
+                "reason": reason,
             },
         )
         decode = models.RecipientAnswer.from_data
@@ -2138,6 +2390,7 @@ class BroadcastsResource:
         silent: bool | NotGiven = NOT_GIVEN,
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
+        name: str | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -2164,6 +2417,7 @@ class BroadcastsResource:
             expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
                 skipped.
             metadata: Your own data, returned in delivery events; at most 4 KiB as JSON.
+            name: What you call it, for lists; recipients don't see it.
             audience: Who gets it.
             send_at: When it starts; left out: at once. A time in the past is refused.
             messages_per_minute: Messages per minute at most, evenly spread. By default as fast as the
@@ -2192,6 +2446,7 @@ class BroadcastsResource:
                 "silent": silent,
                 "expires_in": expires_in,
                 "metadata": metadata,
+                "name": name,
                 "audience": audience,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
@@ -2228,6 +2483,69 @@ class BroadcastsResource:
         )
         decode = models.BroadcastAnswer.from_data
         return Paginator(self._caller, call, decode)
+
+    def test(
+        self,
+        *,
+        subscriber_id: str,
+        template: str | NotGiven | None = NOT_GIVEN,
+        variables: Mapping[str, str | float | bool] | NotGiven | None = NOT_GIVEN,
+        text: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
+        format: Literal["plain", "markdown", "html"] | NotGiven = NOT_GIVEN,
+        media: bodies.TemplateMedia | NotGiven | None = NOT_GIVEN,
+        buttons: Sequence[Sequence[bodies.TemplateButton]] | NotGiven = NOT_GIVEN,
+        permission: str | NotGiven | None = NOT_GIVEN,
+        silent: bool | NotGiven = NOT_GIVEN,
+        expires_in: int | NotGiven | None = NOT_GIVEN,
+        metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.SendAnswer:
+        """Sends the message of a broadcast to one subscriber, to see it before all others do.
+
+        It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is
+        listed and
+        charged as one, and belongs to no broadcast.
+
+        Arguments:
+            template: Key of a template, in place of text, format, media and buttons.
+            variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
+            text: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+            format: How `text` is marked up.
+            media: A file that is shown with the text; its URL and name may hold variables.
+            buttons: Rows of buttons below the text, from top to bottom.
+            permission: Skipped for recipients who have not granted it when it is sent.
+            silent: Deliver without a notification sound.
+            expires_in: Seconds after `send_at`, or after the request, when remaining recipients are
+                skipped.
+            metadata: Your own data, returned in delivery events; at most 4 KiB as JSON.
+            subscriber_id: A person on one channel of the project.
+
+        Error codes: bad_request, billing_blocked, not_found, subscriber_not_found,
+            idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/broadcast/test",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "template": template,
+                "variables": variables,
+                "text": text,
+                "format": format,
+                "media": media,
+                "buttons": buttons,
+                "permission": permission,
+                "silent": silent,
+                "expires_in": expires_in,
+                "metadata": metadata,
+                "subscriber_id": subscriber_id,
+            }
+        )
+        return self._caller.json(call, models.SendAnswer.from_data)
 
     def get(
         self,
@@ -3255,6 +3573,120 @@ class TicketsBlocklistResource:
         self._caller.nothing(call)
 
 
+class TicketsAgentsResource:
+    """`client.tickets.agents`"""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.AgentList:
+        """Lists the members who answer customers, oldest first, with the open tickets that each has."""
+        call = Call(
+            "GET",
+            "/v1/tickets/agents",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.AgentList.from_data)
+
+    def update(
+        self,
+        member_id: str,
+        *,
+        available: bool | NotGiven = NOT_GIVEN,
+        max_open_tickets: int | NotGiven | None = NOT_GIVEN,
+        shortcuts: bool | NotGiven = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.AgentAnswer:
+        """Changes whether, and how many, tickets are assigned to an agent automatically.
+
+        Arguments:
+            member_id: Id of the member.
+            available: Whether tickets are assigned to this agent automatically.
+            max_open_tickets: Open tickets up to which more are assigned to this agent automatically;
+                null for no limit.
+            shortcuts: Whether single keys act on this agent's pages of tickets.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            f"/v1/tickets/agents/{segment(member_id)}",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "available": available,
+                "max_open_tickets": max_open_tickets,
+                "shortcuts": shortcuts,
+            }
+        )
+        return self._caller.json(call, models.AgentAnswer.from_data)
+
+
+class TicketsViewersResource:
+    """`client.tickets.viewers`"""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        ticket_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.ViewerList:
+        """Shows who has the ticket open now, and who is writing.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/tickets/{segment(ticket_id)}/viewers",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.ViewerList.from_data)
+
+    def record(
+        self,
+        ticket_id: str,
+        member_id: str,
+        *,
+        typing: bool | NotGiven = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.ViewerList:
+        """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+
+        Returns everybody who has the ticket open, this member among them.
+
+        Arguments:
+            ticket_id: The ticket's id, or its number. That of a merged ticket leads to the one that
+                goes on.
+            member_id: Id of the member.
+            typing: Whether they are writing a reply or a note.
+
+        Error codes: bad_request, not_found, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            f"/v1/tickets/{segment(ticket_id)}/viewers/{segment(member_id)}",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "typing": typing,
+            }
+        )
+        return self._caller.json(call, models.ViewerList.from_data)
+
+
 class TicketsResource:
     """`client.tickets`"""
 
@@ -3262,6 +3694,8 @@ class TicketsResource:
         self._caller = caller
         self.canned_answers = TicketsCannedAnswersResource(caller)
         self.blocklist = TicketsBlocklistResource(caller)
+        self.agents = TicketsAgentsResource(caller)
+        self.viewers = TicketsViewersResource(caller)
 
     def list(
         self,
@@ -3271,6 +3705,7 @@ class TicketsResource:
         assignee_id: str | None = None,
         priority: Literal["low", "normal", "high", "urgent"] | None = None,
         tag: str | None = None,
+        due: Literal["overdue", "today"] | None = None,
         subscriber_id: str | None = None,
         channel: str | None = None,
         created_after: str | datetime | None = None,
@@ -3285,6 +3720,8 @@ class TicketsResource:
             assignee_id: Only tickets of this member; `none` for unassigned ones.
             priority: Only tickets with this priority.
             tag: Only tickets with this tag.
+            due: Only tickets with a service level target that was missed (`overdue`), or whose first
+                one is missed by the end of the day in the time zone of the business hours (`today`).
             subscriber_id: Only tickets of this subscriber.
             channel: Only tickets of customers on this channel; `virtual` for those without a
                 messenger.
@@ -3303,6 +3740,7 @@ class TicketsResource:
                 "assignee_id": assignee_id,
                 "priority": priority,
                 "tag": tag,
+                "due": due,
                 "subscriber_id": subscriber_id,
                 "channel": channel,
                 "created_after": created_after,
@@ -3751,6 +4189,145 @@ class TicketsResource:
         )
         return self._caller.json(call, models.TicketAnswer.from_data)
 
+    def get_settings(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.DeskSettingsAnswer:
+        """Shows the project's helpdesk settings."""
+        call = Call(
+            "GET",
+            "/v1/tickets/settings",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.DeskSettingsAnswer.from_data)
+
+    def update_settings(
+        self,
+        *,
+        assignment: Literal["manual", "round_robin", "least_busy"] | NotGiven | None = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.DeskSettingsAnswer:
+        """Replaces the project's helpdesk settings; omitted ones get their defaults.
+
+        Arguments:
+            assignment: How tickets that nobody has are assigned when they are opened or reopened:
+                `manual` leaves them unassigned, `round_robin` takes agents in turn, `least_busy` the
+                one with the fewest open tickets. Null for the installation's setting
+                `helpdesk.assignment`.
+
+        Error codes: bad_request, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            "/v1/tickets/settings",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "assignment": assignment,
+            }
+        )
+        return self._caller.json(call, models.DeskSettingsAnswer.from_data)
+
+    def get_hours(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.HoursAnswer:
+        """Shows the project's business hours."""
+        call = Call(
+            "GET",
+            "/v1/tickets/hours",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.HoursAnswer.from_data)
+
+    def update_hours(
+        self,
+        *,
+        timezone: str | NotGiven = NOT_GIVEN,
+        openings: Sequence[bodies.Opening] | NotGiven = NOT_GIVEN,
+        holidays: Sequence[bodies.Holiday] | NotGiven = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.HoursAnswer:
+        """Replaces the project's business hours; omitted fields get their defaults.
+
+        Arguments:
+            timezone: IANA time zone of the hours and days.
+            openings: When it is open in a week; empty for around the clock. Hours past midnight are
+                two openings.
+            holidays: Days on which it is closed.
+
+        Error codes: bad_request, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            "/v1/tickets/hours",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "timezone": timezone,
+                "openings": openings,
+                "holidays": holidays,
+            }
+        )
+        return self._caller.json(call, models.HoursAnswer.from_data)
+
+    def get_service_levels(
+        self,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.SlaAnswer:
+        """Shows the project's service levels: how soon tickets are to be answered and closed."""
+        call = Call(
+            "GET",
+            "/v1/tickets/sla",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.SlaAnswer.from_data)
+
+    def update_service_levels(
+        self,
+        *,
+        urgent: bodies.Targets | NotGiven = NOT_GIVEN,
+        high: bodies.Targets | NotGiven = NOT_GIVEN,
+        normal: bodies.Targets | NotGiven = NOT_GIVEN,
+        low: bodies.Targets | NotGiven = NOT_GIVEN,
+        warn_minutes: int | NotGiven = NOT_GIVEN,
+        timeout_s: float | None = None,
+    ) -> models.SlaAnswer:
+        """Replaces the project's service levels; omitted targets are removed.
+
+        Tickets that are not closed follow soon. A target that they did not have counts from then on.
+
+        Arguments:
+            urgent: Of urgent tickets.
+            high: Of tickets with high priority.
+            normal: Of tickets as usual.
+            low: Of tickets with low priority.
+            warn_minutes: Minutes before a target is missed at which `ticket.sla_due_soon` is emitted,
+                as they pass; 0 for never. A target that is shorter has no warning.
+
+        Error codes: bad_request, payload_too_large
+        """
+        call = Call(
+            "PUT",
+            "/v1/tickets/sla",
+            timeout_s=timeout_s,
+        )
+        call = call.with_json(
+            {
+                "urgent": urgent,
+                "high": high,
+                "normal": normal,
+                "low": low,
+                "warn_minutes": warn_minutes,
+            }
+        )
+        return self._caller.json(call, models.SlaAnswer.from_data)
+
 
 class OidcClientsSecretsResource:
     """`client.oidc.clients.secrets`"""
@@ -4173,6 +4750,7 @@ class OtpResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
+        return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.SendOtpAnswer:
@@ -4180,6 +4758,10 @@ class OtpResource:
 
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
+
+        With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in
+        the
+        person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
 
         Arguments:
             purpose: What the code is for: 1-32 of `a-z`, `0-9` and `_`. A new code replaces the active
@@ -4193,10 +4775,13 @@ class OtpResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
+            return_url: With it the answer has the `url` of a page that asks for the code, and leads
+                back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
+                https, except on localhost.
 
-        Error codes: bad_request, invalid_external_id, mutually_exclusive_identifiers, billing_blocked,
-            subscriber_not_found, conflict, idempotency_conflict, payload_too_large, too_early,
-            otp_rate_limited
+        Error codes: bad_request, invalid_external_id, invalid_url, mutually_exclusive_identifiers,
+            billing_blocked, subscriber_not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early, otp_rate_limited
         """
         call = Call(
             "POST",
@@ -4214,9 +4799,40 @@ class OtpResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
+                "return_url": return_url,
             }
         )
         return self._caller.json(call, models.SendOtpAnswer.from_data)
+
+    def result(
+        self,
+        *,
+        result: str,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.VerifyOtpAnswer:
+        """Exchanges the result of a hosted page for the person who entered the code; works once.
+
+        Compare `otp_id` with that in the person's session at your site: it is the one that
+        `POST /v1/otp/send` returned, also if the page sent further codes.
+
+        Arguments:
+            result: The parameter `result`; works once.
+
+        Error codes: bad_request, otp_invalid, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/otp/result",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "result": result,
+            }
+        )
+        return self._caller.json(call, models.VerifyOtpAnswer.from_data)
 
     def request(
         self,

@@ -93,7 +93,7 @@ export class ValidationFailedError extends ApiError {
 }
 
 /**
- * The API key is unknown or revoked.
+ * The API key is unknown, revoked or expired.
  *
  * Status 401.
  */

@@ -33,6 +33,8 @@ import type {
   TicketCreatedEventData,
   TicketCsatReceivedEventData,
   TicketRepliedEventData,
+  TicketSlaBreachedEventData,
+  TicketSlaDueSoonEventData,
   TicketStatusChangedEventData,
   TicketUnanswered24hEventData,
   WebhookDisabledEventData,
@@ -114,6 +116,13 @@ export interface EventData {
    * `ticket.created`; notes emit no event.
    */
   "ticket.replied": TicketRepliedEventData;
+  /**
+   * A service level target of a ticket was missed. Emitted once for each target, and for each wait of a next
+   * reply.
+   */
+  "ticket.sla_breached": TicketSlaBreachedEventData;
+  /** A service level target of a ticket is missed in `warn_minutes`, unless somebody acts. */
+  "ticket.sla_due_soon": TicketSlaDueSoonEventData;
   /** A ticket's status changed. */
   "ticket.status_changed": TicketStatusChangedEventData;
   /** The customer has waited for a reply for `unanswered_hours` (24 by default). Emitted once per wait. */

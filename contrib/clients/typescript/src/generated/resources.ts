@@ -8,6 +8,8 @@ import { SessionWaiting } from "../sessions.js";
 import { type PostOptions, type RequestOptions, segment, type Transport } from "../transport.js";
 import type {
   AddMemberBody,
+  AgentAnswer,
+  AgentList,
   AssignBody,
   BatchAnswer,
   BatchBody,
@@ -15,14 +17,20 @@ import type {
   BillingAnswer,
   BlockBody,
   BlockedAnswer,
+  BrandingAnswer,
+  BrandingBody,
   BroadcastAccepted,
   BroadcastAnswer,
   BroadcastBody,
+  BroadcastTestBody,
+  BulkActionAnswer,
+  BulkActionBody,
   CannedAnswerAnswer,
   ChannelCheckAnswer,
   ClientAnswer,
   ClientBody,
   ClientChange,
+  ConfirmBody,
   CreateCannedBody,
   CreateChannelBody,
   CreateDripBody,
@@ -33,6 +41,8 @@ import type {
   CustomerReplyBody,
   DaysAnswer,
   DeliveryAnswer,
+  DeskSettings,
+  DeskSettingsAnswer,
   DripAnswer,
   EditBody,
   EnrollBody,
@@ -40,6 +50,8 @@ import type {
   EntryAnswer,
   FileAnswer,
   FormAnswer,
+  HoursAnswer,
+  HoursBody,
   LinkAnswer,
   LinkBody,
   MemberAnswer,
@@ -53,6 +65,7 @@ import type {
   NewWebhookAnswer,
   OpenTicketBody,
   OtpAnswer,
+  OtpResultBody,
   OwnChannelAnswer,
   PermissionAnswer,
   PreviewAnswer,
@@ -83,6 +96,8 @@ import type {
   SendOtpBody,
   SessionAnswer,
   SessionBody,
+  SlaAnswer,
+  SlaBody,
   SnoozeBody,
   StaticLinkAnswer,
   StaticLinkBody,
@@ -99,6 +114,7 @@ import type {
   TicketTagsBody,
   TrackAnswer,
   TrackBody,
+  UpdateAgentBody,
   UpdateCannedBody,
   UpdateChannelBody,
   UpdateDripBody,
@@ -114,6 +130,8 @@ import type {
   VerifyBody,
   VerifyOtpAnswer,
   VerifyOtpBody,
+  ViewBody,
+  ViewerList,
   WebhookAnswer,
   WholeTicketAnswer,
 } from "./types.js";
@@ -191,6 +209,14 @@ export interface ExportSubscribersQuery {
   permission?: string | null | undefined;
   /** Only people who first subscribed after this time. */
   created_after?: string | null | undefined;
+}
+
+/** The query of `subscribers.listBulkActions`. */
+export interface ListBulkActionsQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
 }
 
 /** The query of `messages.list`. */
@@ -301,6 +327,8 @@ export interface ListBroadcastRecipientsQuery {
   cursor?: string | null | undefined;
   /** Only recipients with this status. */
   status?: "queued" | "sent" | "failed" | "skipped" | "unknown" | null | undefined;
+  /** Only recipients who did not get it for this reason. */
+  reason?: Reason | null | undefined;
 }
 
 /** The query of `drips.list`. */
@@ -365,6 +393,11 @@ export interface ListTicketsQuery {
   priority?: "low" | "normal" | "high" | "urgent" | null | undefined;
   /** Only tickets with this tag. */
   tag?: string | null | undefined;
+  /**
+   * Only tickets with a service level target that was missed (`overdue`), or whose first one is missed by the
+   * end of the day in the time zone of the business hours (`today`).
+   */
+  due?: "overdue" | "today" | null | undefined;
   /** Only tickets of this subscriber. */
   subscriber_id?: string | null | undefined;
   /** Only tickets of customers on this channel; `virtual` for those without a messenger. */
@@ -459,8 +492,83 @@ export interface ListWebhookDeliveriesQuery {
   event?: string | null | undefined;
 }
 
+/** `client.project.branding`. */
+export class ProjectBrandingResource extends Resource {
+  /**
+   * Shows the logo, the accent colour and the sender's name of the project's public pages.
+   *
+   * `GET /v1/project/branding`
+   */
+  get(options?: RequestOptions): Promise<BrandingAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/project/branding",
+    };
+    return this.transport.json<BrandingAnswer>(call, options);
+  }
+
+  /**
+   * Any colour is accepted: where it could not be told apart from a page, pages use the nearest shade that
+   * can, see `shades`.
+   *
+   * `PATCH /v1/project/branding`. Codes of its own: `bad_request`, `payload_too_large`.
+   */
+  update(
+    body: BrandingBody = {},
+    options?: RequestOptions,
+  ): Promise<BrandingAnswer> {
+    const call = {
+      method: "PATCH",
+      path: "/v1/project/branding",
+      body,
+    };
+    return this.transport.json<BrandingAnswer>(call, options);
+  }
+
+  /**
+   * It is a PNG of at most 1,024 pixels a side, or an SVG of shapes and gradients, of at most
+   * `limits.logo_bytes`. The file is written anew: texts, animations and other parts of a PNG are dropped,
+   * and an SVG with scripts, styles, pictures or links is refused.
+   *
+   * `POST /v1/project/branding/logo`. Codes of its own: `bad_request`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  async setLogo(
+    file: FileContent,
+    options?: UploadOptions,
+  ): Promise<BrandingAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/project/branding/logo",
+      file: await filePart("file", file, options),
+      keyed: true,
+    };
+    return this.transport.json<BrandingAnswer>(call, options);
+  }
+
+  /**
+   * Removes the logo; pages show the sender's name alone.
+   *
+   * `DELETE /v1/project/branding/logo`. Codes of its own: `bad_request`, `payload_too_large`.
+   */
+  removeLogo(options?: RequestOptions): Promise<BrandingAnswer> {
+    const call = {
+      method: "DELETE",
+      path: "/v1/project/branding/logo",
+    };
+    return this.transport.json<BrandingAnswer>(call, options);
+  }
+}
+
 /** `client.project`. */
 export class ProjectResource extends Resource {
+  readonly branding: ProjectBrandingResource;
+
+  constructor(transport: Transport) {
+    super(transport);
+    this.branding = new ProjectBrandingResource(transport);
+  }
+
   /**
    * Shows the project of the API key, its limits and its channels.
    *
@@ -822,6 +930,97 @@ export class SubscribersResource extends Resource {
       query,
     };
     return this.transport.download(call, options);
+  }
+
+  /**
+   * First it writes down whom it is about. An erasure then waits, up to a day, until you confirm their
+   * number.
+   *
+   * `POST /v1/subscribers/bulk-actions`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  startBulkAction(
+    body: BulkActionBody,
+    options?: PostOptions,
+  ): Promise<BulkActionAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/subscribers/bulk-actions",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<BulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's bulk actions of the last 30 days, newest first.
+   *
+   * `GET /v1/subscribers/bulk-actions`. Codes of its own: `bad_request`.
+   */
+  listBulkActions(
+    query: ListBulkActionsQuery = {},
+    options?: RequestOptions,
+  ): Paginator<BulkActionAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/subscribers/bulk-actions",
+      query,
+    };
+    return this.transport.list<BulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Shows the progress of a bulk action.
+   *
+   * `GET /v1/subscribers/bulk-actions/{bulk_action_id}`. Codes of its own: `not_found`.
+   */
+  getBulkAction(
+    bulkActionId: string,
+    options?: RequestOptions,
+  ): Promise<BulkActionAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}`,
+    };
+    return this.transport.json<BulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Lets an erasure begin, which can't be undone.
+   *
+   * `POST /v1/subscribers/bulk-actions/{bulk_action_id}/confirm`. Codes of its own: `bad_request`,
+   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  confirmBulkAction(
+    bulkActionId: string,
+    body: ConfirmBody,
+    options?: PostOptions,
+  ): Promise<BulkActionAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/confirm`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<BulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Ends a bulk action where it is. What is done stays done.
+   *
+   * `POST /v1/subscribers/bulk-actions/{bulk_action_id}/cancel`. Codes of its own: `bad_request`,
+   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  cancelBulkAction(
+    bulkActionId: string,
+    options?: PostOptions,
+  ): Promise<BulkActionAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/subscribers/bulk-actions/${segment(bulkActionId, "bulkActionId")}/cancel`,
+      keyed: true,
+    };
+    return this.transport.json<BulkActionAnswer>(call, options);
   }
 }
 
@@ -1772,6 +1971,26 @@ export class BroadcastsResource extends Resource {
   }
 
   /**
+   * It has the values of that subscriber, and is a message like those of `POST /v1/send`: it is listed and
+   * charged as one, and belongs to no broadcast.
+   *
+   * `POST /v1/broadcast/test`. Codes of its own: `bad_request`, `billing_blocked`, `not_found`,
+   * `subscriber_not_found`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  test(
+    body: BroadcastTestBody,
+    options?: PostOptions,
+  ): Promise<SendAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/broadcast/test",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<SendAnswer>(call, options);
+  }
+
+  /**
    * This endpoint and those below also accept the `job_id` of `scheduled.sent` and `recurring.sent`.
    *
    * `GET /v1/broadcast/{job_id}`. Codes of its own: `not_found`.
@@ -2427,15 +2646,92 @@ export class TicketsBlocklistResource extends Resource {
   }
 }
 
+/** `client.tickets.agents`. */
+export class TicketsAgentsResource extends Resource {
+  /**
+   * Lists the members who answer customers, oldest first, with the open tickets that each has.
+   *
+   * `GET /v1/tickets/agents`
+   */
+  list(options?: RequestOptions): Promise<AgentList> {
+    const call = {
+      method: "GET",
+      path: "/v1/tickets/agents",
+    };
+    return this.transport.json<AgentList>(call, options);
+  }
+
+  /**
+   * Changes whether, and how many, tickets are assigned to an agent automatically.
+   *
+   * `PUT /v1/tickets/agents/{member_id}`. Codes of its own: `bad_request`, `not_found`, `payload_too_large`.
+   */
+  update(
+    memberId: string,
+    body: UpdateAgentBody = {},
+    options?: RequestOptions,
+  ): Promise<AgentAnswer> {
+    const call = {
+      method: "PUT",
+      path: `/v1/tickets/agents/${segment(memberId, "memberId")}`,
+      body,
+    };
+    return this.transport.json<AgentAnswer>(call, options);
+  }
+}
+
+/** `client.tickets.viewers`. */
+export class TicketsViewersResource extends Resource {
+  /**
+   * Shows who has the ticket open now, and who is writing.
+   *
+   * `GET /v1/tickets/{ticket_id}/viewers`. Codes of its own: `not_found`.
+   */
+  list(
+    ticketId: string,
+    options?: RequestOptions,
+  ): Promise<ViewerList> {
+    const call = {
+      method: "GET",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers`,
+    };
+    return this.transport.json<ViewerList>(call, options);
+  }
+
+  /**
+   * Returns everybody who has the ticket open, this member among them.
+   *
+   * `PUT /v1/tickets/{ticket_id}/viewers/{member_id}`. Codes of its own: `bad_request`, `not_found`,
+   * `payload_too_large`.
+   */
+  record(
+    ticketId: string,
+    memberId: string,
+    body: ViewBody = {},
+    options?: RequestOptions,
+  ): Promise<ViewerList> {
+    const call = {
+      method: "PUT",
+      path: `/v1/tickets/${segment(ticketId, "ticketId")}/viewers/${segment(memberId, "memberId")}`,
+      body,
+    };
+    return this.transport.json<ViewerList>(call, options);
+  }
+}
+
 /** `client.tickets`. */
 export class TicketsResource extends Resource {
   readonly cannedAnswers: TicketsCannedAnswersResource;
   readonly blocklist: TicketsBlocklistResource;
+  readonly agents: TicketsAgentsResource;
+  readonly viewers: TicketsViewersResource;
 
   constructor(transport: Transport) {
     super(transport);
     this.cannedAnswers = new TicketsCannedAnswersResource(transport);
     this.blocklist = new TicketsBlocklistResource(transport);
+    this.agents = new TicketsAgentsResource(transport);
+    this.viewers = new TicketsViewersResource(transport);
   }
 
   /**
@@ -2703,6 +2999,96 @@ export class TicketsResource extends Resource {
     };
     return this.transport.json<TicketAnswer>(call, options);
   }
+
+  /**
+   * Shows the project's helpdesk settings.
+   *
+   * `GET /v1/tickets/settings`
+   */
+  getSettings(options?: RequestOptions): Promise<DeskSettingsAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/tickets/settings",
+    };
+    return this.transport.json<DeskSettingsAnswer>(call, options);
+  }
+
+  /**
+   * Replaces the project's helpdesk settings; omitted ones get their defaults.
+   *
+   * `PUT /v1/tickets/settings`. Codes of its own: `bad_request`, `payload_too_large`.
+   */
+  updateSettings(
+    body: DeskSettings = {},
+    options?: RequestOptions,
+  ): Promise<DeskSettingsAnswer> {
+    const call = {
+      method: "PUT",
+      path: "/v1/tickets/settings",
+      body,
+    };
+    return this.transport.json<DeskSettingsAnswer>(call, options);
+  }
+
+  /**
+   * Shows the project's business hours.
+   *
+   * `GET /v1/tickets/hours`
+   */
+  getHours(options?: RequestOptions): Promise<HoursAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/tickets/hours",
+    };
+    return this.transport.json<HoursAnswer>(call, options);
+  }
+
+  /**
+   * Replaces the project's business hours; omitted fields get their defaults.
+   *
+   * `PUT /v1/tickets/hours`. Codes of its own: `bad_request`, `payload_too_large`.
+   */
+  updateHours(
+    body: HoursBody = {},
+    options?: RequestOptions,
+  ): Promise<HoursAnswer> {
+    const call = {
+      method: "PUT",
+      path: "/v1/tickets/hours",
+      body,
+    };
+    return this.transport.json<HoursAnswer>(call, options);
+  }
+
+  /**
+   * Shows the project's service levels: how soon tickets are to be answered and closed.
+   *
+   * `GET /v1/tickets/sla`
+   */
+  getServiceLevels(options?: RequestOptions): Promise<SlaAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/tickets/sla",
+    };
+    return this.transport.json<SlaAnswer>(call, options);
+  }
+
+  /**
+   * Tickets that are not closed follow soon. A target that they did not have counts from then on.
+   *
+   * `PUT /v1/tickets/sla`. Codes of its own: `bad_request`, `payload_too_large`.
+   */
+  updateServiceLevels(
+    body: SlaBody = {},
+    options?: RequestOptions,
+  ): Promise<SlaAnswer> {
+    const call = {
+      method: "PUT",
+      path: "/v1/tickets/sla",
+      body,
+    };
+    return this.transport.json<SlaAnswer>(call, options);
+  }
 }
 
 /** `client.oidc.clients.secrets`. */
@@ -2935,7 +3321,10 @@ export class OtpResource extends Resource {
    * The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables `code`,
    * `minutes`, `project` and `purpose`.
    *
-   * `POST /v1/otp/send`. Codes of its own: `bad_request`, `invalid_external_id`,
+   * With `return_url` you need no form of your own: send the browser to `url`, remember `otp_id` in the
+   * person's session, and exchange the `result` that comes back with `POST /v1/otp/result`.
+   *
+   * `POST /v1/otp/send`. Codes of its own: `bad_request`, `invalid_external_id`, `invalid_url`,
    * `mutually_exclusive_identifiers`, `billing_blocked`, `subscriber_not_found`, `conflict`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`, `otp_rate_limited`.
    */
@@ -2950,6 +3339,26 @@ export class OtpResource extends Resource {
       keyed: true,
     };
     return this.transport.json<SendOtpAnswer>(call, options);
+  }
+
+  /**
+   * Compare `otp_id` with that in the person's session at your site: it is the one that `POST /v1/otp/send`
+   * returned, also if the page sent further codes.
+   *
+   * `POST /v1/otp/result`. Codes of its own: `bad_request`, `otp_invalid`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  result(
+    body: OtpResultBody,
+    options?: PostOptions,
+  ): Promise<VerifyOtpAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/otp/result",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<VerifyOtpAnswer>(call, options);
   }
 
   /**

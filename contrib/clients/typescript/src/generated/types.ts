@@ -16,6 +16,28 @@ export interface AddMemberBody {
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
 }
 
+/** A member who answers customers, and the open tickets that they have. */
+export interface AgentAnswer {
+  /** Id of the member. */
+  member_id: string;
+  /** The member's name, as colleagues see it. */
+  name: string;
+  /** Whether tickets are assigned to this agent automatically. */
+  available: boolean;
+  /** Open tickets up to which more are assigned to this agent automatically; null for no limit. */
+  max_open_tickets: number | null;
+  /** Whether single keys act on this agent's pages of tickets. */
+  shortcuts: boolean;
+  /** Tickets with the status `open` that they have. */
+  open_tickets: number;
+}
+
+/** The project's agents, oldest first. */
+export interface AgentList {
+  /** The agents. */
+  data: Array<AgentAnswer>;
+}
+
 /** What became of the message that brings a reply to the customer. */
 export interface AgentReplyDelivery {
   /** Id of that message, for `GET /v1/messages/{message_id}`. */
@@ -273,6 +295,29 @@ export interface BotAnswer {
   username: string | null;
 }
 
+/** How a project looks on its public pages. */
+export interface BrandingAnswer {
+  /** Name shown to people on pages and in messages; null for the project's name. */
+  sender_name: string | null;
+  /** The accent colour as `#rrggbb`; null for the service's own. */
+  accent: string | null;
+  /**
+   * The colours that pages use: the accent, darker or lighter where it could not be told apart from the page
+   * (WCAG 2.2 AA). Null without an accent.
+   */
+  shades: ShadesAnswer | null;
+  /** Address of the logo; null without one. It changes with the logo. */
+  logo_url: string | null;
+}
+
+/** What is to change; a field that is left out stays. Null removes a value. */
+export interface BrandingBody {
+  /** Name shown to people instead of the project's: 1-64 printable characters. */
+  sender_name?: string | null | undefined;
+  /** Accent colour as `#rrggbb`. Pages use shades of it that are read in light and dark. */
+  accent?: string | null | undefined;
+}
+
 /**
  * The broadcast that was taken; `total` is how many would get it now.
  *
@@ -293,6 +338,8 @@ export interface BroadcastAccepted {
 export interface BroadcastAnswer {
   /** The broadcast's id. */
   job_id: string;
+  /** What you call it, for lists; recipients don't see it. */
+  name: string | null;
   /**
    * Which area started it: `broadcasts`; `scheduled` for `/v1/scheduled` and `/v1/recurring`; `forms` for the
    * route of a form to a tag; or another plugin. `broadcast.completed` is emitted for `broadcasts` alone.
@@ -370,6 +417,8 @@ export interface BroadcastBody {
   expires_in?: number | null | undefined;
   /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
   metadata?: Record<string, unknown> | null | undefined;
+  /** What you call it, for lists; recipients don't see it. */
+  name?: string | null | undefined;
   /** Who gets it. */
   audience: Audience;
   /** When it starts; left out: at once. A time in the past is refused. */
@@ -430,6 +479,81 @@ export interface BroadcastCompletedEventData {
    * `sent`, `failed` and `skipped`.
    */
   total: number;
+}
+
+/** The message of a broadcast, and the subscriber who gets it as a test. */
+export interface BroadcastTestBody {
+  /** Key of a template, in place of text, format, media and buttons. */
+  template?: string | null | undefined;
+  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
+  variables?: Record<string, string | number | boolean> | null | undefined;
+  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
+  text?: string | Record<string, string> | null | undefined;
+  /** How `text` is marked up. */
+  format?: "plain" | "markdown" | "html" | undefined;
+  /** A file that is shown with the text; its URL and name may hold variables. */
+  media?: TemplateMedia | null | undefined;
+  /** Rows of buttons below the text, from top to bottom. */
+  buttons?: Array<Array<TemplateButton>> | undefined;
+  /** Skipped for recipients who have not granted it when it is sent. */
+  permission?: string | null | undefined;
+  /** Deliver without a notification sound. */
+  silent?: boolean | undefined;
+  /** Seconds after `send_at`, or after the request, when remaining recipients are skipped. */
+  expires_in?: number | null | undefined;
+  /** Your own data, returned in delivery events; at most 4 KiB as JSON. */
+  metadata?: Record<string, unknown> | null | undefined;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+}
+
+/**
+ * A bulk action and how far it is. At the end of one that is not cancelled, `total` is the sum of `done` and
+ * `failed`.
+ */
+export interface BulkActionAnswer {
+  /** The bulk action's id. */
+  bulk_action_id: string;
+  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
+  action: "add_tag" | "remove_tag" | "erase";
+  /** The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`. */
+  tag: string | null;
+  /**
+   * `collecting` the subscribers; `waiting` for the confirmation of an erasure; `running`; `completed`,
+   * `cancelled` or `failed`, see `error`.
+   */
+  status: "collecting" | "waiting" | "running" | "completed" | "cancelled" | "failed";
+  /** Subscribers it is about; grows while `collecting`. */
+  total: number;
+  /** Subscribers for whom it is done, including those for whom nothing had to change. */
+  done: number;
+  /** Subscribers who did not exist any more when it came to them. */
+  failed: number;
+  /** Share of the subscribers that it has reached, from 0 to 1. */
+  progress: number;
+  /**
+   * Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile (`tag_deleted`); or its job
+   * failed time and again (`job_failed`). What is done stays.
+   */
+  error: "too_many" | "tag_deleted" | "job_failed" | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
+}
+
+/** What is done with whom: `all`, `filters` or `subscriber_ids`. */
+export interface BulkActionBody {
+  /** `add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data. */
+  action: "add_tag" | "remove_tag" | "erase";
+  /** The tag of `add_tag`, created if needed, or `remove_tag`. */
+  tag?: string | null | undefined;
+  /** All subscribers of the project, of any status. */
+  all?: boolean | undefined;
+  /** Those whom `GET /v1/subscribers` lists with these filters, at least one. */
+  filters?: SubscriberFilters | null | undefined;
+  /** Their ids. Those who don't exist count as `failed`. */
+  subscriber_ids?: Array<string> | null | undefined;
 }
 
 /** A button: either `url` or `data`. */
@@ -731,6 +855,12 @@ export interface Condition {
   value?: string | number | boolean | null | undefined;
 }
 
+/** How many are erased, as a proof that somebody looked. */
+export interface ConfirmBody {
+  /** The bulk action's `total`; another number is refused. */
+  total: number;
+}
+
 /** A new canned answer. */
 export interface CreateCannedBody {
   /** What replies name it by; unique in the project. */
@@ -978,6 +1108,26 @@ export interface DeliverySuccessEventData {
   job_id?: string;
   /** That of `POST /v1/send`. */
   metadata: Record<string, unknown> | null;
+}
+
+/** The helpdesk of a project. What is left out has its default. */
+export interface DeskSettings {
+  /**
+   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
+   * for the installation's setting `helpdesk.assignment`.
+   */
+  assignment?: "manual" | "round_robin" | "least_busy" | null | undefined;
+}
+
+/** The helpdesk of a project. */
+export interface DeskSettingsAnswer {
+  /**
+   * How tickets that nobody has are assigned when they are opened or reopened: `manual` leaves them
+   * unassigned, `round_robin` takes agents in turn, `least_busy` the one with the fewest open tickets. Null
+   * for the installation's setting `helpdesk.assignment`.
+   */
+  assignment: "manual" | "round_robin" | "least_busy" | null;
 }
 
 /** A drip campaign in its newest version. */
@@ -1354,6 +1504,42 @@ export interface GivenAnswer {
    * `rating`; true or false for `consent`; texts for `multichoice`; files for `file`.
    */
   value: string | number | boolean | Array<string> | Array<AnsweredFile> | null;
+}
+
+/** A day on which the desk is closed. */
+export interface Holiday {
+  /** The local day, `YYYY-MM-DD`. */
+  date: string;
+  /** What the day is, for agents; may be empty. */
+  name?: string | undefined;
+}
+
+/** A day on which the desk is closed. */
+export interface HolidayAnswer {
+  /** The local day, `YYYY-MM-DD`. */
+  date: string;
+  /** What the day is, for agents; may be empty. */
+  name: string;
+}
+
+/** The business hours of a project's helpdesk. */
+export interface HoursAnswer {
+  /** IANA time zone of the hours and days. */
+  timezone: string;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings: Array<OpeningAnswer>;
+  /** Days on which it is closed. */
+  holidays: Array<HolidayAnswer>;
+}
+
+/** The business hours of a project's helpdesk. What is left out has its default. */
+export interface HoursBody {
+  /** IANA time zone of the hours and days. */
+  timezone?: string | undefined;
+  /** When it is open in a week; empty for around the clock. Hours past midnight are two openings. */
+  openings?: Array<Opening> | undefined;
+  /** Days on which it is closed. */
+  holidays?: Array<Holiday> | undefined;
 }
 
 /** The result of a route. */
@@ -1781,6 +1967,26 @@ export interface OpenTicketBody {
   file_ids?: Array<string> | undefined;
 }
 
+/** Hours of one day of the week. */
+export interface Opening {
+  /** The day of the week. */
+  day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+  /** Local time at which it opens, `HH:MM`. */
+  opens: string;
+  /** Local time at which it closes, `HH:MM`; `24:00` for the end of the day. */
+  closes: string;
+}
+
+/** Hours of one day of the week. */
+export interface OpeningAnswer {
+  /** The day of the week. */
+  day: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+  /** Local time at which it opens, `HH:MM`. */
+  opens: string;
+  /** Local time at which it closes, `HH:MM`; `24:00` for the end of the day. */
+  closes: string;
+}
+
 /** An option: `value` is stored in the answer, `label` is shown to users. */
 export interface Option {
   /** What the answer holds. */
@@ -1869,6 +2075,12 @@ export interface OtpMaxAttemptsReachedEventData {
   purpose: string;
   /** Attempts that the person still has for this code. */
   attempts_left: number;
+}
+
+/** What a hosted page led back to `return_url` with. */
+export interface OtpResultBody {
+  /** The parameter `result`; works once. */
+  result: string;
 }
 
 /** Fields of every event of a one-time code, beside the subscriber's. */
@@ -2195,7 +2407,8 @@ export interface RecurringAnswer {
   delivery: MailingProgress | null;
   /**
    * Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
-   * `blocked`), or `missed` if the service was down. Null if it was sent, or has not been due.
+   * `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it was sent,
+   * or has not been due.
    */
   reason: string | null;
   /** The same for people. */
@@ -2457,7 +2670,8 @@ export interface ScheduledAnswer {
   delivery: MailingProgress | null;
   /**
    * Why it was not sent the last time: the code of an error, the recipient's status (`unsubscribed`,
-   * `blocked`), or `missed` if the service was down. Null if it was sent, or has not been due.
+   * `blocked`), `missed` if the service was down, or `withdrawn` from a restored copy. Null if it was sent,
+   * or has not been due.
    */
   reason: string | null;
   /** The same for people. */
@@ -2536,7 +2750,7 @@ export interface ScheduledFailedEventData {
   recurring_id?: string;
   /**
    * For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's state),
-   * `billing_blocked` without credits, or `missed`.
+   * `billing_blocked` without credits, `missed`, or `withdrawn` from a restored copy.
    */
   reason: string;
 }
@@ -2595,9 +2809,19 @@ export interface ScheduledSkippedEventData {
   recurring_id?: string;
   /**
    * For `failed`, the code of the error; for `skipped`, `unsubscribed` or `blocked` (the recipient's state),
-   * `billing_blocked` without credits, or `missed`.
+   * `billing_blocked` without credits, `missed`, or `withdrawn` from a restored copy.
    */
   reason: string;
+}
+
+/** Colours of one scheme, `#rrggbb`. */
+export interface SchemeAnswer {
+  /** Buttons, and what is chosen. */
+  accent: string;
+  /** Text on the accent. */
+  on_accent: string;
+  /** Links. */
+  link: string;
 }
 
 /** A new secret; the previous one stays valid until `previous_expires_at`. */
@@ -2685,6 +2909,8 @@ export interface SendOtpAnswer {
   otp_id: string;
   /** When the code stops working. */
   expires_at: string;
+  /** The page to send the person's browser to; only with `return_url`. It can send further codes. */
+  url?: string;
 }
 
 /** The recipient of a code, and its options. */
@@ -2711,6 +2937,11 @@ export interface SendOtpBody {
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
+  /**
+   * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
+   * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
+   */
+  return_url?: string | null | undefined;
 }
 
 /** A session that waits for its Yes. */
@@ -2753,6 +2984,66 @@ export interface SessionBody {
   match?: boolean | undefined;
   /** The browser that signs in; shown in the bot's question. */
   client?: Client | null | undefined;
+}
+
+/** What pages make of an accent colour, so that it is read in light and dark. */
+export interface ShadesAnswer {
+  /** In light pages. */
+  light: SchemeAnswer;
+  /** In dark pages. */
+  dark: SchemeAnswer;
+}
+
+/** The service levels of a project, by priority. */
+export interface SlaAnswer {
+  /** Of urgent tickets. */
+  urgent: TargetsAnswer;
+  /** Of tickets with high priority. */
+  high: TargetsAnswer;
+  /** Of tickets as usual. */
+  normal: TargetsAnswer;
+  /** Of tickets with low priority. */
+  low: TargetsAnswer;
+  /**
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_minutes: number;
+}
+
+/** The service levels of a project, by priority. What is left out has no target. */
+export interface SlaBody {
+  /** Of urgent tickets. */
+  urgent?: Targets | undefined;
+  /** Of tickets with high priority. */
+  high?: Targets | undefined;
+  /** Of tickets as usual. */
+  normal?: Targets | undefined;
+  /** Of tickets with low priority. */
+  low?: Targets | undefined;
+  /**
+   * Minutes before a target is missed at which `ticket.sla_due_soon` is emitted, as they pass; 0 for never. A
+   * target that is shorter has no warning.
+   */
+  warn_minutes?: number | undefined;
+}
+
+/** How far a ticket is from one of its targets. */
+export interface SlaClockAnswer {
+  /**
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
+   */
+  target: "first_reply" | "next_reply" | "resolution";
+  /**
+   * `running` while the team is to act, `paused` while the customer is, `over` when there is nothing to wait
+   * for.
+   */
+  state: "running" | "paused" | "over";
+  /** When the target is missed, or was; null unless it is running. */
+  due_at: string | null;
+  /** Whether it was met so far; `breached` as soon as it was missed once. Null before it was met or missed. */
+  outcome: "kept" | "breached" | null;
 }
 
 /** End of the snooze; a customer's message wakes the ticket earlier. */
@@ -2945,6 +3236,24 @@ export interface SubscriberAnswer {
   last_seen_at: string;
 }
 
+/** Filters, all of which a subscriber must meet. */
+export interface SubscriberFilters {
+  /** Only subscribers on this channel. */
+  channel?: string | null | undefined;
+  /** Only subscribers of this status. */
+  status?: "active" | "unsubscribed" | "blocked" | null | undefined;
+  /** Only subscribers of this language. */
+  lang?: "en" | "ru" | null | undefined;
+  /** Only the subscribers of the person with this id of yours, one per channel. */
+  external_id?: string | null | undefined;
+  /** Only subscribers with this tag. */
+  tag?: string | null | undefined;
+  /** Only subscribers who have granted the permission with this key. */
+  permission?: string | null | undefined;
+  /** Only people who first subscribed after this time. */
+  created_after?: string | null | undefined;
+}
+
 /** Fields of `subscription.created`. */
 export interface SubscriptionCreatedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -3044,6 +3353,30 @@ export interface TagAnswer {
 export interface TagBody {
   /** 1-64 letters of any script, digits, `_` and `-`; upper and lower case differ. */
   name: string;
+}
+
+/** The targets of tickets of one priority. */
+export interface Targets {
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes?: number | null | undefined;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes?: number | null | undefined;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes?: number | null | undefined;
+  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
+  counted_in?: "business_hours" | "calendar" | undefined;
+}
+
+/** The targets of tickets of one priority. */
+export interface TargetsAnswer {
+  /** Minutes until the first reply of an agent; null for no target. */
+  first_reply_minutes: number | null;
+  /** Minutes until each further reply, from the customer's message on; null for no target. */
+  next_reply_minutes: number | null;
+  /** Minutes until the ticket is closed; null for no target. */
+  resolution_minutes: number | null;
+  /** What is counted: `business_hours` of the project, or all the time (`calendar`). */
+  counted_in: "business_hours" | "calendar";
 }
 
 /** A template. */
@@ -3147,6 +3480,8 @@ export interface TicketAnswer {
   csat_score: number | null;
   /** What they added to it; null for nothing. */
   csat_comment: string | null;
+  /** When the first of its service level targets is missed, or was; null while none runs. */
+  due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
 }
@@ -3379,6 +3714,90 @@ export interface TicketRepliedEventData {
   text: string;
 }
 
+/** Fields of `ticket.sla_due_soon` and `ticket.sla_breached`. */
+export interface TicketSlaBreachedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /**
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
+   */
+  target: "first_reply" | "next_reply" | "resolution";
+  /** When the target is missed, or was. */
+  due_at: string;
+}
+
+/** Fields of `ticket.sla_due_soon` and `ticket.sla_breached`. */
+export interface TicketSlaDueSoonEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id?: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel?: string;
+  /** First name, as the messenger has it. */
+  first_name?: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username?: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang?: "en" | "ru";
+  /** The person's tags. */
+  tags?: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id?: string | null;
+  /** The ticket's id. */
+  ticket_id: string;
+  /** The ticket's number in its project, from 1, for people. */
+  number: number;
+  /**
+   * `open`: an agent is to act; `pending`: the customer is; `snoozed` until a time or the customer's next
+   * message; `closed`.
+   */
+  status: "open" | "pending" | "snoozed" | "closed";
+  /** How urgent it is. */
+  priority: "low" | "normal" | "high" | "urgent";
+  /** The member who handles the ticket; null while it is unassigned. */
+  assignee_id: string | null;
+  /**
+   * Which target: `first_reply` of an agent, `next_reply` to what the customer wrote since, or `resolution`,
+   * the closing.
+   */
+  target: "first_reply" | "next_reply" | "resolution";
+  /** When the target is missed, or was. */
+  due_at: string;
+}
+
 /** Fields of `ticket.status_changed`. */
 export interface TicketStatusChangedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -3558,6 +3977,16 @@ export interface Trigger {
    * for all. Null with `manual`.
    */
   value?: string | null | undefined;
+}
+
+/** Changes of an agent's settings; omitted fields stay unchanged. */
+export interface UpdateAgentBody {
+  /** Whether tickets are assigned to this agent automatically. */
+  available?: boolean | undefined;
+  /** Open tickets up to which more are assigned to this agent automatically; null for no limit. */
+  max_open_tickets?: number | null | undefined;
+  /** Whether single keys act on this agent's pages of tickets. */
+  shortcuts?: boolean | undefined;
 }
 
 /** What is to change; what is left out stays. */
@@ -3828,6 +4257,28 @@ export interface VerifyOtpBody {
   code: string;
 }
 
+/** What somebody does who has the ticket open. */
+export interface ViewBody {
+  /** Whether they are writing a reply or a note. */
+  typing?: boolean | undefined;
+}
+
+/** Somebody who has the ticket open. */
+export interface ViewerAnswer {
+  /** The member; null for an owner who has not become one yet. */
+  member_id: string | null;
+  /** Whether they are writing a reply or a note. */
+  typing: boolean;
+  /** When they were last seen there. */
+  seen_at: string;
+}
+
+/** Who has a ticket open, last seen first. */
+export interface ViewerList {
+  /** Those who were seen there just now. */
+  data: Array<ViewerAnswer>;
+}
+
 /** A webhook as the API shows it. */
 export interface WebhookAnswer {
   /** The webhook's id. */
@@ -3953,8 +4404,12 @@ export interface WholeTicketAnswer {
   csat_score: number | null;
   /** What they added to it; null for nothing. */
   csat_comment: string | null;
+  /** When the first of its service level targets is missed, or was; null while none runs. */
+  due_at: string | null;
   /** Id of the ticket that goes on in its place; null unless it was merged. */
   merged_into: string | null;
   /** Its messages and notes, newest first. */
   messages: EntryPage;
+  /** Its service level targets; without those that it never had. */
+  sla: Array<SlaClockAnswer>;
 }

@@ -50,7 +50,7 @@ class Site:
         """What people sign in to: the requester, or the project itself."""
         if isinstance(self.origin, PageRequest):
             return self.origin.requester_name
-        return self.project.name
+        return self.project.public_name
 
     @property
     def return_url(self) -> str:
@@ -144,3 +144,5 @@ class Messenger:
     link: str
     #: What to write to the bot, where its link only opens the chat.
     start_message: str | None = None
+    #: The messenger's drawing: the data of an SVG path, or empty.
+    mark: str = ""

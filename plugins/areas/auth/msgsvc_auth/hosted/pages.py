@@ -18,17 +18,16 @@ from msgsvc_auth.hosted.requests import (
     client_of,
     is_embedded,
     is_prefetch,
-    language,
     read_visit,
 )
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.models import MAX_WAIT_S
 from msgsvc_auth.platforms.visits import PlatformVisits
-from msgsvc_core.api.envelope import api_error
 from msgsvc_core.kernel.errors import BadRequest, Forbidden, NotFound
 from msgsvc_core.kernel.i18n import Texts
-from msgsvc_core.pages import static_files
+from msgsvc_core.pages import page_endpoint, static_files
+from msgsvc_core.projects.page_brand import set_page_brand
 
 STATIC = Path(__file__).parent / "static"
 
@@ -66,24 +65,24 @@ class HostedPages:
             Route("/login/button.js", self.button, methods=["GET"]),
             Mount("/login/_static", static_files(STATIC)),
             Route("/login/{slug}/status", self.status, methods=["GET"]),
-            Route("/login/{slug}", self.page, methods=["GET", "POST"]),
+            Route(
+                "/login/{slug}",
+                page_endpoint(self.page, self._templates.problem),
+                methods=["GET", "POST"],
+            ),
         ]
 
     async def page(self, request: Request) -> Response:
         """The sign-in page of a static link or a request. Errors are shown as a page."""
-        try:
-            site = await self._sites.get(request.path_params["slug"])
-            if request.method == "HEAD" or is_prefetch(request):
-                return _nothing_begun(request)
-            if is_embedded(request):
-                raise Forbidden("this page is for a window of its own")
-            if request.method == "POST":
-                return await self._restart(request, site)
-            return await self._show(request, site)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            refusal = api_error(error)
-            lang = language(request, self._texts)
-            return self._templates.problem(request, lang, refusal)
+        site = await self._sites.get(request.path_params["slug"])
+        set_page_brand(request, site.project)
+        if request.method == "HEAD" or is_prefetch(request):
+            return _nothing_begun(request)
+        if is_embedded(request):
+            raise Forbidden("this page is for a window of its own")
+        if request.method == "POST":
+            return await self._restart(request, site)
+        return await self._show(request, site)
 
     async def status(self, request: Request) -> Response:
         """Status of this browser's sign-in, for the element `<msgsvc-signin>` of the sign-in page.

@@ -15,16 +15,16 @@ from msgsvc_auth.hosted.requests import (
     address,
     is_embedded,
     is_prefetch,
-    language,
     read_visit,
 )
 from msgsvc_auth.hosted.service import HostedSignIn
 from msgsvc_auth.hosted.sites import Sites
 from msgsvc_auth.platforms.models import Arrival
 from msgsvc_auth.platforms.visits import PlatformVisits, cookie_ref
-from msgsvc_core.api.envelope import api_error
 from msgsvc_core.kernel.errors import Forbidden
 from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.pages import page_endpoint
+from msgsvc_core.projects.page_brand import set_page_brand
 
 
 class PlatformPages:
@@ -50,36 +50,40 @@ class PlatformPages:
         self._templates = templates
 
     def routes(self) -> list[BaseRoute]:
+        problem = self._templates.problem
         return [
-            Route("/login/_return/{channel}", self.returned, methods=["GET"]),
-            Route("/login/{slug}/platform/{channel}", self.leave, methods=["GET"]),
+            Route(
+                "/login/_return/{channel}",
+                page_endpoint(self.returned, problem),
+                methods=["GET"],
+            ),
+            Route(
+                "/login/{slug}/platform/{channel}",
+                page_endpoint(self.leave, problem),
+                methods=["GET"],
+            ),
         ]
 
     async def leave(self, request: Request) -> Response:
         """Sends the browser of a waiting sign-in to the platform. Any other goes to the page itself."""
-        try:
-            site = await self._sites.get(request.path_params["slug"])
-            visit = read_visit(request, self._texts, site)
-            return await self._leave(request, site, visit)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._problem(request, error)
+        site = await self._sites.get(request.path_params["slug"])
+        set_page_brand(request, site.project)
+        visit = read_visit(request, self._texts, site)
+        return await self._leave(request, site, visit)
 
     async def returned(self, request: Request) -> Response:
         """Takes the platform's answer from the browser that left for it, and leads it back to its page."""
-        try:
-            query = request.query_params
-            # A look without a person must not use up the state.
-            if request.method == "HEAD" or is_prefetch(request) or is_embedded(request):
-                raise Forbidden("this address is for a browser that comes from the platform")
-            state = query.get("state", "")
-            arrival = Arrival(
-                request.path_params["channel"], state, query.get("code"), query.get("error")
-            )
-            ref = cookie_ref(state)
-            path = await self._visits.arrive(arrival, self._cookies.read(request, ref))
-            return _see_other(path)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._problem(request, error)
+        query = request.query_params
+        # A look without a person must not use up the state.
+        if request.method == "HEAD" or is_prefetch(request) or is_embedded(request):
+            raise Forbidden("this address is for a browser that comes from the platform")
+        state = query.get("state", "")
+        arrival = Arrival(
+            request.path_params["channel"], state, query.get("code"), query.get("error")
+        )
+        ref = cookie_ref(state)
+        path = await self._visits.arrive(arrival, self._cookies.read(request, ref))
+        return _see_other(path)
 
     async def _leave(self, request: Request, site: Site, visit: Visit) -> Response:
         here = address(request, site, visit, **{RESUME: "1"})
@@ -90,9 +94,6 @@ class PlatformPages:
         response = _see_other(departure.url)
         self._cookies.write(response, request, departure)
         return response
-
-    def _problem(self, request: Request, error: Exception) -> Response:
-        return self._templates.problem(request, language(request, self._texts), api_error(error))
 
 
 def _by_the_person(request: Request) -> bool:

@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from msgsvc_auth.hosted.models import Messenger, Site, Visit
-from msgsvc_auth.hosted.requests import RESUME, address, root_of
+from msgsvc_auth.hosted.requests import RESUME, address, language, root_of
 from msgsvc_auth.models import Status
 from msgsvc_auth.platforms.models import PlatformOffer, VisitNotice
-from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.i18n import Language, Texts
-from msgsvc_core.pages import new_templates, page_headers, qr_code
+from msgsvc_core.api.envelope import api_error
+from msgsvc_core.kernel.i18n import Texts
+from msgsvc_core.pages import new_templates, page_headers, qr_code, request_id
+from msgsvc_core.projects.page_brand import page_brand
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,7 +73,7 @@ class PageTemplates:
             "sign_in.html" if shown.status == "pending" else "ended.html",
             visit.lang,
             name=site.name,
-            project=site.project.name,
+            project=site.project.public_name,
             requested=site.request is not None,
             host=site.host,
             site_root=site.root,
@@ -87,13 +88,14 @@ class PageTemplates:
             shown=shown,
         )
 
-    def problem(self, request: Request, lang: Language, error: ApiError) -> Response:
+    def problem(self, request: Request, failure: Exception) -> Response:
         """A page for what can't be shown."""
+        error = api_error(failure)
         wait_s = error.retry_after_s
         response = self._page(
             request,
             "problem.html",
-            lang,
+            language(request, self._texts),
             error.status,
             minutes=None if wait_s is None else math.ceil(wait_s / 60),
         )
@@ -117,6 +119,8 @@ class PageTemplates:
             lang=lang,
             _=self._texts.into(lang, __name__),
             status=status,
+            request_id=request_id(request),
+            brand=page_brand(request),
             **values,
         )
         return HTMLResponse(html, status, HEADERS)

@@ -159,7 +159,14 @@ class HostedSignIn:
             return messenger_name(self._settings, channels, name, session.project_id)
 
         return [
-            Messenger(name, called(name), link, starts.get(name)) for name, link in links.items()
+            Messenger(
+                name,
+                called(name),
+                link,
+                starts.get(name),
+                channels.mark(name, session.project_id),
+            )
+            for name, link in links.items()
         ]
 
     def _code(self, session: Session) -> str | None:

@@ -7,6 +7,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgsvc_core.projects.branding import PageBrand
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -20,21 +22,32 @@ class Page:
         self._frames = " ".join(frames) or "'none'"
 
     def render(
-        self, lang: str, texts: Mapping[str, str], links: Sequence[tuple[str, str]] | None
+        self,
+        lang: str,
+        texts: Mapping[str, str],
+        links: Sequence[tuple[str, str]] | None,
+        brand: PageBrand | None = None,
     ) -> str:
         """`links` lead to the bots, each with its messenger's name; None if the sign-in does not exist."""
         template = self._templates.get_template("page.html")
         return template.render(
-            lang=lang, texts=texts, links=links, style=self._style, script=self._script
+            lang=lang,
+            texts=texts,
+            links=links,
+            brand=brand,
+            style=self._style,
+            script=self._script,
         )
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Nothing is loaded from anywhere, and nothing posted but to us."""
+        """Nothing is loaded from elsewhere, from here only the project's colours and logo; nothing is posted
+        but to us."""
         policy = {
             "default-src": "'none'",
             "script-src": _hash(self._script),
-            "style-src": _hash(self._style),
+            "style-src": f"'self' {_hash(self._style)}",
+            "img-src": "'self'",
             "connect-src": "'self'",
             "form-action": "'none'",
             "base-uri": "'none'",

@@ -1,5 +1,7 @@
 """/login/{slug}/app: the page of a bot's mini app, and its POST requests."""
 
+from urllib.parse import urlsplit
+
 from msgsvc_auth.errors import AuthMiniAppUsed
 from msgsvc_auth.messengers import messenger_name
 from msgsvc_auth.mini_app.models import MiniAppQuery, MiniAppSignInAnswer, MiniAppSignInBody
@@ -32,6 +34,7 @@ async def mini_app_page(
     query: MiniAppQuery,
     texts: Texts,
     settings: AuthSettings,
+    config: Settings,
     channels: Channels,
     mini_apps: MiniAppSignIn,
 ) -> Response:
@@ -46,8 +49,11 @@ async def mini_app_page(
     except NotFound:
         html = page.render(lang, page_texts(texts.into(lang, __name__), "", ""), None)
         return Response(html, 404, page.headers, HTML)
-    said = page_texts(texts.into(lang, __name__), project.name, readable_site(link.callback_url))
-    html = page.render(lang, said, _bot_links(channels, settings, link))
+    said = page_texts(
+        texts.into(lang, __name__), project.public_name, readable_site(link.callback_url)
+    )
+    brand = project.brand(urlsplit(config.base_url).path.rstrip("/"))
+    html = page.render(lang, said, _bot_links(channels, settings, link), brand)
     return Response(html, 200, page.headers, HTML)
 
 

@@ -52,7 +52,7 @@ class QuestionSender:
         chat = Chat(bot, chat_id, subscriber.user_id)
         message = texts.direct_question(
             self._texts.into(request.lang or subscriber.lang, __name__),
-            (await self._projects.get(tx, request.project_id)).name,
+            (await self._projects.get(tx, request.project_id)).public_name,
             new.session,
             text=request.text,
             details=request.details,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from starlette.responses import Response
+from starlette.routing import Route
 
 from msgsvc_auth.clients import Client
 from msgsvc_auth.errors import AuthMiniAppUsed
@@ -200,6 +201,17 @@ async def test_the_bot_asks_in_the_language_of_the_page_as_long_as_it_asks() -> 
 # ---- the pages -------------------------------------------------------------------------------------
 
 
+async def shown(shop: Hosted, asked: Any) -> Response:
+    """The page, or the one of what is wrong, as the route answers."""
+    (endpoint,) = (
+        each.endpoint
+        for each in shop.pages().routes()
+        if isinstance(each, Route) and each.path == "/login/{slug}"
+    )
+    response: Response = await endpoint(asked)
+    return response
+
+
 @pytest.mark.parametrize(
     ("asked", "status"),
     [
@@ -211,7 +223,7 @@ async def test_the_bot_asks_in_the_language_of_the_page_as_long_as_it_asks() -> 
 async def test_nobody_signs_in_who_has_not_come(asked: Any, status: int) -> None:
     shop = Hosted()
     shop.found()
-    response = await shop.pages().page(asked)
+    response = await shown(shop, asked)
 
     assert (response.status_code, shop.opened) == (status, [])
 
@@ -219,7 +231,7 @@ async def test_nobody_signs_in_who_has_not_come(asked: Any, status: int) -> None
 async def test_the_first_visit_opens_a_sign_in_and_keeps_its_ticket() -> None:
     shop = Hosted()
     shop.found()
-    response = await shop.pages().page(request(query="state=state&lang=en"))
+    response = await shown(shop, request(query="state=state&lang=en"))
 
     assert response.status_code == 200
     assert f"{COOKIE}=" in cookies_of(response)
@@ -231,7 +243,7 @@ async def test_the_first_visit_opens_a_sign_in_and_keeps_its_ticket() -> None:
 async def test_a_browser_without_cookies_does_not_begin_one_after_another() -> None:
     shop = Hosted()
     shop.found()
-    response = await shop.pages().page(request(query="state=state&resume=1"))
+    response = await shown(shop, request(query="state=state&resume=1"))
 
     assert response.status_code == 200
     assert shop.opened == []
@@ -242,9 +254,9 @@ async def test_a_confirmed_sign_in_leads_on_once() -> None:
     session = confirmed(code, lang="en", state="state")
     query = "state=state&lang=en"
     shop.found(*held(session))
-    first = await shop.pages().page(request(cookies=HELD, query=query))
+    first = await shown(shop, request(cookies=HELD, query=query))
     shop.found(*held(session))
-    back = await shop.pages().page(request(cookies={COOKIE: str(TICKET.done())}, query=query))
+    back = await shown(shop, request(cookies={COOKIE: str(TICKET.done())}, query=query))
 
     assert (first.status_code, back.status_code) == (303, 200)
     assert first.headers["location"] == f"{LINK.callback_url}?code={code.code}&state=state"
@@ -255,9 +267,7 @@ async def test_a_confirmed_sign_in_leads_on_once() -> None:
 async def test_try_again_is_for_what_has_ended(status: Any, opens: int) -> None:
     shop = Hosted()
     shop.found(*held(pending(stored_status=status)))
-    response = await shop.pages().page(
-        request(method="POST", cookies=HELD, query="state=state&lang=en")
-    )
+    response = await shown(shop, request(method="POST", cookies=HELD, query="state=state&lang=en"))
 
     assert (response.status_code, len(shop.opened)) == (303, opens)
 
@@ -265,7 +275,7 @@ async def test_try_again_is_for_what_has_ended(status: Any, opens: int) -> None:
 async def test_a_refusal_is_a_page_in_the_readers_language() -> None:
     shop = Hosted()
     shop.core.db.answers.append([])
-    response = await shop.pages().page(request(query="lang=ru"))
+    response = await shown(shop, request(query="lang=ru"))
 
     assert response.status_code == 404
     assert 'lang="ru"' in text(response)
@@ -348,7 +358,7 @@ def test_a_page_shows_the_number_and_how_to_answer_and_escapes_names() -> None:
 
 def test_a_problem_says_how_long_to_wait() -> None:
     error = RateLimitProject("too many", retry_after_s=61)
-    response = templates().problem(request(), "en", error)
+    response = templates().problem(request(query="lang=en"), error)
 
     assert (response.status_code, response.headers["retry-after"]) == (429, "61")
     assert "2 min." in text(response)

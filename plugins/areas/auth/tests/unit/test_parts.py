@@ -7,6 +7,7 @@ from msgsvc_auth.codes import Codes
 from msgsvc_auth.jobs import SessionPurge
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import StaticLinkBody
+from msgsvc_auth.outcomes import SignInOutcomes
 from msgsvc_core.channels import ButtonPressed, ChannelUser
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.kernel.errors import ApiError
@@ -68,3 +69,15 @@ async def test_sessions_are_deleted_after_a_week() -> None:
 
     (_, sessions), *_ = core.db.statements
     assert core.clock.now_ms() - 7 * DAY_MS in sessions.values()
+
+
+async def test_the_outcomes_of_sign_ins_leave_out_those_that_wait() -> None:
+    core = plugin_context()
+    now_ms = core.clock.now_ms()
+    session = {"created_at_ms": now_ms - 9000, "expires_at_ms": now_ms + 1, "status": "pending"}
+    waits = {**session, "confirmed_at_ms": None}
+    confirmed = {**session, "confirmed_at_ms": now_ms - 2000, "status": "confirmed"}
+    tx = FakeTx(answers=[[waits, confirmed, {**waits, "expires_at_ms": now_ms}]])
+    recent = await SignInOutcomes(clock=core.clock).recent(tx, PROJECT)
+
+    assert (recent.ended, recent.confirmed, recent.seconds) == (2, 1, 7)

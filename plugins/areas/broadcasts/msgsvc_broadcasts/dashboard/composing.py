@@ -1,11 +1,15 @@
-"""Pages for composing a broadcast: form, audience size, review, start."""
+"""Pages for composing a broadcast: form, preview, audience size, review, start."""
 
 from datetime import datetime
 from typing import Any
 
+from msgsvc_broadcasts.dashboard import testing
+from msgsvc_broadcasts.dashboard.counting import CountedAudience, count
+from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
 from msgsvc_core.kernel.clock import to_rfc3339
@@ -17,6 +21,7 @@ from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.security import SecretBox
+from msgsvc_core.subscribers.service import Subscribers
 
 _PURPOSE = "broadcast form"
 
@@ -26,13 +31,22 @@ def declare(pages: Pages) -> None:
     pages.get("/broadcasts/new", access="project:write")(compose)
     pages.get("/broadcasts/reach", access="project:write")(reach)
     pages.post("/broadcasts/new", access="project:write", read_only=True)(change)
+    pages.post("/broadcasts/preview", access="project:write", read_only=True)(preview)
+    pages.get("/broadcasts/testers", access="project:write")(testers)
+    pages.post("/broadcasts/test", access="project:write", form_page=compose)(send_test)
     pages.post("/broadcasts/review", access="project:write", form_page=compose, read_only=True)(
         review
     )
     pages.post("/broadcasts", access="project:write", form_page=compose)(start)
 
 
-async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
+async def compose(
+    page: PageContext,
+    broadcasts: Broadcasts,
+    drafts: DraftTests,
+    subscribers: Subscribers,
+    choices: MessageChoices,
+) -> Render:
     """An empty form, a copy of another broadcast, or the submitted values."""
     given = page.form
     if not given.values and (job_id := page.query.get("like")):
@@ -40,30 +54,76 @@ async def compose(page: PageContext, broadcasts: Broadcasts, choices: MessageCho
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
-        if mailing.per_minute:
-            given = PostedForm({**given.values, "pace": [str(mailing.per_minute)]})
-    return Render("compose.html", {"given": given, "offers": await choices.of(page)})
-
-
-async def change(page: PageContext, broadcasts: Broadcasts, choices: MessageChoices) -> Render:
-    """The form again, from the review."""
-    return await compose(page, broadcasts, choices)
-
-
-async def reach(page: PageContext, mailings: Mailings) -> Render:
-    """A fragment: the current size of the audience, and the cost."""
-    total, problem = None, None
-    try:
-        audience = validate(
-            Audience, audience_of(asked(page)), "audience", languages=page.languages
+        more = {"name": mailing.name or "", "pace": str(mailing.per_minute or "")}
+        given = PostedForm(
+            {**given.values, **{name: [text] for name, text in more.items() if text}}
         )
-        total = await mailings.reach(page.tx, page.project_id, audience)
+    found = await testing.search(page, subscribers, given.text("test_who"))
+    return await _form(page, choices, drafts, given, found=found)
+
+
+async def change(
+    page: PageContext,
+    broadcasts: Broadcasts,
+    drafts: DraftTests,
+    subscribers: Subscribers,
+    choices: MessageChoices,
+) -> Render:
+    """The form again: from the review, or with who a search found."""
+    return await compose(page, broadcasts, drafts, subscribers, choices)
+
+
+async def preview(
+    page: PageContext,
+    mailings: Mailings,
+    messages: Messages,
+    drafts: DraftTests,
+    choices: MessageChoices,
+) -> Render:
+    """The message on each messenger: as a fragment for htmx, otherwise with the form."""
+    tried = await _tried(page, mailings, messages)
+    if page.fragment:
+        return Render("compose_preview.html", tried)
+    return await _form(page, choices, drafts, page.form, **tried)
+
+
+async def testers(page: PageContext, drafts: DraftTests, subscribers: Subscribers) -> Render:
+    """A fragment: who may get a test."""
+    given = asked(page)
+    who = given.text("test_who")
+    return Render(
+        "testers.html",
+        {
+            **await testing.testers_of(page, drafts, given),
+            "found": await testing.search(page, subscribers, who),
+            "who": who,
+        },
+    )
+
+
+async def send_test(page: PageContext, drafts: DraftTests, choices: MessageChoices) -> Render:
+    """Sends the draft as it stands to one subscriber; the form stays as it is."""
+    draft = validate(MailingMessage, message_of(page.form), languages=page.languages)
+    tested = await testing.send(page, drafts, draft)
+    if page.fragment:
+        return Render("tested.html", {"tested": tested})
+    return await _form(page, choices, drafts, page.form, tested=tested)
+
+
+async def reach(page: PageContext, mailings: Mailings, channels: Channels) -> Render:
+    """A fragment: the current size of the audience, who is left out of it, and the cost."""
+    form = asked(page)
+    counted: CountedAudience | None = None
+    problem: ApiError | None = None
+    try:
+        audience = validate(Audience, audience_of(form), "audience", languages=page.languages)
+        counted = await count(page, mailings, channels, audience, form.text("permission") or None)
     except ApiError as error:
         if error.status >= 500:
             raise
         problem = error
-    cost = await mailings.cost(page.tx, page.project_id, total or 0)
-    return Render("reach.html", {"total": total, "credits": cost, "why": problem})
+    cost = await mailings.cost(page.tx, page.project_id, counted.found.reached if counted else 0)
+    return Render("reach.html", {"counted": counted, "credits": cost, "why": problem})
 
 
 async def review(
@@ -71,6 +131,7 @@ async def review(
     broadcasts: Broadcasts,
     mailings: Mailings,
     messages: Messages,
+    channels: Channels,
     secrets: SecretBox,
 ) -> Render:
     """The review: the message on each messenger, and the number of recipients."""
@@ -84,6 +145,7 @@ async def review(
             "body": body,
             "audience": body.audience.model_dump(exclude_none=True),
             "total": counted.total,
+            "counted": await count(page, mailings, channels, body.audience, body.permission),
             "credits": counted.credits,
             "shown": await previews(
                 page, mailings, messages, body.to_message(), body.audience.channels
@@ -111,6 +173,47 @@ async def start(page: PageContext, broadcasts: Broadcasts, secrets: SecretBox) -
     return Redirect(here, notice=told)
 
 
+async def _form(
+    page: PageContext,
+    choices: MessageChoices,
+    drafts: DraftTests,
+    given: PostedForm,
+    **values: Any,
+) -> Render:
+    return Render(
+        "compose.html",
+        {
+            "given": given,
+            "offers": await choices.of(page),
+            "shown": [],
+            "refused": None,
+            **await testing.testers_of(page, drafts, given),
+            "found": [],
+            "who": given.text("test_who"),
+            "tested": None,
+            **values,
+        },
+    )
+
+
+async def _tried(page: PageContext, mailings: Mailings, messages: Messages) -> dict[str, Any]:
+    """Previews of what is in the form, or why there are none; neither for a form without a message."""
+    form = page.form
+    tried: dict[str, Any] = {"shown": [], "refused": None}
+    written = message_of(form)
+    if not (written.get("template") or written.get("text")):
+        return tried
+    try:
+        message = validate(MailingMessage, written, languages=page.languages)
+        channels = form.texts("channels") if form.text("to") == "some" else []
+        shown = await previews(page, mailings, messages, message, channels or None)
+    except ApiError as error:
+        if error.status >= 500:
+            raise
+        return {**tried, "refused": error}
+    return {**tried, "shown": shown}
+
+
 def _offered(page: PageContext, secrets: SecretBox) -> str:
     """An id for the broadcast, and a seal: only of this project, and only one that we made.
 
@@ -132,6 +235,8 @@ def _body(page: PageContext) -> BroadcastBody:
     """Raises `ValidationFailed`."""
     form = page.form
     given: dict[str, Any] = {**message_of(form), "audience": audience_of(form)}
+    if name := form.text("name").strip():
+        given["name"] = name
     if form.text("when") == "later":
         given["send_at"] = _moment(page)
     if form.text("pace").strip():

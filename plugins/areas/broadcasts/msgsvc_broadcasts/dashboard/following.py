@@ -1,9 +1,9 @@
 """Pages of broadcasts: list, progress, recipients, and actions such as pause and cancel."""
 
-from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, get_args
 
+from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.dashboard.composing import previews
 from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
@@ -11,7 +11,9 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
+from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.mailings import Mailing, MailingMessage
+from msgsvc_core.mailings.models import MOST_LOOKED_AT, NotSent, OutcomeReason
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.service import Messages
@@ -20,8 +22,8 @@ from msgsvc_core.subscribers.service import Subscribers
 #: Broadcasts on the overview.
 _ON_CARD = 4
 
-#: Failed recipients that are looked at to say what failed: the newest ones.
-_MOST_REASONS = 500
+#: Filters of the list of recipients.
+_FILTERS = ("status", "reason")
 
 
 def declare(pages: Pages) -> None:
@@ -61,22 +63,33 @@ async def card(page: PageContext, mailings: Mailings) -> Render:
 
 
 async def broadcast(
-    page: PageContext, broadcasts: Broadcasts, mailings: Mailings, messages: Messages, clock: Clock
+    page: PageContext,
+    broadcasts: Broadcasts,
+    clicks: Clicks,
+    mailings: Mailings,
+    messages: Messages,
+    clock: Clock,
 ) -> Render:
-    """One broadcast: message, audience, progress and failures."""
+    """One broadcast: message, audience, progress, failures and presses of buttons."""
     values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
-    failed = await mailings.recipients(page.tx, mailing, "failed", None, _MOST_REASONS)
-    reasons = Counter(each.reason or "unknown" for each in failed)
-    unknown = await mailings.recipients(page.tx, mailing, "unknown", None, 1)
+    reasons = _with_rest(mailing, await mailings.reasons(page.tx, mailing))
+    unknown = [each for each in reasons if each.status == "unknown"]
     return Render(
         "broadcast.html",
         {
             **values,
             "shown": await _shown(page, mailings, messages, mailing),
             "audience": mailing.shown_audience,
-            "reasons": reasons.most_common(),
-            "looked_at": len(failed) if len(failed) == _MOST_REASONS else 0,
+            "reasons": [(each, _list_url(page, mailing, each)) for each in reasons],
+            "clicked": _clicked(
+                page, mailing, await clicks.count(page.tx, page.project_id, mailing.job_id)
+            ),
+            "is_in_part": any(
+                sum(each.count for each in reasons if each.status == status) >= MOST_LOOKED_AT
+                for status in get_args(NotSent)
+            ),
+            "most_counted": MOST_LOOKED_AT,
             "can_resend": bool(unknown)
             and mailing.finished_at_ms is not None
             and not await mailings.was_resent(page.tx, mailing),
@@ -97,10 +110,10 @@ async def recipients(
     mailing = await _mailing(page, broadcasts)
     query = validate(
         RecipientQuery,
-        {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
+        {name: page.query[name] for name in (*_FILTERS, "cursor") if page.query.get(name)},
     )
     found = await mailings.recipients(
-        page.tx, mailing, query.status, query.after, query.fetch_limit
+        page.tx, mailing, query.status, query.after, query.fetch_limit, query.reason
     )
     rows, following = query.cut(found, lambda recipient: recipient.subscriber_id)
     keys = [(page.project_id, each.subscriber_id) for each in rows]
@@ -112,7 +125,10 @@ async def recipients(
             "mailing": mailing,
             "rows": [(each, people.get((page.project_id, each.subscriber_id))) for each in rows],
             "status": query.status,
-            "more": page.url(here, status=query.status, cursor=following) if following else "",
+            "reason": query.reason,
+            "more": page.url(here, status=query.status, reason=query.reason, cursor=following)
+            if following
+            else "",
         },
     )
 
@@ -137,6 +153,39 @@ async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     return Redirect(
         page.url(f"/broadcasts/{taken.job_id}"), notice=page._("The broadcast is being sent.")
     )
+
+
+def _clicked(
+    page: PageContext, mailing: Mailing, people: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Buttons that send data, each with the number of people who pressed it, in the order of the message.
+
+    One whose data has variables is named by what was sent back.
+    """
+    texts = {
+        button["data"]: in_language(button["text"], page.lang, "en")
+        for row in mailing.to_message().get("buttons") or ()
+        for button in row
+        if button.get("data") and ("{{" not in button["data"])
+    }
+    named = [(text, people.get(data, 0)) for data, text in texts.items()]
+    return named + [(data, number) for data, number in people.items() if data not in texts]
+
+
+def _with_rest(mailing: Mailing, reasons: list[OutcomeReason]) -> list[OutcomeReason]:
+    """Also those of whom no reason is stored: not reached before a cancel, erased, or never there."""
+    known = sum(each.count for each in reasons if each.status == "skipped")
+    rest = mailing.skipped - known
+    if mailing.finished_at_ms is None or rest <= 0 or known >= MOST_LOOKED_AT:
+        return reasons
+    return [*reasons, OutcomeReason("skipped", None, rest)]
+
+
+def _list_url(page: PageContext, mailing: Mailing, why: OutcomeReason) -> str:
+    """The recipients who did not get it for a reason; those who were skipped for any, as it is a sentence."""
+    reason = why.reason if why.status != "skipped" else None
+    here = f"/broadcasts/{mailing.job_id}/recipients"
+    return page.url(here, status=why.status, reason=reason)
 
 
 async def _shown(

@@ -1,9 +1,12 @@
 """The plugin's object, built from fakes."""
 
 from msgsvc_broadcasts import plugin
+from msgsvc_broadcasts.clicks import CLICKED, Clicks
+from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.models import BroadcastBody
 from msgsvc_broadcasts.service import SOURCE, Broadcasts
-from msgsvc_core.mailings.models import Audience
+from msgsvc_core.events import Event
+from msgsvc_core.mailings.models import Audience, MailingMessage
 from msgsvc_devkit import plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx
 
@@ -32,3 +35,31 @@ async def test_only_the_end_of_a_broadcast_is_an_event() -> None:
 
     assert ended.source == SOURCE
     assert core.events.names == ["broadcast.cancelled"]
+
+
+async def test_a_test_is_a_message_to_one_and_no_mailing() -> None:
+    core = plugin_context(plugin=plugin)
+    core.subscribers.person("sub_1", first_name="Anna")
+    drafts = DraftTests(
+        mailings=core.mailings,
+        messages=core.messages,
+        subscribers=core.subscribers,
+        billing=core.billing,
+    )
+    draft = MailingMessage(text="Hi {{ first_name }}", silent=True)
+    message = await drafts.send(FakeTx(), PROJECT, draft, "sub_1")
+
+    assert (message.subscriber_id, message.job_id) == ("sub_1", None)
+    assert (message.content.text, message.content.silent) == ("Hi Anna", True)
+    assert core.mailings.by_id == {}
+
+
+async def test_presses_on_messages_of_no_broadcast_are_not_recorded() -> None:
+    core, tx = plugin_context(plugin=plugin), FakeTx()
+    clicks = Clicks(clock=core.clock, messages=core.messages, kept_days=90)
+    data = {"message_id": "msg_gone", "data": "yes"}
+    await clicks.on_events(tx, [Event("evt_1", PROJECT, CLICKED, data, 1)])
+    await clicks.on_events(tx, [Event("evt_2", PROJECT, "delivery.success", {}, 1)])
+
+    assert tx.statements == []
+    assert [spec.name for spec in clicks.specs()] == ["broadcasts.purge"]

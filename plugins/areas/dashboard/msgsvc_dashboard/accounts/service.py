@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from zoneinfo import available_timezones
 
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.dashboard import Viewer
@@ -81,6 +82,13 @@ class Accounts:
     async def speak(self, tx: Tx, account_id: str, lang: str) -> None:
         """The language in which the account reads its pages from now on."""
         await self.change(tx, account_id, lang=lang)
+
+    async def learn_timezone(self, account: Account, timezone: str) -> None:
+        """Keeps the browser's IANA time zone for an account that has none; nothing is kept of another
+        text."""
+        if account.timezone is None and timezone in available_timezones():
+            async with self._db.transaction() as tx:
+                await store.learn_timezone(tx, account.account_id, timezone)
 
     async def by_email(self, tx: Tx, email: str) -> Account:
         """Raises `NotFound`."""

@@ -92,6 +92,17 @@ async def update(tx: Tx, account_id: str, changes: Mapping[str, Any]) -> bool:
     )
 
 
+async def learn_timezone(tx: Tx, account_id: str, timezone: str) -> bool:
+    """False if the account has a time zone already."""
+    return bool(
+        await tx.execute(
+            "UPDATE dashboard_accounts SET timezone = :timezone"
+            " WHERE account_id = :account_id AND timezone IS NULL",
+            {"account_id": account_id, "timezone": timezone},
+        )
+    )
+
+
 def account_of(row: Row) -> Account:
     """The account of a row with `COLUMNS`."""
     return Account(

@@ -1,6 +1,6 @@
 """Pages for developers, who connect a project to its site and bots, and for operators."""
 
-from msgsvc_dashboard.developers import channels, jobs, keys, project
+from msgsvc_dashboard.developers import branding, channels, jobs, keys, project, searching
 from msgsvc_dashboard.developers.area import pages
 
-__all__ = ["channels", "jobs", "keys", "pages", "project"]
+__all__ = ["branding", "channels", "jobs", "keys", "pages", "project", "searching"]

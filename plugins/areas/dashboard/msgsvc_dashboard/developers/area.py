@@ -2,4 +2,6 @@
 
 from msgsvc_core.dashboard import Pages
 
-pages = Pages("developers", package="msgsvc_dashboard.developers")
+pages = Pages(
+    "developers", package="msgsvc_dashboard.developers", styles=("branding.css", "keys.css")
+)

@@ -44,6 +44,7 @@ async def channels(
     values = {
         "own": await own_channels.answers(page.tx, found),
         "shared": shared,
+        "kinds": all_channels.kinds.for_projects,
         "receptions": await reception_health.shown(page.tx, shared),
         "tones": TONES,
         "words": _words(page),
@@ -56,7 +57,8 @@ async def new_channel(page: PageContext, all_channels: Channels) -> Render:
     kinds = all_channels.kinds.for_projects
     chosen = page.form.text("plugin") or page.query.get("kind", "")
     fields = fields_of(kinds[chosen]) if chosen in kinds else []
-    return Render("channel_new.html", {"kinds": sorted(kinds), "chosen": chosen, "fields": fields})
+    by_name = sorted(kinds.items())
+    return Render("channel_new.html", {"kinds": by_name, "chosen": chosen, "fields": fields})
 
 
 @pages.post("/channels/new", access="project:write", form_page=new_channel)

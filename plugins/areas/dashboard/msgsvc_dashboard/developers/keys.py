@@ -1,58 +1,100 @@
 """API keys: created, shown once, revoked."""
 
-from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
 
-from msgsvc_core.api.endpoint import Endpoint
+from msgsvc_core.api.samples import samples_of
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
+from msgsvc_core.kernel.clock import DAY_MS, check_year, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.projects.models import ALL_BUT_OWNERS, EVERYTHING
+from msgsvc_core.kernel.time_zones import ms_of
+from msgsvc_core.projects.models import ApiKey
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
+from msgsvc_dashboard.developers.scopes import KeyAreas
 
+#: Days until expiry that the form offers, beside a date and never.
+EXPIRY_DAYS = (30, 90, 365)
 
-class KeyAreas:
-    """The areas that a key may have as scopes. `endpoints` has all of them."""
-
-    def __init__(self, *, endpoints: Callable[[], Sequence[Endpoint]]) -> None:
-        self._endpoints = endpoints
-
-    def of(self, page: PageContext) -> list[str]:
-        """Those that whoever makes a key may open."""
-        every = [each for each in self._endpoints() if not each.public]
-        return sorted(
-            {each.area for each in every if page.may("project:own") or not each.owners_only}
-        )
+#: What a new key is tried with: the first operation that it opens, by area and whether it changes something.
+FIRST_CALLS = (
+    ("messages", True, "send"),
+    ("auth", True, "create_session"),
+    ("otp", True, "send_otp"),
+    ("project", False, "get_project"),
+    ("subscribers", False, "list_subscribers"),
+    ("messages", False, "list_messages"),
+    ("events", False, "list_events"),
+)
 
 
 @pages.get(
     "/keys", access="project:read", nav=Nav("API keys", icon="key", group="developers", order=10)
 )
-async def keys(page: PageContext, projects: Projects, areas: KeyAreas) -> Render:
-    found = await projects.keys_of(page.tx, page.project_id)
-    in_use = [each for each in reversed(found) if each.revoked_at_ms is None]
-    revoked = [each for each in reversed(found) if each.revoked_at_ms is not None]
-    return Render("keys.html", {"keys": in_use, "revoked": revoked, "areas": areas.of(page)})
+async def keys(page: PageContext, projects: Projects) -> Render:
+    found = list(reversed(await projects.keys_of(page.tx, page.project_id)))
+    values = {
+        "keys": [each for each in found if each.revoked_at_ms is None],
+        "revoked": [each for each in found if each.revoked_at_ms is not None],
+        "now_ms": page.clock.now_ms(),
+    }
+    return Render("keys.html", values)
 
 
-@pages.post("/keys", access="project:write", form_page=keys)
+@pages.get("/keys/new", access="project:write")
+async def new_key(page: PageContext, areas: KeyAreas) -> Render:
+    values = {
+        "presets": areas.presets(page),
+        "groups": areas.groups(page),
+        "expiry_days": EXPIRY_DAYS,
+    }
+    return Render("key_new.html", values)
+
+
+@pages.post("/keys", access="project:write", form_page=new_key)
 async def create_key(
     page: PageContext, projects: Projects, areas: KeyAreas, settings: Settings
 ) -> Render:
-    chosen = page.form.texts("areas")
-    scopes = tuple(area for area in areas.of(page) if area in chosen)
-    if page.form.text("which") != "some":
-        scopes = (EVERYTHING if page.may("project:own") else ALL_BUT_OWNERS,)
-    elif not scopes:
-        # What opens nothing must not open everything.
-        raise ValidationFailed(page._("Choose at least one scope, or all."))
     name = page.form.text("name").strip()
-    key, secret = await projects.add_key(page.tx, page.project_id, name, scopes)
+    key, secret = await projects.add_key(
+        page.tx,
+        page.project_id,
+        name,
+        areas.chosen(page),
+        expires_at_ms=_expires_at_ms(page),
+    )
     page.note(key_id=key.key_id)
-    return Render("key_secret.html", {"key": key, "secret": secret, "base_url": settings.base_url})
+    if key.expires_at_ms is not None:
+        page.note(expires_at=to_rfc3339(key.expires_at_ms))
+    samples = samples_of(_first_call(key), settings.base_url)
+    return Render("key_secret.html", {"key": key, "secret": secret, "samples": samples})
 
 
 @pages.post("/keys/{key_id}/revoke", access="project:write")
 async def revoke_key(page: PageContext, projects: Projects) -> Redirect:
     await projects.revoke_key_in(page.tx, page.project_id, page.params["key_id"])
     return Redirect(page.url("/keys"), page._("Revoked. Requests with this key are now refused."))
+
+
+def _first_call(key: ApiKey) -> str:
+    """The operation to show with the key; empty if it opens none of those that everybody begins with."""
+    opened = [
+        operation for area, writes, operation in FIRST_CALLS if key.opens(area, writes=writes)
+    ]
+    # A key for everything is tried without an effect.
+    return "get_project" if "get_project" in opened else next(iter(opened), "")
+
+
+def _expires_at_ms(page: PageContext) -> int | None:
+    """The end of the last day on which the new key works, by the reader's clock; None for never."""
+    chosen = page.form.text("expires")
+    if chosen in map(str, EXPIRY_DAYS):
+        return page.clock.now_ms() + int(chosen) * DAY_MS
+    if chosen != "date":
+        return None
+    try:
+        last = date.fromisoformat(page.form.text("expires_at"))
+        check_year(last.year)
+    except ValueError:
+        raise ValidationFailed("must be a day, as 2026-11-21", field="expires_at") from None
+    return ms_of(datetime.combine(last + timedelta(days=1), time()), page.timezone)

@@ -12,7 +12,9 @@ from msgsvc_dashboard.developers.area import pages
 
 
 @pages.get(
-    "/settings", access="project:read", nav=Nav("Settings", icon="gear", group="project", order=90)
+    "/settings",
+    access="project:read",
+    nav=Nav("Settings", icon="gear", group="project", order=90, also=("/branding",)),
 )
 async def project(page: PageContext, projects: Projects, settings: Settings) -> Render:
     found = await projects.get(page.tx, page.project_id)

@@ -11,19 +11,22 @@ from msgsvc_core.dashboard import Download, Page, PageContext, Pages, Redirect
 from msgsvc_core.dashboard.answers import Result
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.members.models import Membership
-from msgsvc_core.pages import page_headers
+from msgsvc_core.pages import page_headers, request_id
+from msgsvc_core.projects.branding import PageBrand
 from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.accounts import AccountSession
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import asked_for, root_of
 from msgsvc_dashboard.frame.assets import Assets
-from msgsvc_dashboard.frame.gate import Gate, RoleForbidden
+from msgsvc_dashboard.frame.branding import InstallationBrand
+from msgsvc_dashboard.frame.gate import Gate, RoleForbidden, account_of
 from msgsvc_dashboard.frame.looks import theme_of
 from msgsvc_dashboard.frame.navigation import Entry, EntryGroup, Navigation
 from msgsvc_dashboard.frame.notices import Notice, forget_notice, leave_notice, read_notice
 from msgsvc_dashboard.frame.rendering import Renderer
+from msgsvc_dashboard.views.bar import ViewBar, bar_of, default_url
+from msgsvc_dashboard.views.service import SavedViews
 
 #: What htmx may do: nothing that the content security policy forbids, and a refusal is shown, too.
 HTMX = json.dumps(
@@ -59,6 +62,11 @@ class Frame:
     #: The address of a GET that shows this page, to come back to.
     here: str
     is_quarantined: bool
+    brand: PageBrand
+    #: Whether the page's script is to tell the browser's time zone, since the account has none.
+    asks_timezone: bool
+    #: The saved views of the list that is open.
+    views: ViewBar | None
     htmx: str = HTMX
 
 
@@ -70,23 +78,24 @@ class Answers:
         *,
         db: Database,
         secrets: SecretBox,
-        texts: Texts,
         accounts: Accounts,
         gate: Gate,
         areas: list[Pages],
         assets: Assets,
-        is_quarantined: bool,
+        navigation: Navigation,
+        brand: InstallationBrand,
+        views: SavedViews,
     ) -> None:
+        self._brand = brand
         self._db = db
+        self._views = views
         self._secrets = secrets
-        self._texts = texts
         self._accounts = accounts
         self._gate = gate
         self._areas = {area.area: area for area in areas}
         self._assets = assets
-        self._is_quarantined = is_quarantined
         self._renderer = Renderer(areas)
-        self._navigation = Navigation([page for area in areas for page in area.pages])
+        self._navigation = navigation
 
     async def answer(
         self,
@@ -115,6 +124,12 @@ class Answers:
             forget_notice(response, request)
         return response
 
+    async def to_default_view(self, request: Request, context: PageContext) -> Response | None:
+        """Leads from a list without filters to the view with which its reader opens it, if there is one."""
+        async with self._db.read() as tx:
+            to = await default_url(self._views, tx, context, asked_for(request))
+        return None if to is None else _redirect(request, to)
+
     def to_sign_in(self, request: Request) -> Response:
         """Nobody is signed in, or not any more: also while a fragment is asked for."""
         back = asked_for(request)
@@ -135,7 +150,7 @@ class Answers:
         html = self._renderer.render_frame(
             "refusal.html" if by_htmx else "problem.html",
             {
-                "_": self._texts.into(lang, __name__),
+                "_": self._gate.translate(lang, __name__),
                 "lang": lang,
                 "theme": theme_of(request),
                 "static": self._static(request),
@@ -143,6 +158,7 @@ class Answers:
                 "status": error.status,
                 "error": error,
                 "is_of_role": isinstance(error, RoleForbidden),
+                "request_id": request_id(request),
             },
         )
         headers = _headers()
@@ -163,6 +179,7 @@ class Answers:
     ) -> Frame:
         async with self._db.read() as tx:
             projects = await self._accounts.projects_of(tx, context.viewer.account_id)
+            views = await bar_of(self._views, tx, context, asked_for(request))
         area = self._areas[page.area]
         path = request.url.path
         at_root = f"{context.root}/projects/{context.project.project_id}" if context.project else ""
@@ -175,7 +192,11 @@ class Answers:
             styles=[f"{area.area}/{name}" for name in area.styles],
             scripts=[f"{area.area}/{name}" for name in area.scripts],
             here=asked_for(request) if request.method == "GET" else at_root,
-            is_quarantined=self._is_quarantined,
+            is_quarantined=self._brand.is_quarantined,
+            brand=self._brand.on_page(context.root),
+            # What a form was answered with can't be loaded again.
+            asks_timezone=request.method == "GET" and account_of(context).timezone is None,
+            views=views,
         )
 
     def _static(self, request: Request) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount
-from starlette.staticfiles import StaticFiles
 
 from msgsvc_core.dashboard import Pages
 from msgsvc_core.pages import SHARED
+from msgsvc_core.pages.static_files import CompressedFiles
 from msgsvc_dashboard.frame.addresses import ROOT
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -45,7 +45,7 @@ class Assets:
             yield from sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-class _KeptFiles(StaticFiles):
+class _KeptFiles(CompressedFiles):
     """Files that are never asked for again under the same address."""
 
     def file_response(self, *args: object, **more: object) -> Response:

@@ -16,7 +16,7 @@ from msgsvc_core.dashboard import Page, PageContext, PostedForm
 from msgsvc_core.db import Database, Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Forbidden, NotFound, ValidationFailed
-from msgsvc_core.kernel.i18n import Texts, package_of
+from msgsvc_core.kernel.i18n import Texts, Translate, package_of
 from msgsvc_core.members.models import Member, Role
 from msgsvc_core.members.service import Members
 from msgsvc_core.pages import read_language
@@ -83,6 +83,7 @@ class Gate:
         accounts: Accounts,
         places: Places,
         settings: Settings,
+        timezone: str,
     ) -> None:
         self._clock = clock
         self._db = db
@@ -91,12 +92,18 @@ class Gate:
         self._accounts = accounts
         self._places = places
         self._settings = settings
+        #: Of accounts that have none of their own.
+        self._timezone = timezone
 
     async def session(self, request: Request) -> AccountSession | None:
         """Who is signed in; None for nobody."""
         name = session_cookie(self._settings.base_url)
         token = request.cookies.get(name, "")
         return await self._accounts.visit(token) if token else None
+
+    def translate(self, lang: str, module: str) -> Translate:
+        """The texts of a module's package in a language."""
+        return self._texts.into(lang, module)
 
     def token(self, session: AccountSession) -> str:
         """What forms of ours carry."""
@@ -127,7 +134,7 @@ class Gate:
             plan=place.plan,
             lang=lang,
             languages=self._settings.languages,
-            timezone=ZoneInfo(session.account.timezone or "UTC"),
+            timezone=ZoneInfo(session.account.timezone or self._timezone),
             clock=self._clock,
             _=self._texts.into(lang, package_of(page.handler)),
             params=request.path_params,

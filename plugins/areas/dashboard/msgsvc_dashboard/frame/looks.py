@@ -1,4 +1,4 @@
-"""Appearance: the theme, stored by the browser, and the language, stored with the account."""
+"""Appearance: the theme, stored by the browser; the language and the time zone, stored with the account."""
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -44,3 +44,13 @@ async def change_looks(
         async with db.transaction() as tx:
             await accounts.speak(tx, session.account.account_id, lang)
     return response
+
+
+async def learn_timezone(
+    accounts: Accounts, gate: Gate, request: Request, session: AccountSession
+) -> Response:
+    """Keeps what the script of a page says of the browser's time zone."""
+    async with gate.form(request, session) as form:
+        timezone = form.text("timezone")
+    await accounts.learn_timezone(session.account, timezone)
+    return Response(status_code=204, headers=page_headers(referrer="same-origin"))

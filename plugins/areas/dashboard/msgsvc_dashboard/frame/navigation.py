@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from msgsvc_core.dashboard import Page, PageContext
+from msgsvc_core.dashboard import Hit, Page, PageContext
 from msgsvc_core.dashboard.declared import Group
 from msgsvc_core.kernel.i18n import Translate, package_of
 from msgsvc_dashboard.frame.addresses import ROOT, beside
@@ -19,6 +19,10 @@ GROUPS: tuple[Group, ...] = (
     "developers",
     "project",
 )
+
+
+#: Pages that a search offers.
+MOST_FOUND = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,23 @@ class Navigation:
         """The pages of whoever is signed in."""
         return self._entries(context, path, lambda page: page.access == "account:self")
 
+    def search(self, context: PageContext, text: str) -> list[Hit]:
+        """The pages that somebody may open, of whose title and group words begin with those of `text`."""
+        kind = context._[__name__]("Pages")
+        entries = [
+            (group.title, entry)
+            for group in [
+                *self.groups(context, ""),
+                EntryGroup("", "", self.of_account(context, "")),
+            ]
+            for entry in group.entries
+        ]
+        return [
+            Hit(kind, entry.title, entry.url, detail=title, icon=entry.icon)
+            for title, entry in entries
+            if _begins(text, f"{entry.title} {title}")
+        ][:MOST_FOUND]
+
     def _entries(
         self, context: PageContext, path: str, wanted: Callable[[Page], bool]
     ) -> list[Entry]:
@@ -85,6 +106,11 @@ class Navigation:
             )
             for page, url, near in zip(shown, urls, nearest, strict=True)
         ]
+
+
+def _begins(text: str, title: str) -> bool:
+    words = title.casefold().split()
+    return all(any(each.startswith(part) for each in words) for part in text.casefold().split())
 
 
 def _of_group(name: Group) -> Callable[[Page], bool]:

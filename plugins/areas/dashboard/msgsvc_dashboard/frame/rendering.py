@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgsvc_core.dashboard import Pages, Render
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import own_name
-from msgsvc_dashboard.frame import formats, refusals
+from msgsvc_core.pages import icon
+from msgsvc_dashboard.frame import formats, marks, refusals
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -53,15 +54,24 @@ class Renderer:
         made.extend(text_modules={each.area: each.package for each in self._areas})
         made.globals["fragment"] = pass_context(partial(_fragment, self))
         made.globals["faults"] = pass_context(refusals.faults)
+        made.globals["drawn_icon"] = icon
         made.globals["timezones"] = formats.timezones
         made.filters["rfc3339"] = to_rfc3339
         made.filters["moment"] = pass_context(formats.moment)
         made.filters["moment_in"] = pass_context(formats.moment_in)
+        made.filters["in_full"] = pass_context(formats.in_full)
+        made.filters["brief"] = pass_context(formats.brief)
+        made.filters["is_near"] = pass_context(formats.is_near)
+        made.filters["zone_name"] = pass_context(formats.zone_name)
         made.filters["day"] = pass_context(formats.day)
+        made.filters["clock"] = pass_context(formats.clock)
         made.filters["ago"] = pass_context(formats.ago)
         made.filters["number"] = pass_context(formats.number)
         made.filters["percent"] = pass_context(formats.percent)
         made.filters["own_name"] = own_name
+        made.filters["anchor"] = marks.anchor
+        made.filters["hue"] = marks.hue
+        made.filters["initials"] = marks.initials
         made.filters["worded"] = pass_context(refusals.in_page)
         return made
 

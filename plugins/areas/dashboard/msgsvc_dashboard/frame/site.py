@@ -5,27 +5,32 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cached_property, partial, update_wrapper
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.api.envelope import api_error
-from msgsvc_core.dashboard import Page, PageContext, Pages, Render
+from msgsvc_core.dashboard import Figure, Hit, Page, PageContext, Pages, Problem, Render
 from msgsvc_core.dashboard.answers import Result
-from msgsvc_core.dashboard.declared import Card
+from msgsvc_core.dashboard.declared import Contribution
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.errors import ApiError, NotFound, ProjectInactive
-from msgsvc_core.kernel.i18n import Texts, package_of
+from msgsvc_core.kernel.i18n import package_of
 from msgsvc_core.security import SecretBox
 from msgsvc_dashboard.accounts import Accounts, AccountSession
 from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.frame.addresses import ROOT, path_of
 from msgsvc_dashboard.frame.answer import Answers
 from msgsvc_dashboard.frame.assets import Assets
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.frame.gate import Gate
-from msgsvc_dashboard.frame.looks import change_looks
+from msgsvc_dashboard.frame.looks import change_looks, learn_timezone
+from msgsvc_dashboard.frame.navigation import Navigation
+from msgsvc_dashboard.views.service import SavedViews
+
+T = TypeVar("T", Figure, Problem, Hit)
 
 
 class CardShown(NamedTuple):
@@ -44,21 +49,21 @@ class Site:
         *,
         db: Database,
         secrets: SecretBox,
-        texts: Texts,
         accounts: Accounts,
         audit: Audit,
         gate: Gate,
         find_areas: Callable[[], Sequence[Pages]],
-        is_quarantined: bool,
+        brand: InstallationBrand,
+        views: SavedViews,
     ) -> None:
+        self._brand = brand
         self._db = db
         self._secrets = secrets
-        self._texts = texts
         self._accounts = accounts
         self._audit = audit
         self._gate = gate
         self._find_areas = find_areas
-        self._is_quarantined = is_quarantined
+        self._views = views
 
     @cached_property
     def areas(self) -> list[Pages]:
@@ -70,16 +75,21 @@ class Site:
         return Assets(self.areas)
 
     @cached_property
+    def _navigation(self) -> Navigation:
+        return Navigation(self.pages)
+
+    @cached_property
     def _answers(self) -> Answers:
         return Answers(
             db=self._db,
             secrets=self._secrets,
-            texts=self._texts,
             accounts=self._accounts,
             gate=self._gate,
             areas=self.areas,
             assets=self._assets,
-            is_quarantined=self._is_quarantined,
+            navigation=self._navigation,
+            brand=self._brand,
+            views=self._views,
         )
 
     @property
@@ -90,10 +100,33 @@ class Site:
         """The parts of the overview that somebody may see."""
         cards = [card for area in self.areas for card in area.cards if page.may(card.access)]
         return [
-            CardShown(card.area, cast("Render", await card.show(_for(page, card))), card.wide)
+            CardShown(
+                card.area, cast("Render", await card.show(_for(page, card.handler))), card.wide
+            )
             for card in sorted(cards, key=lambda card: card.order)
             if card.show is not None
         ]
+
+    async def figures(self, page: PageContext) -> list[Figure]:
+        """Of this moment, of the areas that somebody may see."""
+        return await _collected(
+            page, [source for area in self.areas for source in area.figure_sources]
+        )
+
+    async def problems(self, page: PageContext) -> list[Problem]:
+        """Those that somebody may see, the worst first."""
+        found = await _collected(
+            page, [source for area in self.areas for source in area.problem_sources]
+        )
+        return sorted(found, key=lambda problem: problem.tone != "bad")
+
+    async def search(self, page: PageContext, text: str) -> list[Hit]:
+        """What that text finds for the viewer: pages first, then what areas find, in their order."""
+        searching = replace(page, searched=text)
+        found = await _collected(
+            searching, [source for area in self.areas for source in area.hit_sources]
+        )
+        return [*self._navigation.search(page, text), *found]
 
     def routes(self) -> list[BaseRoute]:
         by_path: dict[str, dict[str, Page]] = defaultdict(dict)
@@ -102,6 +135,7 @@ class Site:
         return [
             *self._assets.routes(),
             Route(f"{ROOT}/account/look", self._look, methods=["POST"]),
+            Route(f"{ROOT}/account/timezone", self._timezone, methods=["POST"]),
             # A literal path comes before one with a parameter in its place.
             *(
                 self._route(path, by_path[path])
@@ -136,6 +170,10 @@ class Site:
                         return self._answers.to_sign_in(request)
                     context = await self._gate.context(page, request, session)
                     context = replace(context, form=posted)
+                elif page.nav is not None and not request.url.query:
+                    moved = await self._answers.to_default_view(request, context)
+                    if moved is not None:
+                        return moved
                 context, result = await self._result(page, context)
                 return await self._answers.answer(page, request, session, context, result)
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
@@ -210,7 +248,25 @@ class Site:
         except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
             return self._answers.refusal(request, session, api_error(error))
 
+    async def _timezone(self, request: Request) -> Response:
+        session: AccountSession | None = None
+        try:
+            session = await self._gate.session(request)
+            if session is None:
+                return self._answers.to_sign_in(request)
+            return await learn_timezone(self._accounts, self._gate, request, session)
+        except Exception as error:  # noqa: BLE001 - shown as a page; `api_error` logs it
+            return self._answers.refusal(request, session, api_error(error))
 
-def _for(page: PageContext, card: Card) -> PageContext:
-    """The request as the card's area has it, which speaks with its own texts."""
-    return replace(page, _=page._[package_of(card.handler)])
+
+async def _collected(page: PageContext, sources: Sequence[Contribution[T]]) -> list[T]:
+    found: list[T] = []
+    for source in sorted(sources, key=lambda source: source.order):
+        if page.may(source.access) and source.show is not None:
+            found += await source.show(_for(page, source.handler))
+    return found
+
+
+def _for(page: PageContext, handler: Callable[..., object]) -> PageContext:
+    """The request as the handler's area has it, which speaks with its own texts."""
+    return replace(page, _=page._[package_of(handler)])

@@ -1,7 +1,8 @@
-"""The overview of a project: daily figures, and the cards of each area."""
+"""The overview of a project: problems, figures of now and of a period, charts, and the cards of areas."""
 
+from msgsvc_dashboard.overview import page, problems
+from msgsvc_dashboard.overview.area import pages
 from msgsvc_dashboard.overview.counting import COUNTED, Counts
 from msgsvc_dashboard.overview.jobs import FoldJob
-from msgsvc_dashboard.overview.pages import pages
 
-__all__ = ["COUNTED", "Counts", "FoldJob", "pages"]
+__all__ = ["COUNTED", "Counts", "FoldJob", "page", "pages", "problems"]

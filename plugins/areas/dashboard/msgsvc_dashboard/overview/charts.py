@@ -1,4 +1,4 @@
-"""Charts as shapes for a template: stacked bars per day."""
+"""Charts as shapes for a template: stacked bars per day or hour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,11 +47,11 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart and its accessible table."""
+    """A chart and its accessible table. `times` are days, or the beginnings of hours in Unix milliseconds."""
 
     name: str
     title: str
-    days: Sequence[date]
+    times: Sequence[date] | Sequence[int]
     series: Sequence[Series]
 
     @property
@@ -68,12 +68,12 @@ class Chart:
         return [Tick(TOP, most), *middle, Tick(TOP + height, 0)]
 
     @property
-    def bars(self) -> list[tuple[date, list[Bar]]]:
-        """For each day the bars of its series, from the ground up."""
-        step = (WIDTH - LEFT) / len(self.days)
+    def bars(self) -> list[list[Bar]]:
+        """For each time the bars of its series, from the ground up."""
+        step = (WIDTH - LEFT) / len(self.times)
         scale = (HEIGHT - TOP - BOTTOM) / self.most
-        found = []
-        for number, on in enumerate(self.days):
+        found: list[list[Bar]] = []
+        for number in range(len(self.times)):
             ground, drawn = float(HEIGHT - BOTTOM), []
             for one in self.series:
                 if value := one.values[number]:
@@ -81,14 +81,14 @@ class Chart:
                     ground -= height
                     x = LEFT + number * step + step * 0.15
                     drawn.append(_bar(x, ground, step * 0.7, height, one.style))
-            found.append((on, drawn))
+            found.append(drawn)
         return found
 
     @property
-    def rows(self) -> list[tuple[date, list[int]]]:
-        """The table: each day and its values, the latest first."""
-        values = [[one.values[number] for one in self.series] for number in range(len(self.days))]
-        return list(reversed(list(zip(self.days, values, strict=True))))
+    def rows(self) -> list[tuple[date | int, list[int]]]:
+        """The table: each time and its values, the latest first."""
+        values = [[one.values[number] for one in self.series] for number in range(len(self.times))]
+        return list(reversed(list(zip(self.times, values, strict=True))))
 
 
 def rounded_up(value: int) -> int:

@@ -1,12 +1,12 @@
 """Counts events as they are emitted, so that no page counts messages."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Event
-from msgsvc_core.kernel.clock import DAY_MS, Clock
+from msgsvc_core.kernel.clock import HOUR_MS, Clock
 from msgsvc_dashboard.overview import store
 
 #: The events that figures and charts show; `delivery.unknown` stands for those of `delivery.failed` in doubt.
@@ -24,15 +24,20 @@ COUNTED = frozenset(
     }
 )
 
+#: Stored beside the events: how many subscribers a project had at the end of a day.
+ACTIVE = "subscribers.active"
+
 #: Days for which counts are kept: a year, and its month before for comparison.
 KEPT_DAYS = 400
 
+#: Days before today whose counts are still by hour: the last 24 hours, and the 24 before them.
+HOURLY_DAYS = 2
 
 _FIRST_DAY = date(1970, 1, 1)
 
 
 class Counts:
-    """The number of events in a project, by day in UTC."""
+    """The number of events in a project, by day in UTC and by hour."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -42,10 +47,14 @@ class Counts:
         """The day that it is in UTC."""
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
 
+    @property
+    def _hour(self) -> int:
+        return self._clock.now_ms() // HOUR_MS
+
     async def count(self, tx: Tx, events: Sequence[Event]) -> None:
         """Adds those that are counted, in the transaction in which they happened."""
         found = Counter(
-            (event.project_id, event.occurred_at_ms // DAY_MS, _counted_as(event))
+            (event.project_id, event.occurred_at_ms // HOUR_MS, _counted_as(event))
             for event in events
             if event.name in COUNTED
         )
@@ -63,17 +72,36 @@ class Counts:
             name: [found.get((day, name), 0) for day in range(first, last + 1)] for name in names
         }
 
+    async def by_hour(
+        self, tx: Tx, project_id: str, names: Sequence[str], hours: int
+    ) -> dict[str, list[int]]:
+        """For each event its counts of the last `hours` hours, at most 48; the present hour's last."""
+        first = self._hour - hours + 1
+        found = await store.by_hour(tx, project_id, names, first)
+        return {
+            name: [found.get((hour, name), 0) for hour in range(first, self._hour + 1)]
+            for name in names
+        }
+
+    def last_hours(self, hours: int) -> list[int]:
+        """When the last hours began, in Unix milliseconds; the present one last."""
+        return [(self._hour - back) * HOUR_MS for back in range(hours - 1, -1, -1)]
+
     async def happened(self, tx: Tx, project_id: str, names: Sequence[str]) -> set[str]:
         """Those events that have ever happened."""
         return await store.happened(tx, project_id, names)
 
-    async def fold(self, tx: Tx) -> None:
-        """Makes one row of each day's counts that is over for good, and forgets those of long ago.
+    async def record_active(self, tx: Tx, active: Mapping[str, int]) -> None:
+        """Notes how many active subscribers projects have; the last of a day stands."""
+        await store.put(tx, (self.today - _FIRST_DAY).days, ACTIVE, active)
 
-        An event's day is the one in which its transaction began, so yesterday's may still grow.
+    async def fold(self, tx: Tx) -> None:
+        """Makes one row of the hours of each day that no page shows by hour, and deletes those of long ago.
+
+        An event's hour is the one in which its transaction began, so the last one may still grow.
         """
         today = (self.today - _FIRST_DAY).days
-        await store.fold(tx, today - 1)
+        await store.fold(tx, today - HOURLY_DAYS)
         await store.purge(tx, today - KEPT_DAYS)
 
 

@@ -2,11 +2,13 @@
 
 from msgsvc_core.dashboard import Pages
 from msgsvc_dashboard.people import (
+    bulk_actions,
     composing,
     editing,
     inviting,
     messages,
     permissions,
+    searching,
     subscriber_changes,
     subscribers,
     tags,
@@ -23,11 +25,13 @@ from msgsvc_dashboard.people.declared import (
 
 #: Modules that declare pages of the areas.
 DECLARING = (
+    bulk_actions,
     composing,
     editing,
     inviting,
     messages,
     permissions,
+    searching,
     subscriber_changes,
     subscribers,
     tags,

@@ -4,14 +4,14 @@ import json
 
 from msgsvc_core.channels.failures import Reason
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Render
 from msgsvc_core.kernel.errors import ApiError, SubscriberNotFound
 from msgsvc_core.messages.models import Message, MessageQuery
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.asking import asked, older
+from msgsvc_dashboard.people.asking import asked
 from msgsvc_dashboard.people.declared import message_pages as pages
 
 FILTERS = ("status", "reason", "channel", "created_after", "subscriber_id", "batch_id")
@@ -28,11 +28,13 @@ async def messages(
     project_id = page.project_id
     query, refused = asked(page, MessageQuery, *FILTERS)
     found: list[Message] = []
+    walk = ListWalk(page, "/messages", FILTERS)
     try:
-        found = await all_messages.page(page.tx, project_id, query)
+        found = await all_messages.page(page.tx, project_id, query, ascending=walk.ascending)
+        walk.count = await all_messages.count(page.tx, project_id, query)
     except ApiError as error:
         refused = error
-    these, cursor = query.cut(found, lambda message: message.message_id)
+    these = walk.cut(found, query.limit, lambda message: message.message_id)
     given = {name: page.query.get(name, "") for name in FILTERS}
     keys = {(project_id, message.subscriber_id) for message in these}
     people = await subscribers.get_many(page.tx, sorted(keys))
@@ -44,7 +46,7 @@ async def messages(
             "people": {subscriber_id: person for (_, subscriber_id), person in people.items()},
             "given": given,
             "is_filtered": any(given.values()),
-            "next": older(page, "/messages", cursor, *FILTERS),
+            "walk": walk,
             "words": words,
             "statuses": STATUSES,
             "reasons": [str(reason) for reason in Reason],

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Download, Nav, PageContext, Redirect, Render
+from msgsvc_core.dashboard import Download, ListWalk, Nav, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
@@ -47,11 +47,19 @@ async def subscribers(
     project_id = page.project_id
     query, refused = asked(page, SubscriberQuery, *FILTERS)
     found: list[Subscriber] = []
+    walk = ListWalk(page, "/subscribers", FILTERS)
     try:
-        found = await all_subscribers.page(page.tx, project_id, query)
+        if query.query is None:
+            found = await all_subscribers.page(page.tx, project_id, query, ascending=walk.ascending)
+            walk.count = await all_subscribers.count(page.tx, project_id, query)
+        else:
+            # A search is by name, and goes on in one direction.
+            found = await all_subscribers.page(page.tx, project_id, query)
     except ApiError as error:
         refused = error
-    people, cursor = query.cut(found, query.place_of)
+    people = walk.cut(found, query.limit, query.place_of)
+    if query.query is not None:
+        walk.newer = ""
     given = {name: page.query.get(name, "") for name in FILTERS}
     return Render(
         "subscribers.html",
@@ -61,7 +69,8 @@ async def subscribers(
             "words": words,
             "given": given,
             "is_filtered": any(given.values()),
-            "next": older(page, "/subscribers", cursor, *FILTERS),
+            "walk": walk,
+            "whom": _whom(page, walk, len(people)),
             "export": page.url("/subscribers/export", **{**given, "query": ""}),
             "may_export": may_export(page),
             "tags": await tags.list_all(page.tx, project_id, 0),
@@ -120,6 +129,22 @@ async def subscriber(
             "default_lang": settings.default_lang,
         },
     )
+
+
+def _whom(page: PageContext, walk: ListWalk, on_page: int) -> list[tuple[str, str]]:
+    """Those whom an action can be about: all who match only where they can be counted."""
+    found = [
+        ("chosen", page._("The checked ones")),
+        (
+            "page",
+            page._.ngettext("{count} on this page", "All {count} on this page", on_page),
+        ),
+    ]
+    if walk.count is not None and page.error is None:
+        total = f"{walk.count.number:,}" + ("" if walk.count.is_exact else "+")
+        text = page._("All that match the filters ({total})", total=total)
+        found.append(("all", text))
+    return found
 
 
 def may_export(page: PageContext) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgsvc_core.events.contract import Event
 from msgsvc_core.kernel.i18n import Translate
+from msgsvc_core.subscribers.bulk_actions import BulkAction
 
 #: Counts of a list stop here: "1,000+" says as much as an exact number, and takes no walk.
 MOST_COUNTED = 1000
@@ -94,6 +95,8 @@ def event_title(_: Translate, event: Event) -> str:
         "ticket.closed": _("Ticket closed"),
         "ticket.csat_received": _("Rated a ticket"),
         "ticket.unanswered_24h": _("Ticket unanswered for a day"),
+        "ticket.sla_due_soon": _("Ticket is due soon"),
+        "ticket.sla_breached": _("Ticket is overdue"),
         "drip.step_sent": _("Got a campaign step"),
         "drip.completed": _("Completed a campaign"),
         "scheduled.sent": _("Got a scheduled message"),
@@ -154,3 +157,34 @@ def source(_: Translate, name: str) -> str:
         "helpdesk": _("Helpdesk"),
         "api": _("API"),
     }.get(name, name)
+
+
+def bulk_action(_: Translate, bulk: BulkAction) -> str:
+    """What a bulk action does."""
+    if bulk.action == "erase":
+        return _("Erase subscribers")
+    tag = bulk.tag or "–"
+    if bulk.action == "add_tag":
+        return _("Add the tag {tag}", tag=tag)
+    return _("Remove the tag {tag}", tag=tag)
+
+
+def bulk_status(_: Translate, status: str) -> tuple[str, str]:
+    """Its label and the tone of its badge."""
+    return {
+        "collecting": (_("Counting"), "info"),
+        "waiting": (_("Waits for confirmation"), "warn"),
+        "running": (_("Under way"), "info"),
+        "completed": (_("Completed"), "good"),
+        "cancelled": (_("Cancelled"), "quiet"),
+        "failed": (_("Failed"), "bad"),
+    }.get(status, (status, "quiet"))
+
+
+def bulk_error(_: Translate, error: str | None) -> str:
+    """Why a bulk action ended before its end; empty if it did not."""
+    return {
+        "too_many": _("Too many subscribers match. Narrow the filters."),
+        "tag_deleted": _("The tag was deleted meanwhile."),
+        "job_failed": _("It failed time and again. What was done stays; start it anew."),
+    }.get(error or "", "")

@@ -1,13 +1,11 @@
 """The step after an identity was proven: the session, or first a code."""
 
 from urllib.parse import quote
-from zoneinfo import available_timezones
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.db import Database
 from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.frame.addresses import is_ours, root_of
@@ -18,8 +16,7 @@ from msgsvc_dashboard.sign_in.rendering import HEADERS
 class Entering:
     """Redirects to the page that the user wanted."""
 
-    def __init__(self, *, db: Database, accounts: Accounts, cookies: Cookies) -> None:
-        self._db = db
+    def __init__(self, *, accounts: Accounts, cookies: Cookies) -> None:
         self._accounts = accounts
         self._cookies = cookies
 
@@ -32,17 +29,10 @@ class Entering:
             response = see_other(step(request, "code", to))
             self._cookies.write(response, request, TICKET, outcome.ticket)
             return response
-        await self._learn_timezone(outcome, form.text("timezone"))
+        await self._accounts.learn_timezone(outcome.session.account, form.text("timezone"))
         response = see_other(to or root_of(request))
         self._cookies.enter(response, request, outcome)
         return response
-
-    async def _learn_timezone(self, done: SignedIn, timezone: str) -> None:
-        """The browser's, for who has chosen none."""
-        account = done.session.account
-        if account.timezone is None and timezone in available_timezones():
-            async with self._db.transaction() as tx:
-                await self._accounts.change(tx, account.account_id, timezone=timezone)
 
 
 def wanted(request: Request, to: str) -> str:

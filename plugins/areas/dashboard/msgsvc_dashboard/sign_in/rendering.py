@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from msgsvc_core.kernel.i18n import LANGUAGES, Texts
 from msgsvc_core.pages import new_templates, page_headers, qr_code, read_language
 from msgsvc_dashboard.frame.addresses import root_of
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.sign_in.cookies import FORM, Cookies
 from msgsvc_dashboard.sign_in.forms import Forms
 
@@ -26,7 +27,16 @@ HEADERS = page_headers()
 class Rendering:
     """Renders the pages in each language, with the CSRF token of their forms."""
 
-    def __init__(self, *, default_lang: str, texts: Texts, cookies: Cookies, forms: Forms) -> None:
+    def __init__(
+        self,
+        *,
+        default_lang: str,
+        texts: Texts,
+        cookies: Cookies,
+        forms: Forms,
+        brand: InstallationBrand,
+    ) -> None:
+        self._brand = brand
         self._default_lang = default_lang
         self._texts = texts
         self._cookies = cookies
@@ -57,6 +67,7 @@ class Rendering:
             root=root_of(request),
             static=f"{root_of(request)}/sign-in/_static",
             csrf=token,
+            brand=self._brand.on_page(root_of(request)),
             languages={one: _in_language(request, one) for one in LANGUAGES},
             **{"error": "", "next": "", **values},
         )

@@ -11,6 +11,32 @@ document.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful && problem) problem.replaceChildren();
 });
 
+// A part that is replaced under somebody's focus gives it to what stands in its place: the same link or button, else
+// the part itself. Without that the next Tab would begin at the top of the page. What has an id htmx finds itself.
+let held = null;
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const focused = document.activeElement;
+  if (focused && focused !== document.body) held = { focused, target: event.detail.target };
+});
+function standIn({ focused, target }) {
+  let root = focused;
+  while (root.parentNode instanceof Element) root = root.parentNode;
+  const part = document.getElementById(root.id || target.id) || (target.isConnected && target);
+  if (!part) return null;
+  const kind = `${focused.tagName.toLowerCase()}:not([hidden], [type="hidden"])`;
+  const marks = ["href", "name", "value", "popovertarget"];
+  const isLike = (one) => marks.every((mark) => one.getAttribute(mark) === focused.getAttribute(mark));
+  const all = [...part.querySelectorAll(kind)].filter((one) => one.tabIndex >= 0);
+  const found = all.find((one) => isLike(one) && one.textContent === focused.textContent) || all.find(isLike);
+  if (!found && part.tabIndex < 0) part.tabIndex = -1;
+  return found || part;
+}
+document.addEventListener("htmx:afterSettle", () => {
+  if (!held || held.focused.isConnected || document.activeElement !== document.body) return;
+  standIn(held)?.focus({ preventScroll: true });
+  held = null;
+});
+
 // No answer at all: the network is away, or the service restarts.
 document.addEventListener("htmx:sendError", () => {
   const problem = document.getElementById("problem");
@@ -22,7 +48,17 @@ document.addEventListener("htmx:sendError", () => {
   problem.replaceChildren(notice);
 });
 
-// What asks before it does closes with Escape, and gives the focus back.
+// Dialogs open without us, as popovers; with us they keep the focus inside, and close at a click beside them.
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[popovertarget]");
+  const dialog = button && document.getElementById(button.getAttribute("popovertarget"));
+  if (!dialog || !dialog.matches("dialog")) return;
+  event.preventDefault();
+  if (button.popoverTargetAction === "hide") dialog.close();
+  else if (!dialog.open) dialog.showModal();
+});
+
+// What opens in its place closes with Escape, and gives the focus back.
 document.addEventListener("keydown", (event) => {
   const open = event.key === "Escape" && event.target.closest && event.target.closest("details.confirm[open]");
   if (!open) return;
@@ -30,16 +66,40 @@ document.addEventListener("keydown", (event) => {
   open.querySelector("summary").focus();
 });
 
-// A form that was sent is not sent twice.
+// What was done is said again, as screen readers are silent of what a page comes with; and it goes by itself,
+// but not from under somebody's pointer or focus.
+const TOAST_MS = 10000;
+function leave(toast) {
+  if (toast.matches(":hover, :focus-within")) setTimeout(leave, TOAST_MS, toast);
+  else toast.remove();
+}
+for (const toast of document.querySelectorAll("[data-toast]")) {
+  const said = toast.querySelector("[role=status]");
+  const text = said.textContent;
+  said.textContent = "";
+  requestAnimationFrame(() => { said.textContent = text; });
+  toast.querySelector("a").addEventListener("click", (event) => {
+    event.preventDefault();
+    toast.remove();
+  });
+  setTimeout(leave, TOAST_MS, toast);
+}
+
+// A form that was sent is not sent twice, and its button says that it works.
+function ready(form) {
+  delete form.dataset.sent;
+  for (const button of form.querySelectorAll("[aria-busy]")) button.ariaBusy = null;
+}
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (event.defaultPrevented || form.method !== "post") return;
   if (form.dataset.sent) event.preventDefault();
   form.dataset.sent = "1";
-  setTimeout(() => delete form.dataset.sent, 5000);
+  if (event.submitter) event.submitter.ariaBusy = "true";
+  setTimeout(ready, 5000, form);
 });
 window.addEventListener("pageshow", () => {
-  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  for (const form of document.querySelectorAll("form[data-sent]")) ready(form);
 });
 
 // A text that is needed elsewhere is copied by the button beside it, where the browser lets pages do so.
@@ -82,3 +142,17 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("focusout", (event) => {
   for (const day of event.target.querySelectorAll?.(".days > .on") ?? []) day.classList.remove("on");
 });
+
+// Who has no time zone yet, e.g. since they came by a link, has that of the browser from the first page on.
+const zone = document.querySelector('meta[name="timezone"]');
+async function tellTimezone() {
+  const mine = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!mine) return;
+  const headers = { "X-CSRF-Token": document.querySelector('meta[name="csrf"]').content };
+  const body = new URLSearchParams({ timezone: mine });
+  const response = await fetch(zone.dataset.url, { method: "POST", headers, body });
+  // Whoever writes already keeps the page; the next one is by their clock.
+  if (response.ok && mine !== zone.content && document.activeElement === document.body) location.reload();
+}
+// What could not be told now is told by the next page.
+if (zone) tellTimezone().catch(() => {});

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
+from zoneinfo import available_timezones
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
@@ -71,6 +72,10 @@ class AccountsInMemory(Accounts):
 
     async def change(self, tx: Tx, account_id: str, **changes: Any) -> None:
         self.by_id[account_id] = replace(await self.find(tx, account_id), **changes)
+
+    async def learn_timezone(self, account: Account, timezone: str) -> None:
+        if account.timezone is None and timezone in available_timezones():
+            self.by_id[account.account_id] = replace(account, timezone=timezone)
 
     async def open_session(
         self, tx: Tx, account_id: str, *, ip: str, user_agent: str

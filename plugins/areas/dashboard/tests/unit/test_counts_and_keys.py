@@ -6,13 +6,15 @@ from msgsvc_core.api.endpoint import Router
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.members import Role
 from msgsvc_core.messages.templates.models import CreateTemplateBody
 from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
-from msgsvc_dashboard.developers.keys import KeyAreas
+from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.overview import Counts, FoldJob
 from msgsvc_dashboard.overview.counting import KEPT_DAYS
 from msgsvc_dashboard.people.composing import MOST_FOUND, ComposeForm
+from msgsvc_dashboard.views.service import SavedViews
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
 from plugins.areas.dashboard.tests.unit.browsers import page
@@ -57,25 +59,21 @@ async def test_a_chart_has_a_place_for_each_day_and_ends_today() -> None:
     assert tx.statements[0][1]["since"] == TODAY - 3
 
 
-async def test_only_days_that_are_over_for_good_are_folded_and_old_ones_forgotten() -> None:
+async def test_only_hours_that_no_page_shows_are_folded_and_old_days_deleted() -> None:
     core = plugin_context()
-    core.db.answers += [[], 0]
+    core.subscribers.person("sub_1")
+    core.subscribers.person("sub_2", status="blocked")
+    core.db.answers += [0, 0, 0, 0, 0, 1]
     job = claimed(NewJob("dashboard.fold"))
     ctx = FakeJobContext(core.db)
-    await FoldJob(counts=Counts(clock=core.clock)).fold(ctx, [job])
+    counts = Counts(clock=core.clock)
+    await FoldJob(db=core.db, counts=counts, subscribers=core.subscribers).fold(ctx, [job])
 
-    folded, purged = [params["before"] for _, params in core.db.statements]
-    # Yesterday's transactions may still commit.
-    assert (folded, purged) == (TODAY - 1, TODAY - KEPT_DAYS)
+    _, folded, _, shares, purged, active = [params for _, params in core.db.statements]
+    assert (folded["before"], shares["before"]) == ((TODAY - 2) * 24, TODAY - 2)
+    assert purged["before"] == TODAY - KEPT_DAYS
+    assert (active["day"], active["name"]) == (TODAY, "subscribers.active")
     assert ctx.completed == [job]
-
-
-async def test_the_shares_of_a_day_become_one_row() -> None:
-    share = {"project_id": PROJECT, "day": TODAY - 2, "event": "auth.completed", "count": 2}
-    tx = FakeTx(answers=[[share, {**share, "count": 5}], 1, 0])
-    await Counts(clock=FakeClock()).fold(tx)
-
-    assert '"7"' in tx.statements[1][1]["keys"]
 
 
 async def handle() -> None:
@@ -97,6 +95,65 @@ def test_a_key_may_open_what_its_maker_may_open(role: Role, offered: list[str]) 
     areas = KeyAreas(endpoints=lambda: endpoints)
 
     assert areas.of(page(role)) == offered
+
+
+def key_areas() -> KeyAreas:
+    """Of two plugins: one describes its area in its second router."""
+    bare = Router("messages")
+    messages = Router("messages", description="Messages to one.", group="sending")
+    auth = Router("auth", description="Sign-in.", group="sign_in")
+    billing = Router("billing", description="The plan.", group="project", owners_only=True)
+    own = Router("stock", description="Of a stranger's plugin.")
+    routers = (bare, messages, auth, billing, own)
+    for router in routers:
+        router.get("/v1/x")(handle)
+    endpoints = [each for router in routers for each in router.endpoints]
+    return KeyAreas(endpoints=lambda: endpoints)
+
+
+def test_scopes_stand_in_groups_each_with_what_it_is() -> None:
+    groups = key_areas().groups(page("admin"))
+
+    assert [
+        (each.name, [(one.name, one.description) for one in each.members]) for each in groups
+    ] == [
+        ("sending", [("messages", "Messages to one.")]),
+        ("sign_in", [("auth", "Sign-in.")]),
+        ("other", [("stock", "Of a stranger's plugin.")]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("role", "form", "scopes"),
+    [
+        ("owner", {}, ("*",)),
+        ("admin", {"which": "all"}, ("*admin",)),
+        ("owner", {"which": "read"}, ("*read",)),
+        ("owner", {"which": "send", "areas": "billing"}, ("messages",)),
+        ("owner", {"which": "sign_in"}, ("auth",)),
+        ("owner", {"which": "some", "areas": "billing"}, ("billing",)),
+    ],
+)
+def test_a_preset_stands_for_the_fewest_scopes(
+    role: Role, form: dict[str, str], scopes: tuple[str, ...]
+) -> None:
+    assert key_areas().chosen(page(role, **form)) == scopes
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"which": "some"},
+        {"which": "some", "areas": "billing"},
+        {"which": "some", "areas": "*"},
+        {"which": "anything"},
+    ],
+)
+def test_a_key_for_nothing_or_for_what_its_maker_may_not_open_is_refused(
+    form: dict[str, str],
+) -> None:
+    with pytest.raises(ValidationFailed):
+        key_areas().chosen(page("admin", **form))
 
 
 def compose_form(core: FakeContext) -> ComposeForm:
@@ -143,3 +200,13 @@ async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone() 
     assert shown.values["template"] is None
     assert [each.key for each in shown.values["templates"]] == ["hello"]
     assert [each.key for each in shown.values["permissions"]] == ["news"]
+
+
+async def test_a_view_without_filters_is_refused_before_anything_is_read() -> None:
+    views, tx = SavedViews(clock=FakeClock()), FakeTx()
+    with pytest.raises(ValidationFailed):
+        await views.save(
+            tx, PROJECT, "acc_1", path="/messages", query="cursor=1", name="All", is_shared=False
+        )
+
+    assert tx.statements == []

@@ -16,11 +16,24 @@ from msgsvc_core.members.models import AddMemberBody
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import Audit
 from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.frame.gate import Gate, Places, RoleForbidden
+from msgsvc_dashboard.views import SavedView, SavedViews
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx
 from plugins.areas.dashboard.tests.unit.browsers import ANN, request, session, to
 from plugins.areas.dashboard.tests.unit.fakes import AccountsInMemory
+
+
+class NoViews(SavedViews):
+    """Nobody has saved a view."""
+
+    async def of_list(self, *_of: object) -> list[SavedView]:
+        return []
+
+    async def default_of(self, *_of: object) -> None:
+        return None
+
 
 SIGNED_IN = {"msgsvc_session": "token"}
 HOME = f"/dashboard/projects/{PROJECT}"
@@ -49,18 +62,19 @@ class Dashboard:
             accounts=self.accounts,
             places=self.places(),
             settings=self.core.config,
+            timezone="UTC",
         )
 
     def site(self) -> Site:
         return Site(
             db=self.core.db,
             secrets=self.core.secrets,
-            texts=self.core.texts,
             accounts=self.accounts,
             audit=Audit(clock=self.core.clock),
             gate=self.gate(),
             find_areas=lambda: [self.area.bound(Providers())],
-            is_quarantined=False,
+            brand=InstallationBrand(),
+            views=NoViews(clock=self.core.clock),
         )
 
     async def post(self, path: str, **form: str) -> Response:
@@ -295,7 +309,7 @@ async def test_a_literal_path_comes_before_one_with_a_parameter() -> None:
         shop.area.get(path, access="project:read")(handle)
 
     paths = [route.path for route in shop.site().routes() if isinstance(route, Route)]
-    assert paths[1:] == [
+    assert paths[2:] == [
         "/dashboard/projects/{project_id}/things/new",
         "/dashboard/projects/{project_id}/things/{thing}",
         "/dashboard/{rest:path}",

@@ -12,6 +12,7 @@ from msgsvc_core.members.models import AddMemberBody
 from msgsvc_dashboard import plugin
 from msgsvc_dashboard.accounts import Audit, MessengerSignIn, Team
 from msgsvc_dashboard.accounts.models import CodeNeeded, SignedIn
+from msgsvc_dashboard.frame.branding import InstallationBrand
 from msgsvc_dashboard.frame.gate import Gate, Places
 from msgsvc_dashboard.settings import AccountSettings
 from msgsvc_dashboard.sign_in import SignInPages
@@ -59,10 +60,16 @@ class Pages(Signing):
 
     def rendering(self) -> Rendering:
         texts = self.core.texts
-        return Rendering(texts=texts, cookies=COOKIES, forms=self.forms, default_lang="en")
+        return Rendering(
+            texts=texts,
+            cookies=COOKIES,
+            forms=self.forms,
+            default_lang="en",
+            brand=InstallationBrand(),
+        )
 
     def entering(self) -> Entering:
-        return Entering(db=self.db, accounts=self.accounts, cookies=COOKIES)
+        return Entering(accounts=self.accounts, cookies=COOKIES)
 
     def gate(self) -> Gate:
         core = self.core
@@ -75,6 +82,7 @@ class Pages(Signing):
             accounts=self.accounts,
             places=places,
             settings=core.config,
+            timezone="UTC",
         )
 
     def tools(self) -> PageTools:

@@ -91,6 +91,7 @@ def contents(core: FakeContext) -> Contents:
         permissions=core.permissions,
         channels=core.channels,
         messages=core.messages,
+        preferences=core.subscribers.preferences,
         default_lang="en",
         text_length=4000,
     )

@@ -12,7 +12,8 @@ from msgsvc_core.api.envelope import api_error, envelope
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.kernel.ids import is_id
-from msgsvc_core.pages import page_headers, read_language, static_files
+from msgsvc_core.pages import page_endpoint, page_headers, read_language, static_files
+from msgsvc_core.projects.page_brand import set_page_brand
 from msgsvc_forms.errors import FormRateLimited
 from msgsvc_forms.models import Form
 from msgsvc_forms.settings import FormsSettings
@@ -48,7 +49,11 @@ class WebForms:
     def routes(self) -> list[BaseRoute]:
         return [
             Mount("/f/_static", static_files(STATIC)),
-            Route("/f/{form_id}/thanks", self.thanks, methods=["GET"]),
+            Route(
+                "/f/{form_id}/thanks",
+                page_endpoint(self.thanks, self._problem),
+                methods=["GET"],
+            ),
             Route("/f/{form_id}/token", self.token, methods=["GET", "OPTIONS"]),
             Route("/f/{form_id}", self.form, methods=["GET", "POST", "OPTIONS"]),
         ]
@@ -57,10 +62,10 @@ class WebForms:
         """The hosted page of a form, and the endpoint that accepts its submissions from any page or
         client."""
         if request.method in {"GET", "HEAD"}:
-            return await self._page(request)
+            return await page_endpoint(self._page, self._problem)(request)
         to_person = request.method == "POST" and wants_page(request)
         try:
-            form = await self._form(request)
+            form = await (self._branded_form(request) if to_person else self._form(request))
         except NotFound as error:
             # The form may have been deleted while the page was open.
             if to_person:
@@ -90,19 +95,17 @@ class WebForms:
 
     async def thanks(self, request: Request) -> Response:
         """The confirmation page."""
-        try:
-            return self._pages.thanks(request, await self._form(request), self._lang(request))
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._pages.problem(request, self._lang(request), api_error(error))
+        form = await self._branded_form(request)
+        return self._pages.thanks(request, form, self._lang(request))
 
     async def _page(self, request: Request) -> Response:
         lang = self._lang(request)
-        try:
-            form = await self._form(request)
-            shown = Shown(form, lang, self._forms.new_token(form))
-            return self._pages.form(request, shown)
-        except Exception as error:  # noqa: BLE001 - shown as a page; the log has the rest
-            return self._pages.problem(request, lang, api_error(error))
+        form = await self._branded_form(request)
+        shown = Shown(form, lang, self._forms.new_token(form))
+        return self._pages.form(request, shown)
+
+    def _problem(self, request: Request, error: Exception) -> Response:
+        return self._pages.problem(request, self._lang(request), api_error(error))
 
     async def _submit_json(self, request: Request, form: Form) -> Response:
         try:
@@ -177,6 +180,11 @@ class WebForms:
         if not is_id(form_id, "frm"):
             raise NotFound("there is no form at this address")
         return await self._forms.get(form_id)
+
+    async def _branded_form(self, request: Request) -> Form:
+        form = await self._form(request)
+        set_page_brand(request, await self._forms.project(form))
+        return form
 
     def _lang(self, request: Request, posted: Posted | None = None) -> str:
         chosen = posted.text(LANG) if posted is not None else ""

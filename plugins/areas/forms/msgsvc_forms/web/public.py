@@ -3,6 +3,8 @@
 from msgsvc_core.db import Database
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.projects.models import Project
+from msgsvc_core.projects.service import Projects
 from msgsvc_forms.models import Form
 from msgsvc_forms.service import Forms
 from msgsvc_forms.settings import FormsSettings
@@ -22,12 +24,14 @@ class PublicForms:
         *,
         clock: Clock,
         db: Database,
+        projects: Projects,
         forms: Forms,
         tokens: PageTokens,
         settings: FormsSettings,
     ) -> None:
         self._clock = clock
         self._db = db
+        self._projects = projects
         self._forms = forms
         self._tokens = tokens
         self._settings = settings
@@ -55,6 +59,11 @@ class PublicForms:
         """The newest version. Raises `NotFound`."""
         async with self._db.read() as tx:
             return await self._forms.get_public(tx, form_id)
+
+    async def project(self, form: Form) -> Project:
+        """Whose form it is, for the look of its page."""
+        async with self._db.read() as tx:
+            return await self._projects.get(tx, form.project_id)
 
     async def version_of(self, form: Form, posted: Posted) -> Form:
         """The version that was filled in: that of the page's token, else the newest."""

@@ -10,7 +10,8 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import Texts, in_language
-from msgsvc_core.pages import new_templates, page_headers
+from msgsvc_core.pages import new_templates, page_headers, request_id
+from msgsvc_core.projects.page_brand import page_brand
 from msgsvc_core.security.http_urls import origin_of
 from msgsvc_forms.addresses import honeypot_of
 from msgsvc_forms.answers import WrongAnswer
@@ -123,6 +124,8 @@ class FormPages:
             _=self._texts.into(lang, __name__),
             say=partial(in_language, lang=lang, default_lang=self._default_lang),
             status=status,
+            request_id=request_id(request),
+            brand=page_brand(request),
             **values,
         )
         # Same-origin: a page that sends no referrer sends its form from no origin either.

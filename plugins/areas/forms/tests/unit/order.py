@@ -165,6 +165,7 @@ def public_forms(core: FakeContext) -> PublicForms:
     return PublicForms(
         clock=core.clock,
         db=core.db,
+        projects=core.projects,
         forms=forms(core),
         tokens=PageTokens(core.secrets),
         settings=FormsSettings(),

@@ -1,6 +1,31 @@
-"""Dashboard pages of the helpdesk: inbox, tickets, statistics."""
+"""Dashboard pages of the helpdesk: inbox, tickets, settings, statistics."""
 
-from msgsvc_helpdesk.dashboard import canned, changes, inbox, stats, tickets
+from msgsvc_helpdesk.dashboard import (
+    canned,
+    changes,
+    desk,
+    figures,
+    hours,
+    inbox,
+    presence,
+    searching,
+    service_levels,
+    stats,
+    tickets,
+)
 from msgsvc_helpdesk.dashboard.area import pages
 
-__all__ = ["canned", "changes", "inbox", "pages", "stats", "tickets"]
+__all__ = [
+    "canned",
+    "changes",
+    "desk",
+    "figures",
+    "hours",
+    "inbox",
+    "pages",
+    "presence",
+    "searching",
+    "service_levels",
+    "stats",
+    "tickets",
+]

@@ -16,6 +16,11 @@ async def who_reads(page: PageContext, members: Members) -> Member | None:
     return next((one for one in agents if one.email == page.viewer.email), None)
 
 
+def viewer_of(page: PageContext) -> str:
+    """Who looks at tickets: the member, or the account of an owner who is none."""
+    return page.viewer.account_id if page.member is None else page.member.member_id
+
+
 async def who_acts(page: PageContext, members: Members) -> Member:
     """The member who submits a form. An owner who is no member becomes one.
 

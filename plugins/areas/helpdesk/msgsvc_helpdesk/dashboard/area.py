@@ -5,6 +5,6 @@ from msgsvc_core.dashboard import Pages
 pages = Pages(
     "helpdesk",
     package="msgsvc_helpdesk.dashboard",
-    styles=("inbox.css",),
-    scripts=("inbox.js",),
+    styles=("inbox.css", "teamwork.css"),
+    scripts=("inbox.js", "teamwork.js"),
 )

@@ -10,6 +10,7 @@ from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
+from msgsvc_helpdesk.dashboard.inbox import FILTERS
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
@@ -207,7 +208,9 @@ async def _check_seen(
 
 
 def _back(page: PageContext, ticket: Ticket, notice: str) -> Redirect:
-    kept = {name: page.query.get(name, "") for name in ("status", "who", "priority", "tag")}
+    kept = {name: page.query.get(name, "") for name in FILTERS}
+    if page.form.text("to") == "list":
+        return Redirect(page.url("/tickets", **kept), notice=notice)
     return Redirect(page.url(f"/tickets/{ticket.ticket_id}", **kept), notice=notice)
 
 

@@ -12,8 +12,10 @@ from msgsvc_core.files.service import Files
 from msgsvc_core.members import Members
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
+from msgsvc_helpdesk.dashboard.acting import viewer_of
 from msgsvc_helpdesk.models import Entry, Ticket
 from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.viewers import TicketViewers
 
 #: Entries of one page.
 LIMIT = 50
@@ -53,6 +55,8 @@ class Conversation:
     earlier: str | None
     #: Another one as soon as something of it looks different.
     marker: str
+    #: Who else has the ticket open: name, and whether they are writing.
+    present: Sequence[tuple[str, bool]] = ()
 
 
 class Conversations:
@@ -65,12 +69,14 @@ class Conversations:
         members: Members,
         messages: Messages,
         files: Files,
+        viewers: TicketViewers,
         base_url: str,
     ) -> None:
         self._tickets = tickets
         self._members = members
         self._messages = messages
         self._files = files
+        self._viewers = viewers
         self._base_url = base_url
 
     async def page(self, page: PageContext, ticket: Ticket, cursor: str = "") -> Conversation:
@@ -82,7 +88,13 @@ class Conversations:
         files = await self._shown_files(page, entries)
         message_ids = [entry.message_id for entry in entries if entry.message_id]
         messages = await self._messages.get_many(tx, project_id, message_ids)
+        others = [
+            one
+            for one in await self._viewers.present(tx, project_id, viewer_of(page))
+            if one.ticket_id == ticket.ticket_id
+        ]
         ids = [entry.member_id for entry in entries if entry.member_id]
+        ids += [one.viewer_id for one in others]
         members = await self._members.get_many(tx, project_id, ids)
         said = []
         for entry in reversed(entries):
@@ -97,7 +109,13 @@ class Conversations:
                 )
             )
         earlier = next_cursor(entries[-1].entry_id) if len(found) > LIMIT else None
-        return Conversation(said, earlier, _marker(ticket, said))
+        present = [
+            (members[one.viewer_id].name, one.is_typing)
+            if one.viewer_id in members
+            else (page._("A colleague"), one.is_typing)
+            for one in others
+        ]
+        return Conversation(said, earlier, _marker(ticket, said, sorted(present)), present)
 
     async def _shown_files(
         self, page: PageContext, entries: Sequence[Entry]
@@ -121,8 +139,10 @@ def _link(entry: Entry) -> str:
     return url if urlsplit(url).scheme in {"http", "https"} else ""
 
 
-def _marker(ticket: Ticket, entries: Sequence[ConversationEntry]) -> str:
-    looks = [str(ticket.updated_at_ms)]
+def _marker(
+    ticket: Ticket, entries: Sequence[ConversationEntry], present: Sequence[tuple[str, bool]]
+) -> str:
+    looks = [str(ticket.updated_at_ms), *map(repr, present)]
     for one in entries:
         states = ",".join(each.file.status for each in one.files)
         delivery = "" if one.message is None else one.message.status

@@ -37,6 +37,8 @@ from msgsvc_helpdesk.inbox import Inbox
 from msgsvc_helpdesk.jobs import LOOK, TicketJobs
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla import SlaClocks
+from msgsvc_helpdesk.viewers import TicketViewers
 
 from .desk import ENTRY, TICKET, VIRTUAL, hire, new_core, notifications, tables, tickets, tx_of
 
@@ -165,12 +167,24 @@ async def test_what_a_change_leaves_out_stays(core: FakeContext) -> None:
 
 
 def inbox(core: FakeContext, **settings: Any) -> Inbox:
-    return Inbox(clock=core.clock, settings=HelpdeskSettings(**settings))
+    return Inbox(
+        clock=core.clock,
+        sla=SlaClocks(clock=core.clock),
+        settings=HelpdeskSettings(**settings),
+    )
 
 
 COUNTS = {
     "SELECT (SELECT COUNT(*)": [
-        {"open": 2, "pending": 1, "snoozed": 0, "unassigned": 1, "mine": 1, "overdue": 0}
+        {
+            "open": 2,
+            "pending": 1,
+            "snoozed": 0,
+            "unassigned": 1,
+            "mine": 1,
+            "overdue": 0,
+            "missed": 0,
+        }
     ],
     "SELECT updated_at_ms": [{"updated_at_ms": 77}],
 }
@@ -251,7 +265,13 @@ async def open_page(
 
 
 def ticket_list(core: FakeContext) -> TicketList:
-    return TicketList(clock=core.clock, members=core.members, inbox=inbox(core))
+    return TicketList(
+        clock=core.clock,
+        members=core.members,
+        inbox=inbox(core),
+        viewers=TicketViewers(clock=core.clock),
+        assignment=tickets(core).assignment,
+    )
 
 
 async def test_the_list_shows_open_tickets_unless_it_is_asked_for_others(core: FakeContext) -> None:
@@ -297,6 +317,7 @@ def conversations(core: FakeContext) -> Conversations:
         members=core.members,
         messages=core.messages,
         files=core.files,
+        viewers=TicketViewers(clock=core.clock),
         base_url="http://msgsvc.test",
     )
 

@@ -78,6 +78,6 @@ class AppsCommand:
         known = await self._subscribers.list_by_user(ctx.tx, ctx.channel, ctx.update.user.user_id)
         people = [(each.project_id, each.subscriber_id) for each in known]
         projects = await self._projects.get_many(ctx.tx, [project_id for project_id, _ in people])
-        names = {project_id: project.name for project_id, project in projects.items()}
+        names = {project_id: project.public_name for project_id, project in projects.items()}
         consents = await self._consents.list_of_people(ctx.tx, people)
         return AppTexts(ctx._, names), consents

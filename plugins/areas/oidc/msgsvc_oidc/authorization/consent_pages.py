@@ -4,6 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.pages import page_endpoint
+from msgsvc_core.projects.page_brand import set_page_brand
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.questions import ConsentQuestions
 from msgsvc_oidc.authorization.rendering import ConsentTemplates
@@ -35,15 +37,14 @@ class ConsentPages:
 
     def routes(self) -> list[BaseRoute]:
         path = "/oidc/{project_id}/consent/{request_id}"
-        return [Route(path, self.consent, methods=["GET", "POST"])]
+        consent = page_endpoint(self.consent, self._responses.problem)
+        return [Route(path, consent, methods=["GET", "POST"])]
 
     async def consent(self, request: Request) -> Response:
         """The question, or by POST its answer."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            return await self._consent(request, project.project_id)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._responses.problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        return await self._consent(request, project.project_id)
 
     async def _consent(self, request: Request, project_id: str) -> Response:
         request_id = self._responses.own_request(

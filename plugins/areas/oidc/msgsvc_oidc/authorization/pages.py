@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from msgsvc_core.pages import static_files
+from msgsvc_core.pages import page_endpoint, static_files
+from msgsvc_core.projects.page_brand import set_page_brand
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.models import ClientRedirect
 from msgsvc_oidc.authorization.reading import RequestReader, ReturnPath, return_path_of
@@ -50,43 +51,41 @@ class AuthorizationPages:
 
     def routes(self) -> list[BaseRoute]:
         issuer = "/oidc/{project_id}"
+        authorize = page_endpoint(self.authorize, self._responses.problem)
+        resume = page_endpoint(self.resume, self._responses.problem)
         return [
             Mount("/oidc/_static", static_files(STATIC)),
-            Route(f"{issuer}{AUTHORIZATION}", self.authorize, methods=["GET", "POST"]),
-            Route(f"{issuer}/return", self.resume, methods=["GET"]),
+            Route(f"{issuer}{AUTHORIZATION}", authorize, methods=["GET", "POST"]),
+            Route(f"{issuer}/return", resume, methods=["GET"]),
         ]
 
     async def authorize(self, request: Request) -> Response:
         """The authorization endpoint (OpenID Connect Core 1.0, section 3.1.2)."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            await self._limit.count(request)
-            parameters = (
-                await posted(request)
-                if request.method == "POST"
-                else read_query(request.scope["query_string"])
-            )
-            client = await self._reader.client(project.project_id, parameters)
-            return await self._begin(request, client, parameters)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._responses.problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        await self._limit.count(request)
+        parameters = (
+            await posted(request)
+            if request.method == "POST"
+            else read_query(request.scope["query_string"])
+        )
+        client = await self._reader.client(project.project_id, parameters)
+        return await self._begin(request, client, parameters)
 
     async def resume(self, request: Request) -> Response:
         """The browser returns from the sign-in page."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            project_id = project.project_id
-            parameters = read_query(request.scope["query_string"])
-            state, code = parameters.get("state", ""), parameters.get("code")
-            request_id = self._responses.own_request(request, project_id, state)
-            if code is None:
-                outcome = await self._authorizations.cancel(project_id, request_id)
-            else:
-                held = self._cookies.session(request, project_id)
-                outcome = await self._authorizations.resume(project_id, request_id, code, held)
-            return self._responses.follow(request, project_id, outcome, request_id)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._responses.problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        project_id = project.project_id
+        parameters = read_query(request.scope["query_string"])
+        state, code = parameters.get("state", ""), parameters.get("code")
+        request_id = self._responses.own_request(request, project_id, state)
+        if code is None:
+            outcome = await self._authorizations.cancel(project_id, request_id)
+        else:
+            held = self._cookies.session(request, project_id)
+            outcome = await self._authorizations.resume(project_id, request_id, code, held)
+        return self._responses.follow(request, project_id, outcome, request_id)
 
     async def _begin(self, request: Request, client: Client, parameters: Parameters) -> Response:
         path: ReturnPath | None = None

@@ -40,7 +40,7 @@ class ConsentQuestions:
                 scopes=pending.request.scopes,
                 first_name=person.first_name,
                 channel=person.channel,
-                project_name=(await self._projects.get(tx, project_id)).name,
+                project_name=(await self._projects.get(tx, project_id)).public_name,
                 return_host=_web_host(pending.request.redirect_uri),
                 device=pending.device_id is not None,
             )

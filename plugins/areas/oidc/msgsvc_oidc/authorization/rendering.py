@@ -9,7 +9,8 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import Language, Texts
-from msgsvc_core.pages import new_templates, page_headers
+from msgsvc_core.pages import new_templates, page_headers, request_id
+from msgsvc_core.projects.page_brand import page_brand
 from msgsvc_oidc.authorization.models import AskedConsent, ClientRedirect
 from msgsvc_oidc.authorization.words import scope_texts
 from msgsvc_oidc.protocol.clients import Client
@@ -95,6 +96,8 @@ class ConsentTemplates:
             lang=lang,
             _=self._texts.into(lang, __name__),
             status=status,
+            request_id=request_id(request),
+            brand=page_brand(request),
             **values,
         )
         return HTMLResponse(html, status, headers or page_headers())

@@ -79,6 +79,6 @@ class BackchannelQuestions:
         known = await self._consents.scopes_of(tx, client, person.subscriber_id)
         project = await self._projects.get(tx, client.project_id)
         _ = self._texts.into(person.lang, __name__)
-        lines = scope_texts(_, set(request.scopes) - set(known), project.name)
+        lines = scope_texts(_, set(request.scopes) - set(known), project.public_name)
         head = _("{client} may then:", client=client.name)
         return [head, *(f"• {line}" for line in lines)] if lines else []

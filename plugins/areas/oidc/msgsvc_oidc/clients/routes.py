@@ -24,6 +24,7 @@ from msgsvc_oidc.issuers import Issuers
 router = Router(
     area="oidc",
     description="OpenID Connect: sites and apps whose users sign in through a messenger.",
+    group="sign_in",
 )
 
 

@@ -6,6 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from msgsvc_core.pages import page_endpoint
+from msgsvc_core.projects.page_brand import set_page_brand
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.authorization.service import Authorizations
@@ -49,22 +51,23 @@ class DevicePages:
         self._templates = templates
 
     def routes(self) -> list[BaseRoute]:
-        return [Route("/oidc/{project_id}" + DEVICE, self.device, methods=["GET", "POST"])]
+        device = page_endpoint(self.device, self._responses.problem)
+        return [Route("/oidc/{project_id}" + DEVICE, device, methods=["GET", "POST"])]
 
     async def device(self, request: Request) -> Response:
         """The page, or by POST the code from it."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            if request.method == "POST":
-                return await self._enter(request, project.project_id, project.name)
-            code = read_user_code(read_query(request.scope["query_string"]).get("user_code", ""))
-            page = self._page(request, project.name, "" if code is None else shown_user_code(code))
-            # A form of another site comes without this cookie, and can't enter a code.
-            project_id = project.project_id
-            self._cookies.set_started(page, project_id, project_id, PAGE_S)
-            return page
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._responses.problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        if request.method == "POST":
+            return await self._enter(request, project.project_id, project.public_name)
+        code = read_user_code(read_query(request.scope["query_string"]).get("user_code", ""))
+        page = self._page(
+            request, project.public_name, "" if code is None else shown_user_code(code)
+        )
+        # A form of another site comes without this cookie, and can't enter a code.
+        project_id = project.project_id
+        self._cookies.set_started(page, project_id, project_id, PAGE_S)
+        return page
 
     async def _enter(self, request: Request, project_id: str, project_name: str) -> Response:
         self._responses.own_request(request, project_id, project_id)

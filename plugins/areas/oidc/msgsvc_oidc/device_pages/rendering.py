@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers
+from msgsvc_core.projects.page_brand import page_brand
 from msgsvc_oidc.protocol.device import MAX_TYPED_LENGTH, USER_CODE_LENGTH, read_user_code
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class DeviceTemplates:
             static=f"{request.scope.get('root_path', '')}/oidc/_static",
             lang=lang,
             _=self._texts.into(lang, __name__),
+            brand=page_brand(request),
             project_name=project_name,
             code=code[:MAX_TYPED_LENGTH],
             problem=problem,

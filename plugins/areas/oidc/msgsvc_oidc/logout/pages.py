@@ -7,8 +7,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from msgsvc_core.kernel.i18n import Language
-from msgsvc_core.pages import page_headers
+from msgsvc_core.pages import page_endpoint, page_headers
 from msgsvc_core.projects.models import Project
+from msgsvc_core.projects.page_brand import set_page_brand
 from msgsvc_oidc.authorization.cookies import BrowserCookies
 from msgsvc_oidc.authorization.responses import BrowserResponses
 from msgsvc_oidc.endpoints.client_access import RequestLimit
@@ -50,32 +51,32 @@ class LogoutPages:
     def routes(self) -> list[BaseRoute]:
         path = "/oidc/{project_id}" + END_SESSION
         return [
-            Route(path, self.logout, methods=["GET", "POST"]),
-            Route(f"{path}/confirm", self.confirm, methods=["POST"]),
+            Route(path, page_endpoint(self.logout, self._problem), methods=["GET", "POST"]),
+            Route(
+                f"{path}/confirm",
+                page_endpoint(self.confirm, self._problem),
+                methods=["POST"],
+            ),
         ]
 
     async def logout(self, request: Request) -> Response:
         """The client's redirect, or a form of its page (section 2)."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            await self._limit.count(request)
-            parameters = (
-                await posted(request)
-                if request.method == "POST"
-                else read_query(request.scope["query_string"])
-            )
-            return await self._logout(request, project, parameters)
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        await self._limit.count(request)
+        parameters = (
+            await posted(request)
+            if request.method == "POST"
+            else read_query(request.scope["query_string"])
+        )
+        return await self._logout(request, project, parameters)
 
     async def confirm(self, request: Request) -> Response:
         """The person's answer on our own page."""
-        try:
-            project = await self._issuers.project(request.path_params["project_id"])
-            await self._limit.count(request)
-            return await self._confirm(request, project, await posted(request))
-        except Exception as error:  # noqa: BLE001 - a person is shown a page; the log has the rest
-            return self._problem(request, error)
+        project = await self._issuers.project(request.path_params["project_id"])
+        set_page_brand(request, project)
+        await self._limit.count(request)
+        return await self._confirm(request, project, await posted(request))
 
     async def _logout(self, request: Request, project: Project, parameters: Parameters) -> Response:
         project_id = project.project_id
@@ -90,7 +91,7 @@ class LogoutPages:
                 asked,
                 action=f"{self._issuers.url(project_id)}{END_SESSION}/confirm?lang={lang}",
                 confirmation=self._logouts.confirmation(project_id, session_id),
-                project_name=project.name,
+                project_name=project.public_name,
             )
         if session_id is not None:
             await self._logouts.end(project_id, session_id)
@@ -129,7 +130,9 @@ class LogoutPages:
         case, so it is gone back to after either answer."""
         return_uri, state = asked.request.return_uri, asked.request.state
         if return_uri is None:
-            response = self._templates.ended(request, lang, project.name, signed_out=signed_out)
+            response = self._templates.ended(
+                request, lang, project.public_name, signed_out=signed_out
+            )
         else:
             target = add_parameters(return_uri, {"state": state}) if state else return_uri
             response = RedirectResponse(target, HTTPStatus.SEE_OTHER, page_headers())

@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, Response
 
 from msgsvc_core.kernel.i18n import Language, Texts
 from msgsvc_core.pages import new_templates, page_headers
+from msgsvc_core.projects.page_brand import page_brand
 from msgsvc_oidc.authorization.rendering import without_form_action
 from msgsvc_oidc.logout.reading import AskedLogout
 
@@ -74,6 +75,7 @@ class LogoutTemplates:
             lang=lang,
             _=self._texts.into(lang, __name__),
             status=status,
+            brand=page_brand(request),
             **values,
         )
         return HTMLResponse(html, status, headers or page_headers())

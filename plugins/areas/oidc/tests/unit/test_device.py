@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from starlette.requests import Request
+from starlette.routing import Route
 
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_devkit import plugin_context
@@ -203,7 +204,9 @@ async def test_pages_and_endpoint_of_an_unknown_issuer_are_not_found(parts: Part
         journal=parts.journal,
     )
 
-    assert (await pages.device(request)).status_code == 404
+    (route,) = pages.routes()
+    assert isinstance(route, Route)
+    assert (await route.endpoint(request)).status_code == 404
     with pytest.raises(NotFound):
         await parts.access.authenticate(request, Parameters([]))
     assert len(endpoint.routes()) == 1

@@ -1,4 +1,4 @@
-"""Pages: webhooks, one webhook with its delivery log, one delivery."""
+"""Pages: webhooks, the events for them, one webhook with its delivery log, one delivery."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
-from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
+from msgsvc_webhooks.dashboard.verifying import Verification
 from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
@@ -23,7 +24,7 @@ from msgsvc_webhooks.service import Webhooks
 #: Milliseconds of the times that a replay offers, and their names.
 REPLAYS = (("1", HOUR_MS), ("24", DAY_MS), ("168", 7 * DAY_MS))
 
-pages = Pages("webhooks", package="msgsvc_webhooks.dashboard")
+pages = Pages("webhooks", package="msgsvc_webhooks.dashboard", styles=("webhooks.css",))
 
 
 @pages.get(
@@ -42,20 +43,37 @@ async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
 
 
 @pages.get("/webhooks/new", access="project:write")
-async def new_webhook(page: PageContext, events: Events) -> Render:
-    return Render("edit.html", {"webhook": None, "events": _names(events), "chosen": _chosen(page)})
+async def new_webhook(page: PageContext, catalogue: EventCatalogue) -> Render:
+    groups = catalogue.groups(page._)
+    return Render("edit.html", {"webhook": None, "groups": groups, **_chosen(page)})
 
 
 @pages.post("/webhooks/new", access="project:write", form_page=new_webhook)
-async def create_webhook(page: PageContext, all_webhooks: Webhooks) -> Render:
-    body = validate(CreateWebhookBody, _typed(page))
+async def create_webhook(
+    page: PageContext,
+    all_webhooks: Webhooks,
+    catalogue: EventCatalogue,
+    verification: Verification,
+) -> Render:
+    body = validate(CreateWebhookBody, _typed(page, catalogue))
     webhook, secret = await all_webhooks.create(page.tx, page.project_id, body)
     page.note(webhook_id=webhook.webhook_id)
-    return Render("secret.html", {"webhook": webhook, "secret": secret, "old_until_ms": None})
+    values = {"webhook": webhook, "secret": secret, "old_until_ms": None}
+    return Render("secret.html", {**values, "snippets": verification.snippets()})
+
+
+@pages.get("/webhooks/events", access="project:read")
+async def webhook_events(page: PageContext, catalogue: EventCatalogue) -> Render:
+    return Render("events.html", {"groups": catalogue.groups(page._)})
 
 
 @pages.get("/webhooks/{webhook_id}", access="project:read")
-async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
+async def webhook(
+    page: PageContext,
+    all_webhooks: Webhooks,
+    catalogue: EventCatalogue,
+    verification: Verification,
+) -> Render:
     webhook_id = page.params["webhook_id"]
     found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
@@ -75,21 +93,29 @@ async def webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> 
             "query": query,
             "statuses": statuses(page._),
             "tones": STATUS_TONES,
-            "event_choices": [("", page._("all")), *((name, name) for name in _names(events))],
+            "event_choices": [
+                ("", page._("all")),
+                *((name, name) for name in catalogue.names()),
+            ],
+            "snippets": verification.snippets(),
         },
     )
 
 
 @pages.get("/webhooks/{webhook_id}/edit", access="project:write")
-async def edit_webhook(page: PageContext, events: Events, all_webhooks: Webhooks) -> Render:
+async def edit_webhook(
+    page: PageContext, all_webhooks: Webhooks, catalogue: EventCatalogue
+) -> Render:
     found = await all_webhooks.get(page.tx, page.project_id, page.params["webhook_id"])
-    chosen = _chosen(page, found)
-    return Render("edit.html", {"webhook": found, "events": _names(events), "chosen": chosen})
+    groups = catalogue.groups(page._)
+    return Render("edit.html", {"webhook": found, "groups": groups, **_chosen(page, found)})
 
 
 @pages.post("/webhooks/{webhook_id}/edit", access="project:write", form_page=edit_webhook)
-async def change_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
-    body = validate(UpdateWebhookBody, _typed(page))
+async def change_webhook(
+    page: PageContext, all_webhooks: Webhooks, catalogue: EventCatalogue
+) -> Redirect:
+    body = validate(UpdateWebhookBody, _typed(page, catalogue))
     return await _changed(page, all_webhooks, body, page._("Saved."))
 
 
@@ -112,11 +138,14 @@ async def test_webhook(page: PageContext, all_webhooks: Webhooks) -> Redirect:
 
 
 @pages.post("/webhooks/{webhook_id}/secret", access="project:write")
-async def rotate_webhook_secret(page: PageContext, all_webhooks: Webhooks) -> Render:
+async def rotate_webhook_secret(
+    page: PageContext, all_webhooks: Webhooks, verification: Verification
+) -> Render:
     webhook_id = page.params["webhook_id"]
     secret, until_ms = await all_webhooks.rotate_secret(page.tx, page.project_id, webhook_id)
     found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
-    return Render("secret.html", {"webhook": found, "secret": secret, "old_until_ms": until_ms})
+    values = {"webhook": found, "secret": secret, "old_until_ms": until_ms}
+    return Render("secret.html", {**values, "snippets": verification.snippets()})
 
 
 @pages.post("/webhooks/{webhook_id}/replay", access="project:write")
@@ -146,7 +175,8 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
     delivery, tries = await all_webhooks.delivery(page.tx, page.project_id, delivery_id)
     values = {
         "delivery": delivery,
-        "attempts": tries,
+        # The last one first: that is what somebody looks for.
+        "attempts": list(reversed(list(enumerate(tries, start=1)))),
         "said": what_happened(page._, delivery, tries),
         "statuses": statuses(page._),
         "tones": STATUS_TONES,
@@ -173,26 +203,29 @@ async def _changed(
     return Redirect(page.url(f"/webhooks/{webhook_id}"), notice)
 
 
-def _names(events: Events) -> list[str]:
-    return sorted(events.catalogue)
-
-
-def _chosen(page: PageContext, webhook: Webhook | None = None) -> list[str]:
-    """The events that are ticked: as they were typed, or as they are."""
+def _chosen(page: PageContext, webhook: Webhook | None = None) -> dict[str, Any]:
+    """The events and the whole groups that are ticked: as they were typed, or as they are."""
     if page.error is not None:
-        return page.form.texts("events")
-    return list(webhook.events) if webhook is not None else []
+        typed = page.form.text("which") == "some"
+        return {
+            "some": typed,
+            "chosen": page.form.texts("events"),
+            "whole": page.form.texts("groups"),
+        }
+    chosen = list(webhook.events) if webhook is not None else []
+    return {"some": bool(chosen), "chosen": chosen, "whole": []}
 
 
-def _typed(page: PageContext) -> dict[str, Any]:
+def _typed(page: PageContext, catalogue: EventCatalogue) -> dict[str, Any]:
     every = page.form.text("which") != "some"
-    if not every and not page.form.texts("events"):
+    chosen = catalogue.chosen(page.form.texts("events"), page.form.texts("groups"))
+    if not every and not chosen:
         # None would be all of them.
         raise ValidationFailed(page._("Choose at least one event, or all."))
     return {
         "url": page.form.text("url").strip(),
         "description": page.form.text("description").strip() or None,
-        "events": [] if every else page.form.texts("events"),
+        "events": [] if every else chosen,
     }
 
 

@@ -6,7 +6,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from msgsvc_core.jobs import Job, NewJob
+from msgsvc_core.jobs.partitioning import Partitioning
 from msgsvc_core.security.guard import OutboundGuard
+from msgsvc_core.telemetry.partition_metrics import PartitionMetrics
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, claimed
 from msgsvc_webhooks import plugin
@@ -150,7 +152,12 @@ class Plugin:
             webhooks=self.webhooks(),
             deliveries=self.deliveries(),
             replays=self.replays(),
+            partitioning=self.partitioning(),
         )
+
+    def partitioning(self) -> Partitioning:
+        metrics = PartitionMetrics(CollectorRegistry())
+        return Partitioning(clock=self.core.clock, db=self.core.db, min_mib=0, metrics=metrics)
 
     def counted(self, outcome: str) -> float | None:
         return self.registry.get_sample_value(COUNTED, {"outcome": outcome})

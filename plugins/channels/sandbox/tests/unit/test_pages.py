@@ -1,5 +1,6 @@
 """The pages, built from fakes."""
 
+import re
 from typing import Literal
 
 import httpx2
@@ -51,11 +52,19 @@ async def test_a_stranger_is_shown_that_they_are_refused() -> None:
 
 
 async def test_whoever_opened_the_last_link_here_is_offered_first() -> None:
-    cookie = {"cookie": f"{COOKIE}=per_boris"}
+    cookie = {"cookie": f"{COOKIE}=per_anna"}
     page = await browser().get("/sandbox/open/shop?start=x", headers=cookie)
 
     assert page.status_code == 200
-    assert 0 < page.text.index("Boris") < page.text.index("Anna")
+    assert 0 < page.text.index("Anna") < page.text.index("Boris")
+
+
+@pytest.mark.parametrize("path", ["/sandbox", "/sandbox/open/shop?start=x", "/sandbox/p/per_anna"])
+async def test_people_are_listed_with_the_newest_first(path: str) -> None:
+    page = await browser().get(path)
+    links = re.findall(r'(?:href="/sandbox/p/|value=")(per_\w+)"', page.text)
+
+    assert links == ["per_boris", "per_anna"]
 
 
 @pytest.mark.parametrize("path", ["/sandbox/open/other", "/sandbox/open/shop?start=no%20payload"])

@@ -4,21 +4,25 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from msgsvc_core.channels.registry import Channels
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Render
+from msgsvc_core.dashboard import Nav, PageContext, Render
 from msgsvc_core.events import Events
 from msgsvc_core.projects.service import Projects
+from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.accounts.messengers import MessengerSignIn
 from msgsvc_dashboard.frame import Site
+from msgsvc_dashboard.overview.area import pages
 from msgsvc_dashboard.overview.charts import Chart, Series
-from msgsvc_dashboard.overview.counting import COUNTED, Counts, last_days
+from msgsvc_dashboard.overview.counting import ACTIVE, COUNTED, Counts, last_days
 from msgsvc_dashboard.overview.steps import first_steps
-from msgsvc_dashboard.overview.tiles import Tile
+from msgsvc_dashboard.overview.tiles import Level, Tile
 from msgsvc_dashboard.sign_in.coming_back import has_no_way_back
 
-pages = Pages("dashboard", package="msgsvc_dashboard.overview")
+#: Days that the figures are of; the first is what a reader gets who has not chosen. One day is the last 24
+#: hours, by hour.
+PERIODS = (30, 1, 7, 90)
 
-#: Days that the figures are of; the first is what a reader gets who has not chosen.
-PERIODS = (30, 7, 90)
+#: Active subscribers that are counted for a view of the page.
+MOST_COUNTED = 1000
 
 #: The list of messages that a chart's series is of.
 LISTS = {
@@ -29,7 +33,9 @@ LISTS = {
 
 
 @pages.get(
-    "", access="customers:read", nav=Nav("Overview", icon="chart", group="overview", order=0)
+    "",
+    access="customers:read",
+    nav=Nav("Overview", icon="chart", group="overview", order=0, also=("/search",)),
 )
 async def overview(
     page: PageContext,
@@ -39,16 +45,28 @@ async def overview(
     channels: Channels,
     projects: Projects,
     messenger_sign_in: MessengerSignIn,
+    subscribers: Subscribers,
 ) -> Render:
-    days = _period(page)
-    found = await counts.by_day(page.tx, page.project_id, _known(events), 2 * days)
-    charts = _charts(page, found, last_days(counts.today, days))
+    days, known = _period(page), _known(events)
+    times: Sequence[date] | Sequence[int]
+    if days == 1:
+        found = await counts.by_hour(page.tx, page.project_id, known, 2 * 24)
+        times = counts.last_hours(24)
+    else:
+        found = await counts.by_day(page.tx, page.project_id, known, 2 * days)
+        times = last_days(counts.today, days)
+    charts = _charts(page, found, times)
     return Render(
         "overview.html",
         {
             "cards": await site.cards(page),
             "charts": charts,
-            "tiles": _tiles(page, found),
+            "tiles": [
+                await _active(page, counts, subscribers, max(days, 2)),
+                *_tiles(page, found),
+            ],
+            "figures": await site.figures(page),
+            "problems": await site.problems(page),
             "steps": await first_steps(page, counts, channels, projects, events, site)
             if page.may("project:write")
             else [],
@@ -68,6 +86,16 @@ def _period(page: PageContext) -> int:
 def _known(events: Events) -> list[str]:
     """The counted events that this service has at all."""
     return sorted(COUNTED & {*events.catalogue, "delivery.unknown"})
+
+
+async def _active(page: PageContext, counts: Counts, subscribers: Subscribers, days: int) -> Level:
+    """Of many subscribers the number of the last hour: they are not counted for each view."""
+    found = await counts.by_day(page.tx, page.project_id, [ACTIVE], 2 * days)
+    values = found[ACTIVE]
+    now = await subscribers.count_active(page.tx, page.project_id, MOST_COUNTED)
+    if now < MOST_COUNTED or not any(values):
+        values[-1] = now
+    return Level(page._("Active subscribers"), values, page.url("/subscribers", status="active"))
 
 
 def _tiles(page: PageContext, found: Mapping[str, Sequence[int]]) -> list[Tile]:
@@ -99,7 +127,7 @@ def _tiles(page: PageContext, found: Mapping[str, Sequence[int]]) -> list[Tile]:
 
 
 def _charts(
-    page: PageContext, found: Mapping[str, Sequence[int]], days: Sequence[date]
+    page: PageContext, found: Mapping[str, Sequence[int]], times: Sequence[date] | Sequence[int]
 ) -> list[Chart]:
     """One for each kind of event that this service has at all."""
     _ = page._
@@ -118,9 +146,9 @@ def _charts(
             continue
         listed = page.may("project:read") and event in LISTS
         url = page.url("/messages", **LISTS[event]) if listed else ""
-        series = Series(label, style, found[event][-len(days) :], url)
+        series = Series(label, style, found[event][-len(times) :], url)
         if title:
-            charts.append(Chart(name, title, days, [series]))
+            charts.append(Chart(name, title, times, [series]))
         else:
-            charts[-1] = Chart(name, charts[-1].title, days, [*charts[-1].series, series])
+            charts[-1] = Chart(name, charts[-1].title, times, [*charts[-1].series, series])
     return charts

@@ -1,0 +1,116 @@
+"""The service levels of projects, and the clocks of their tickets."""
+
+from collections.abc import Mapping, Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.values import value_object
+from msgsvc_helpdesk import sla_store
+from msgsvc_helpdesk.hours_models import business_hours, read_hours
+from msgsvc_helpdesk.models import Due, DueWithin, Ticket
+from msgsvc_helpdesk.service_levels import (
+    TARGETS,
+    Notice,
+    ServiceLevels,
+    SlaClock,
+    Target,
+    due_at,
+    follow,
+    is_told,
+    look,
+)
+from msgsvc_helpdesk.sla_models import read_sla, service_levels
+
+
+@value_object
+class TargetNotice:
+    """What a ticket's event says of a target."""
+
+    notice: Notice
+    target: Target
+    due_at_ms: int
+
+
+@value_object
+class Followed:
+    """A ticket's clocks after a change: when it is due, and what has to be told of them."""
+
+    due_at_ms: int | None
+    told: tuple[TargetNotice, ...] = ()
+
+
+class SlaClocks:
+    """Clocks that follow their tickets. The ticket is locked by the caller, who stores `due_at_ms` and emits
+    what is told."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+
+    async def of(self, tx: Tx, project_id: str, ticket_id: str) -> list[SlaClock]:
+        """The clocks of a ticket, in the order of the targets."""
+        clocks = await sla_store.list_clocks(tx, project_id, ticket_id)
+        return [clocks[target] for target in TARGETS if target in clocks]
+
+    async def due_within(self, tx: Tx, project_id: str, due: Due | None) -> DueWithin | None:
+        """The times of a filter."""
+        now_ms = self._clock.now_ms()
+        if due != "today":
+            return None if due is None else (0, now_ms)
+        _sla, hours = await sla_store.find_settings(tx, project_id)
+        return now_ms, business_hours(read_hours(hours)).end_of_day(now_ms)
+
+    async def follow(self, tx: Tx, ticket: Ticket) -> Followed:
+        """Brings the clocks in line with a ticket, as it is after a change."""
+        levels = await self._levels(tx, ticket.project_id)
+        if levels is None:
+            return Followed(None)
+        before = await sla_store.list_clocks(tx, ticket.project_id, ticket.ticket_id)
+        now_ms = self._clock.now_ms()
+        after = {
+            target: follow(before.get(target), target, ticket, levels, now_ms) for target in TARGETS
+        }
+        return await self._written(tx, ticket, before, after)
+
+    async def look(self, tx: Tx, ticket: Ticket) -> Followed:
+        """Notes which targets are due soon or missed by now."""
+        before = await sla_store.list_clocks(tx, ticket.project_id, ticket.ticket_id)
+        now_ms = self._clock.now_ms()
+        after = {target: look(clock, now_ms) for target, clock in before.items()}
+        return await self._written(tx, ticket, before, after)
+
+    async def _levels(self, tx: Tx, project_id: str) -> ServiceLevels | None:
+        """None for a project that never had any: its tickets have no clocks."""
+        sla, hours = await sla_store.find_settings(tx, project_id)
+        if sla is None:
+            return None
+        return service_levels(read_sla(sla), business_hours(read_hours(hours)))
+
+    async def _written(
+        self,
+        tx: Tx,
+        ticket: Ticket,
+        before: Mapping[Target, SlaClock],
+        after: Mapping[Target, SlaClock | None],
+    ) -> Followed:
+        known = {target: clock for target, clock in after.items() if clock is not None}
+        for target, clock in known.items():
+            if clock != before.get(target):
+                await sla_store.write_clock(tx, ticket.project_id, ticket.ticket_id, clock)
+        return Followed(due_at(known), tuple(_notices(before, known)))
+
+
+def _notices(
+    before: Mapping[Target, SlaClock], after: Mapping[Target, SlaClock]
+) -> Sequence[TargetNotice]:
+    found = []
+    for target, clock in after.items():
+        was = before.get(target)
+        # A clock that has ended is due no more; it was until then.
+        due_ms = clock.due_at_ms or (None if was is None else was.due_at_ms)
+        notices: tuple[Notice, ...] = ("due_soon", "breached")
+        found += [
+            TargetNotice(notice, target, due_ms)
+            for notice in notices
+            if due_ms is not None and is_told(was, clock, notice)
+        ]
+    return found

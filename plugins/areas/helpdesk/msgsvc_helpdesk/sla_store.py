@@ -1,0 +1,90 @@
+"""The SQL of service levels: settings of desks, and the clocks of tickets."""
+
+from collections.abc import Sequence
+
+from msgsvc_core.db import Tx
+from msgsvc_core.db.sql import any_of
+from msgsvc_helpdesk.service_levels import SlaClock, Target
+
+_COLUMNS = (
+    "target",
+    "state",
+    "used_ms",
+    "since_ms",
+    "due_at_ms",
+    "next_at_ms",
+    "notice",
+    "outcome",
+)
+_THIS = "project_id = :project_id AND ticket_id = :ticket_id"
+
+
+async def find_settings(tx: Tx, project_id: str) -> tuple[str | None, str | None]:
+    """The project's service levels and business hours as JSON; None for those that it has not."""
+    row = await tx.fetch_one(
+        "SELECT sla, hours FROM helpdesk_desks WHERE project_id = :project_id",
+        {"project_id": project_id},
+    )
+    return (None, None) if row is None else (row["sla"], row["hours"])
+
+
+async def write_settings(tx: Tx, project_id: str, sla: str) -> None:
+    await tx.execute(
+        "INSERT INTO helpdesk_desks (project_id, last_number, sla) VALUES (:project_id, 0, :sla)"
+        " ON CONFLICT (project_id) DO UPDATE SET sla = :sla",
+        {"project_id": project_id, "sla": sla},
+    )
+
+
+async def list_clocks(tx: Tx, project_id: str, ticket_id: str) -> dict[Target, SlaClock]:
+    """The clocks of a ticket, by target."""
+    rows = await tx.fetch_all(
+        f"SELECT {', '.join(_COLUMNS)} FROM helpdesk_sla_clocks WHERE {_THIS}",
+        {"project_id": project_id, "ticket_id": ticket_id},
+    )
+    return {row["target"]: SlaClock(**{name: row[name] for name in _COLUMNS}) for row in rows}
+
+
+async def write_clock(tx: Tx, project_id: str, ticket_id: str, clock: SlaClock) -> None:
+    """Puts a clock in place of that of its target; the ticket is locked."""
+    names = ("project_id", "ticket_id", *_COLUMNS)
+    changes = ", ".join(f"{name} = :{name}" for name in _COLUMNS if name != "target")
+    values = {name: getattr(clock, name) for name in _COLUMNS}
+    await tx.execute(
+        f"INSERT INTO helpdesk_sla_clocks ({', '.join(names)})"
+        f" VALUES ({', '.join(f':{name}' for name in names)})"
+        f" ON CONFLICT (project_id, ticket_id, target) DO UPDATE SET {changes}",
+        {"project_id": project_id, "ticket_id": ticket_id, **values},
+    )
+
+
+async def stop(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:
+    """Ends what runs in tickets, without an outcome."""
+    these, params = any_of("ticket_id", "tickets", ticket_ids, tx.dialect)
+    await tx.execute(
+        "UPDATE helpdesk_sla_clocks SET state = 'over', used_ms = 0, since_ms = NULL,"
+        f" due_at_ms = NULL, next_at_ms = NULL WHERE project_id = :project_id AND {these}",
+        {"project_id": project_id, **params},
+    )
+
+
+async def find_due(tx: Tx, now_ms: int, limit: int) -> list[tuple[str, str]]:
+    """Tickets of any project with a clock that has to be looked at: (project_id, ticket_id)."""
+    rows = await tx.fetch_all(
+        "SELECT project_id, ticket_id FROM helpdesk_sla_clocks WHERE next_at_ms IS NOT NULL"
+        " AND next_at_ms <= :now_ms ORDER BY next_at_ms, ticket_id LIMIT :most",
+        {"now_ms": now_ms, "most": limit},
+    )
+    return list(dict.fromkeys((row["project_id"], row["ticket_id"]) for row in rows))
+
+
+async def list_unfinished(
+    tx: Tx, project_id: str, status: str, after: str, limit: int
+) -> list[str]:
+    """Ids of tickets with a status, from the one after `after` on."""
+    rows = await tx.fetch_all(
+        "SELECT ticket_id FROM helpdesk_tickets WHERE project_id = :project_id"
+        " AND status = :status AND ticket_id > :after ORDER BY ticket_id LIMIT :most",
+        {"project_id": project_id, "status": status, "after": after, "most": limit},
+    )
+    return [row["ticket_id"] for row in rows]

@@ -1,0 +1,97 @@
+"""/v1/tickets/settings, /v1/tickets/agents, and who has a ticket open."""
+
+from msgsvc_core.api.context import Context
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
+from msgsvc_core.members.models import MemberId
+from msgsvc_helpdesk.assignment import Agent
+from msgsvc_helpdesk.desk_models import (
+    AgentAnswer,
+    AgentList,
+    DeskSettings,
+    DeskSettingsAnswer,
+    UpdateAgentBody,
+    ViewBody,
+    ViewerAnswer,
+    ViewerList,
+)
+from msgsvc_helpdesk.models import TicketRef
+from msgsvc_helpdesk.service import Tickets
+from msgsvc_helpdesk.viewers import TicketViewers
+
+router = Router(area="helpdesk")
+
+
+@router.get("/v1/tickets/settings")
+async def get_ticket_settings(ctx: Context, tickets: Tickets) -> DeskSettingsAnswer:
+    """Shows the project's helpdesk settings."""
+    return DeskSettingsAnswer.of(await tickets.assignment.settings(ctx.tx, ctx.project_id))
+
+
+@router.put("/v1/tickets/settings", audited=True)
+async def update_ticket_settings(
+    ctx: Context, body: DeskSettings, tickets: Tickets
+) -> DeskSettingsAnswer:
+    """Replaces the project's helpdesk settings; omitted ones get their defaults."""
+    await tickets.assignment.change_settings(ctx.tx, ctx.project_id, body)
+    return DeskSettingsAnswer.of(body)
+
+
+@router.get("/v1/tickets/agents")
+async def list_ticket_agents(ctx: Context, tickets: Tickets) -> AgentList:
+    """Lists the members who answer customers, oldest first, with the open tickets that each has."""
+    agents = await tickets.assignment.agents(ctx.tx, ctx.project_id)
+    return AgentList(data=[_shown(agent) for agent in agents])
+
+
+@router.put("/v1/tickets/agents/{member_id}", errors=(NotFound, ValidationFailed), audited=True)
+async def update_ticket_agent(
+    ctx: Context, member_id: MemberId, body: UpdateAgentBody, tickets: Tickets
+) -> AgentAnswer:
+    """Changes whether, and how many, tickets are assigned to an agent automatically."""
+    return _shown(await tickets.assignment.change_agent(ctx.tx, ctx.project_id, member_id, body))
+
+
+@router.get("/v1/tickets/{ticket_id}/viewers", errors=(NotFound,))
+async def list_ticket_viewers(
+    ctx: Context, ticket_id: TicketRef, tickets: Tickets, viewers: TicketViewers
+) -> ViewerList:
+    """Shows who has the ticket open now, and who is writing."""
+    ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
+    found = await viewers.present(ctx.tx, ctx.project_id)
+    return ViewerList(
+        data=[ViewerAnswer.of(one) for one in found if one.ticket_id == ticket.ticket_id]
+    )
+
+
+@router.put("/v1/tickets/{ticket_id}/viewers/{member_id}", errors=(NotFound, ValidationFailed))
+async def record_ticket_viewer(
+    ctx: Context,
+    ticket_id: TicketRef,
+    member_id: MemberId,
+    body: ViewBody,
+    tickets: Tickets,
+    viewers: TicketViewers,
+) -> ViewerList:
+    """Says that a member has the ticket open; repeat it every 10 seconds. It expires after 25.
+
+    Returns everybody who has the ticket open, this member among them.
+    """
+    await tickets.check_agent(ctx.tx, ctx.project_id, member_id, "member_id")
+    ticket = await tickets.get(ctx.tx, ctx.project_id, ticket_id)
+    await viewers.mark_seen(ctx.tx, ctx.project_id, ticket.ticket_id, member_id, typing=body.typing)
+    found = await viewers.present(ctx.tx, ctx.project_id)
+    return ViewerList(
+        data=[ViewerAnswer.of(one) for one in found if one.ticket_id == ticket.ticket_id]
+    )
+
+
+def _shown(agent: Agent) -> AgentAnswer:
+    return AgentAnswer(
+        member_id=agent.member_id,
+        name=agent.name,
+        available=agent.settings.available,
+        max_open_tickets=agent.settings.max_open_tickets,
+        shortcuts=agent.settings.shortcuts,
+        open_tickets=agent.open_tickets,
+    )

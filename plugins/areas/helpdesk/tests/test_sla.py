@@ -1,0 +1,246 @@
+"""Service levels: due times of tickets, and events of what is due soon or missed."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Any
+
+import httpx2
+
+from msgsvc_core.service import Service
+from msgsvc_devkit import FakeClock, settled
+from msgsvc_devkit.fixtures import ServiceFactory, Tenant
+
+from .conftest import (
+    DAY_S,
+    LIMITS,
+    PLUGINS,
+    Person,
+    act,
+    listed,
+    pass_time,
+    refusal,
+    told,
+    virtual,
+    whole,
+)
+from .test_time import later
+
+HOUR_S = 3600
+SLA = "/v1/tickets/sla"
+CALENDAR = {
+    "first_reply_minutes": 60,
+    "next_reply_minutes": 30,
+    "resolution_minutes": 600,
+    "counted_in": "calendar",
+}
+
+
+async def set_sla(client: httpx2.AsyncClient, service: Service, **body: Any) -> dict[str, Any]:
+    answer = await client.put(SLA, json=body)
+    assert answer.status_code == 200, answer.text
+    await settled(service)
+    return dict(answer.json())
+
+
+async def events(client: httpx2.AsyncClient) -> list[tuple[str, str, int]]:
+    found = await told(client, "target", "number")
+    return [(name.rpartition(".")[2], *rest) for name, *rest in found if ".sla_" in name]
+
+
+def clocks_of(ticket: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
+    return {one["target"]: (one["state"], one["outcome"]) for one in ticket["sla"]}
+
+
+async def test_targets_are_settings_of_the_project(
+    client: httpx2.AsyncClient, service: Service
+) -> None:
+    before = (await client.get(SLA)).json()
+    set_ = await set_sla(client, service, urgent=CALENDAR, warn_minutes=30)
+    refused = [
+        await client.put(SLA, json={"urgent": {"first_reply_minutes": 0}}),
+        await client.put(SLA, json={"urgent": {"counted_in": "holidays"}}),
+        await client.put(SLA, json={"top": CALENDAR}),
+    ]
+
+    assert before["normal"]["first_reply_minutes"] is None
+    assert before["warn_minutes"] == 0
+    assert set_["urgent"] == CALENDAR
+    assert set_ == (await client.get(SLA)).json()
+    assert [refusal(answer) for answer in refused] == [(400, "validation_failed")] * 3
+
+
+async def test_a_ticket_is_due_by_its_first_reply_and_no_more_while_its_customer_is_to_act(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    await set_sla(client, service, normal=CALENDAR)
+    ticket = await virtual(client)
+    plain = await virtual(client, priority="low")
+    clock.advance(600)
+    answered = await act(client, ticket, "reply", text="On its way")
+    after = await whole(client, ticket)
+    clock.advance(DAY_S)
+    asked = await act(client, ticket, "customer-reply", text="Still not here")
+
+    assert ticket["due_at"] == later_z(ticket["created_at"], HOUR_S)
+    assert plain["due_at"] is None
+    assert answered["ticket"]["due_at"] is None
+    assert clocks_of(after) == {"first_reply": ("over", "kept"), "resolution": ("paused", None)}
+    assert asked["due_at"] == later_z(asked["waiting_since"], HOUR_S / 2)
+    assert await events(client) == []
+
+
+async def test_a_missed_target_is_told_once_after_its_warning(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
+) -> None:
+    await set_sla(client, service, normal=CALENDAR, warn_minutes=15)
+    await ann.write("Help")
+    await pass_time(service, clock, 44 * 60)
+    early = await events(client)
+    await pass_time(service, clock, 60)
+    soon = await events(client)
+    await pass_time(service, clock, 15 * 60)
+    await pass_time(service, clock, HOUR_S)
+    missed = await events(client)
+    [ticket] = await listed(client)
+    await act(client, ticket, "reply", text="Sorry!")
+    await ann.write("And now?")
+    for _ in range(4):
+        await pass_time(service, clock, HOUR_S / 4)
+
+    assert (early, soon) == ([], [("sla_due_soon", "first_reply", 1)])
+    assert missed[1:] == [("sla_breached", "first_reply", 1)]
+    found = await events(client)
+    assert found[2:] == [("sla_due_soon", "next_reply", 1), ("sla_breached", "next_reply", 1)]
+    feed = (await client.get("/v1/events?limit=100")).json()["data"]
+    [breach] = [
+        one
+        for one in feed
+        if one["event"] == "ticket.sla_breached" and one["data"]["target"] == "first_reply"
+    ]
+    assert breach["data"]["due_at"] == ticket["due_at"]
+    assert breach["data"]["subscriber_id"] == ann_id
+    assert clocks_of(await whole(client, ticket))["next_reply"] == ("running", "breached")
+
+
+async def test_business_hours_pass_over_nights_and_holidays(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    today = later(clock, 0)[:10]
+    days = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+    week = [{"day": day, "opens": "00:00", "closes": "00:30"} for day in days]
+    await client.put("/v1/tickets/hours", json={"openings": week, "holidays": [{"date": today}]})
+    await set_sla(client, service, normal={"first_reply_minutes": 45})
+    ticket = await virtual(client)
+    due = ticket["due_at"]
+    await client.put("/v1/tickets/hours", json={"openings": week})
+    await settled(service)
+    moved = (await whole(client, ticket))["due_at"]
+    await client.put("/v1/tickets/hours", json={})
+    await settled(service)
+
+    # Nothing is left of today at this hour, whether it is a holiday or not.
+    assert due == f"{later(clock, 2 * DAY_S)[:10]}T00:15:00.000Z"
+    assert moved == due
+    assert (await whole(client, ticket))["due_at"] == later_z(ticket["created_at"], 45 * 60)
+
+
+async def test_tickets_that_were_there_before_are_due_from_the_settings_on(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    waiting, answered, closed = [await virtual(client) for _ in range(3)]
+    await act(client, answered, "reply", text="Yes")
+    await act(client, closed, "close")
+    clock.advance(DAY_S)
+    before = [one["due_at"] for one in await listed(client)]
+    await set_sla(client, service, normal=CALENDAR)
+    tickets = {one["number"]: one["due_at"] for one in await listed(client)}
+    await set_sla(client, service)
+    after = [one["due_at"] for one in await listed(client)]
+
+    assert before == after == [None] * 3
+    assert tickets[waiting["number"]] == later_z(waiting["created_at"], DAY_S + HOUR_S)
+    assert tickets[answered["number"]] is tickets[closed["number"]] is None
+    assert await events(client) == []
+
+
+async def test_closing_snoozing_merging_and_erasing_end_what_is_due(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock, ann: Person, ann_id: str
+) -> None:
+    await set_sla(client, service, normal=CALENDAR)
+    closed, aside, merged, into = [await virtual(client) for _ in range(4)]
+    await ann.write("Erase me")
+    await act(client, closed, "close")
+    snoozed = await act(client, aside, "snooze", until=later(clock, DAY_S))
+    await act(client, merged, "merge", into=str(into["number"]))
+    await client.delete(f"/v1/subscribers/{ann_id}?erase=true")
+    await settled(service)
+    await pass_time(service, clock, 2 * HOUR_S)
+
+    # Who waits, waits whether the ticket is snoozed or not.
+    assert snoozed["due_at"] == aside["due_at"]
+    assert await events(client) == [
+        ("sla_breached", "first_reply", 2),
+        ("sla_breached", "first_reply", 4),
+    ]
+    due = {one["number"]: one["due_at"] is None for one in await listed(client)}
+    assert due == {1: True, 2: False, 3: True, 4: False, 5: True}
+
+
+async def test_lists_show_what_is_overdue_and_what_is_due_today(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    await set_sla(client, service, normal=CALENDAR, high={"first_reply_minutes": 4 * 24 * 60})
+    await virtual(client)
+    await virtual(client, priority="high")
+    await virtual(client, priority="low")
+    early = await listed(client, due="overdue")
+    today = [one["number"] for one in await listed(client, due="today", status="open")]
+    clock.advance(2 * HOUR_S)
+    late = [one["number"] for one in await listed(client, due="overdue")]
+    wrong = await client.get("/v1/tickets", params={"due": "never"})
+
+    assert (early, today, late) == ([], [1], [1])
+    assert refusal(wrong) == (400, "validation_failed")
+
+
+async def test_two_machines_that_look_at_once_tell_of_a_breach_once(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    one = await make_service(extra_plugins=PLUGINS, limits=LIMITS)
+    url = one.settings.database_url
+    two = await make_service(extra_plugins=PLUGINS, limits=LIMITS, database_url=url)
+    tenant: Tenant = await make_tenant(one)
+    await set_sla(tenant.client, one, normal=CALENDAR)
+    for _ in range(5):
+        await virtual(tenant.client)
+
+    clock.advance(2 * HOUR_S)
+    await asyncio.gather(settled(one), settled(two))
+    clock.advance(20)
+    await asyncio.gather(settled(one), settled(two))
+
+    found = await events(tenant.client)
+    assert sorted(found) == [("sla_breached", "first_reply", number) for number in range(1, 6)]
+
+
+async def test_a_breach_that_was_told_is_not_told_again_after_a_restart(
+    make_service: ServiceFactory, make_tenant: Any, clock: FakeClock
+) -> None:
+    first = await make_service(extra_plugins=PLUGINS, limits=LIMITS, jobs={"runner": "none"})
+    tenant: Tenant = await make_tenant(first)
+    await tenant.client.put(SLA, json={"normal": CALENDAR})
+    await virtual(tenant.client)
+    clock.advance(2 * HOUR_S)
+    url = first.settings.database_url
+    for _ in range(2):
+        again = await make_service(extra_plugins=PLUGINS, limits=LIMITS, database_url=url)
+        await pass_time(again, clock, 60)
+        await again.stop()
+
+    assert await events(tenant.client) == [("sla_breached", "first_reply", 1)]
+
+
+def later_z(moment: str, seconds: float) -> str:
+    """A time of the API, so many seconds later."""
+    at = datetime.fromisoformat(moment.replace("Z", "+00:00")) + timedelta(seconds=seconds)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

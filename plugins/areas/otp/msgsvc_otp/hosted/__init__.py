@@ -1,0 +1,1 @@
+"""The hosted page for codes: `/code/{token}`, for sites without a form of their own."""

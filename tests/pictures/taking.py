@@ -1,0 +1,164 @@
+"""Pictures of pages that are the same each time: what differs from run to run is masked or held."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal, NamedTuple
+
+from PIL import Image
+from playwright.async_api import Browser, BrowserContext, Page
+
+from tests.e2e.furnished import Furnished
+from tests.e2e.windows import PATIENCE_MS, Scheme
+from tests.pictures.pages import Pictured
+
+Size = Literal["wide", "phone"]
+
+VIEWPORTS: dict[Size, tuple[int, int]] = {"wide": (1440, 900), "phone": (390, 844)}
+
+#: Pixels of the tallest page that is pictured whole, and of what is pictured of others.
+TALLEST, TOP = 8000, 2000
+
+#: Ids, keys and ports, which differ each time, become noughts of the same length; what is drawn from them is
+#: hidden. Words have no digits in them.
+MASK = r"""() => {
+  const mask = (text) => text
+    .replace(/(127\.0\.0\.1|localhost):\d+/g, "$1:8000")
+    .replace(/\bmsk_[0-9A-Za-z]+/g, (found) => "0".repeat(found.length))
+    .replace(/(?=[A-Za-z]*\d)[0-9A-Za-z]{16,}/g, (found) => "0".repeat(found.length));
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+    const masked = mask(node.data);
+    if (masked !== node.data) node.data = masked;
+  }
+  for (const field of document.querySelectorAll("input, textarea")) {
+    const masked = field.type === "file" ? field.value : mask(field.value);
+    if (masked !== field.value) field.value = masked;
+  }
+  for (const drawn of document.querySelectorAll(".qr, .match-number, img[alt*=QR]")) {
+    drawn.style.visibility = "hidden";
+  }
+}"""
+
+#: What was made at one moment stands in any order, and takes more or less time: hidden on these pages.
+ANY_ORDER = {
+    "webhooks.webhooks-webhook_id": "tbody",
+    "webhooks.webhooks-deliveries-delivery_id": "tbody",
+    "subscribers.subscribers-subscriber_id": ".timeline",
+}
+
+HIDE = """(selector) => {
+  for (const one of document.querySelectorAll(selector)) one.style.visibility = "hidden";
+}"""
+
+SETTLED = """() => document.fonts.ready.then(() => new Promise((done) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => done(null)));
+}))"""
+
+
+class Opened(NamedTuple):
+    """A page that is open, and what its browser complained of."""
+
+    page: Pictured
+    window: Page
+    complaints: list[str]
+
+
+class Windows:
+    """A window for each who opens pages, in one language and one size; each keeps its session."""
+
+    def __init__(self, browser: Browser, place: Furnished, lang: str, size: Size) -> None:
+        self._browser = browser
+        self._place = place
+        self._lang = lang
+        self._size = size
+        self._windows: dict[str, Page] = {}
+        self._complaints: list[str] = []
+
+    async def window(self, page: Pictured) -> Page:
+        """Whose session nobody shares; pages that anybody opens share a window."""
+        key = page.who.account_id if page.who else ""
+        if key not in self._windows:
+            context = await self._context()
+            if page.who is not None:
+                await self._place.enter(context, page.who)
+            window = await context.new_page()
+            window.on("pageerror", lambda error: self._complaints.append(str(error)))
+            window.on("console", lambda said: self._note(said.type, said.text))
+            self._windows[key] = window
+        return self._windows[key]
+
+    async def open(self, pages: Sequence[Pictured]) -> AsyncIterator[Opened]:
+        """Each page in turn, by daylight."""
+        for page in pages:
+            window = await self.window(page)
+            self._complaints.clear()
+            await window.emulate_media(color_scheme="light")
+            await window.goto(self._place.url + page.url, wait_until="load")
+            yield Opened(page, window, list(self._complaints))
+
+    async def close(self) -> None:
+        for window in self._windows.values():
+            await window.context.close()
+
+    async def _context(self) -> BrowserContext:
+        width, height = VIEWPORTS[self._size]
+        context = await self._browser.new_context(
+            viewport={"width": width, "height": height},
+            locale=self._lang,
+            timezone_id="UTC",
+            reduced_motion="reduce",
+            has_touch=self._size == "phone",
+            is_mobile=self._size == "phone",
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        await context.clock.set_fixed_time(self._place.service.clock.now_ms())
+        return context
+
+    def _note(self, kind: str, text: str) -> None:
+        # A page that tells that there is no such page says so with its status, which Chromium notes.
+        if kind == "error" and "the server responded with a status of 404" not in text:
+            self._complaints.append(text)
+
+
+@asynccontextmanager
+async def windows_of(
+    browser: Browser, place: Furnished, lang: str, size: Size
+) -> AsyncIterator[Windows]:
+    windows = Windows(browser, place, lang, size)
+    try:
+        yield windows
+    finally:
+        await windows.close()
+
+
+async def take(opened: Opened, scheme: Scheme) -> Image.Image:
+    """The page from its top, as it is by day or by night, without loading it anew."""
+    window = opened.window
+    await window.emulate_media(color_scheme=scheme)
+    await window.evaluate(SETTLED)
+    await window.evaluate(MASK)
+    if opened.page.name in ANY_ORDER:
+        await window.evaluate(HIDE, ANY_ORDER[opened.page.name])
+    height = await window.evaluate("() => document.documentElement.scrollHeight")
+    shot = await (_top(window) if height > TALLEST else _whole(window))
+    return await asyncio.to_thread(_opened, shot)
+
+
+async def _whole(window: Page) -> bytes:
+    return await window.screenshot(full_page=True, animations="disabled")
+
+
+async def _top(window: Page) -> bytes:
+    """A reference of hundreds of screens is pictured from its top: Chromium would draw all of it."""
+    given = window.viewport_size
+    assert given is not None
+    await window.set_viewport_size({"width": given["width"], "height": TOP})
+    shot = await window.screenshot(animations="disabled")
+    await window.set_viewport_size(given)
+    return shot
+
+
+def _opened(shot: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(shot)).convert("RGB")
