@@ -1,6 +1,7 @@
 """What a page costs who opens it first: bytes over the wire with an empty cache, and parts that move about.
 
-Every page of the dashboard, and those that strangers see; on a screen and on a phone.
+Every page of the dashboard, and those that strangers see; on a screen and on a phone. Those that once moved on
+a slow network are opened on one.
 """
 
 from collections.abc import AsyncIterator
@@ -22,6 +23,18 @@ PARTS = 4
 
 #: Pages of strangers that need nothing but the service.
 PUBLIC = ("/docs", "/docs/errors", "/sandbox", "/dashboard/sign-in", "/no-such-page")
+
+#: Pages whose first half would be moved by the second.
+MOVABLE = (
+    "dashboard.overview",
+    "broadcasts.listed",
+    "helpdesk.ticket",
+    "auth.sign_in",
+    "forms.share",
+)
+
+#: A network of 60 kB/s, on which a page comes in several pieces.
+SLOW = {"offline": False, "latency": 20, "downloadThroughput": 60_000, "uploadThroughput": 60_000}
 
 #: Collects what the browser calls layout shifts, from before the page's first paint.
 WATCH = """
@@ -102,3 +115,27 @@ async def test_a_page_is_light_and_nothing_of_it_moves(
 
     assert seen
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_a_slow_network_moves_nothing(
+    place: Furnished, new_window: NewWindow, width: int
+) -> None:
+    page = await new_window(width, 800)
+    await place.enter(page.context, place.owner)
+    await page.add_init_script(WATCH)
+    session = await page.context.new_cdp_session(page)
+    await session.send("Network.enable")
+    await session.send("Network.emulateNetworkConditions", SLOW)
+    walks = [
+        walk for walk in place.walks if str(walk).endswith(tuple(f"({name})" for name in MOVABLE))
+    ]
+
+    moved = []
+    for walk in walks:
+        await session.send("Network.clearBrowserCache")
+        await page.goto(place.url + walk.url)
+        moved += [f"{walk}: {one}" for one in await page.evaluate(SETTLED)]
+
+    assert len(walks) >= len(MOVABLE)
+    assert not moved, "\n".join(moved)
