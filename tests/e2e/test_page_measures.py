@@ -1,7 +1,7 @@
 """What a page costs who opens it first: bytes over the wire with an empty cache, and parts that move about.
 
-Every page of the dashboard, and those that strangers see; on a screen and on a phone. Those that once moved on
-a slow network are opened on one.
+Every page of the dashboard, and those that strangers see; on a screen and on a phone. Those that once
+moved on a slow network are opened on one.
 """
 
 from collections.abc import AsyncIterator
