@@ -200,6 +200,11 @@ class Translate(Protocol):
         grouped: `12,500 days`."""
         ...
 
+    def pgettext(self, context: str, text: str, /) -> str:
+        """A text with several translations: `_.pgettext("state", …)`. A catalogue that does not know
+        the context has the translation of the text alone."""
+        ...
+
     def __getitem__(self, module: str, /) -> "Translate":
         """The translator of another package, in the same language: `_["msgsvc_dashboard"]("Show")`."""
         ...
@@ -402,3 +407,7 @@ class _Translation:
         if count < _GROUPED_FROM:
             return found.format(count=count)
         return _Numbers(self._lang, "", ",").format(found, count=count)
+
+    def pgettext(self, context: str, text: str, /) -> str:
+        found = self._catalogue.pgettext(context, text)
+        return self(text) if found == text else found

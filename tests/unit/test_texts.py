@@ -1,6 +1,8 @@
 """Everything that a person reads in a messenger is there in English and Russian."""
 
 import re
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,9 @@ def translations(owner: Path) -> dict[str, str]:
 #: In templates: `_("...")`, `_('...')`, and the singular of `_.ngettext("...", "...", n)`.
 IN_TEMPLATES = re.compile(r"""\b_(?:\.ngettext)?\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 
+#: `_.pgettext("...", "...")`, in templates and in code.
+IN_CONTEXT = re.compile(r"""_\.pgettext\(\s*(["'])(.+?)\1,\s*(["'])(.+?)\3\)""")
+
 CORE_TEXTS = ("msgsvc_core", ROOT / "msgsvc_core" / "locale")
 
 
@@ -65,6 +70,25 @@ def test_every_text_in_code_and_templates_has_its_russian(owner: Path) -> None:
     assert sorted(used_texts(owner) - known) == []
 
 
+@pytest.mark.parametrize("owner", OWNERS, ids=lambda path: path.name)
+def test_a_text_stands_once_in_a_catalogue_and_has_its_contexts(owner: Path) -> None:
+    lines = (owner / PO).read_text("utf-8").splitlines()
+    known = [
+        (before if before.startswith("msgctxt ") else "", line)
+        for before, line in pairwise(["", *lines])
+        if line.startswith("msgid ")
+    ]
+    files = [*owner.rglob("templates/**/*.html"), *owner.rglob("*.py")]
+    used = {
+        (f'msgctxt "{context}"', f'msgid "{text}"')
+        for file in files
+        for _, context, _, text in IN_CONTEXT.findall(file.read_text("utf-8"))
+    }
+
+    assert sorted(key for key, count in Counter(known).items() if count > 1) == []
+    assert {key for key in known if key[0]} == used
+
+
 def a_catalogue(folder: Path, russian: str) -> Path:
     path = folder / "ru/LC_MESSAGES/messages.po"
     path.parent.mkdir(parents=True)
@@ -82,6 +106,17 @@ def test_the_same_english_has_the_russian_of_who_says_it(tmp_path: Path) -> None
 
         assert said == ["Открыть", "Открытые", "Open"]
         assert texts.into("ru", "verbs")["states.words"]("Open") == "Открытые"
+
+
+def test_a_context_has_its_own_translation_and_else_that_of_the_text(tmp_path: Path) -> None:
+    folder = a_catalogue(tmp_path, "Открыть")
+    (po,) = folder.rglob("*.po")
+    added = 'msgctxt "state"\nmsgid "Open"\nmsgstr "Открыто"\n'
+    po.write_text(f"{po.read_text('utf-8')}\n{added}", encoding="utf-8")
+    _ = Texts([CORE_TEXTS, ("verbs", folder)], "en").into("ru", "verbs")
+
+    assert (_("Open"), _.pgettext("state", "Open")) == ("Открыть", "Открыто")
+    assert (_.pgettext("place", "Open"), _.pgettext("place", "Shut")) == ("Открыть", "Shut")
 
 
 def test_a_package_without_texts_speaks_with_those_of_the_core(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ async def test_a_key_expires_when_its_maker_said_and_is_pointed_out_before(
     assert [each.status_code for each in refused] == [400] * 5
     assert "tomorrow" in refused[1].text
     assert "The API key 3 expires soon." in overview.text
-    assert listed.text.count("expires soon") == 1
-    assert (later.text.count("expires soon"), later.text.count(">expired<")) == (0, 1)
+    assert listed.text.count("Expires soon") == 1
+    assert (later.text.count("Expires soon"), later.text.count(">Expired<")) == (0, 1)
 
 
 async def test_a_new_key_comes_with_calls_that_it_may_make(make_service: ServiceFactory) -> None:

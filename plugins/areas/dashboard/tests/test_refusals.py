@@ -32,7 +32,7 @@ def core(msgid: str, *path: str, **params: object) -> Finding:
         (
             [core("must have at most {limit} characters", "name", limit=64)],
             "name: must have at most 64 characters",
-            "Имя: не больше 64 символов",
+            "Название: не больше 64 символов",
         ),
         (
             [core("is required", "fields[0].max")],
@@ -45,7 +45,7 @@ def core(msgid: str, *path: str, **params: object) -> Finding:
                 core("must hold more than spaces and invisible characters", "text"),
             ],
             "name: is required; text: must hold more than spaces and invisible characters",
-            "Имя: нужно заполнить; Текст: не может состоять из одних пробелов и невидимых символов",
+            "Название: нужно заполнить; Текст: не может состоять из одних пробелов и невидимых символов",
         ),
         (
             [core("you have a template {key!r} already", "key", key="hello")],
@@ -83,7 +83,7 @@ def core(msgid: str, *path: str, **params: object) -> Finding:
                 )
             ],
             "url: the address ::1 is not public (the operator allows it by allow_cidrs in [webhooks])",
-            "Адрес: адрес ::1 не публичный (это разрешает оператор, настройкой allow_cidrs в [webhooks])",
+            "Адрес: адрес ::1 не публичный (администратор сервиса разрешает его: allow_cidrs в [webhooks])",
         ),
         ([Finding("the moon is full")], "the moon is full", "the moon is full"),
         ([Finding("{count} moons")], "{count} moons", "{count} moons"),

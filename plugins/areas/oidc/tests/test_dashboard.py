@@ -231,7 +231,10 @@ async def test_logout_tokens_are_listed(
     await ann.take_back(told)
     listed = await owner.get(f"{path_of(told)}/logouts")
 
-    assert "It is not told of sign-outs" in (await owner.get(f"{path_of(plain)}/logouts")).text
+    assert (
+        "This client is not notified of sign-outs"
+        in (await owner.get(f"{path_of(plain)}/logouts")).text
+    )
     assert "No sign-outs yet" in waiting.text
     assert "Pending" in listed.text
 

@@ -78,8 +78,8 @@ def event_title(_: Translate, event: Event) -> str:
         given = bool(data.get("granted"))
         return _("Granted a permission") if given else _("Revoked a permission")
     return {
-        "subscription.created": _("Subscribed"),
-        "subscription.deleted": _("Unsubscribed"),
+        "subscription.created": _.pgettext("event", "Subscribed"),
+        "subscription.deleted": _.pgettext("event", "Unsubscribed"),
         "event.tracked": _("You reported an event"),
         "button.clicked": _("Pressed a button"),
         "auth.completed": _("Signed in"),
@@ -173,7 +173,7 @@ def bulk_status(_: Translate, status: str) -> tuple[str, str]:
     """Its label and the tone of its badge."""
     return {
         "collecting": (_("Counting"), "info"),
-        "waiting": (_("Waits for confirmation"), "warn"),
+        "waiting": (_("Waiting for confirmation"), "warn"),
         "running": (_("Under way"), "info"),
         "completed": (_("Completed"), "good"),
         "cancelled": (_("Cancelled"), "quiet"),
