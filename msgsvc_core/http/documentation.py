@@ -103,6 +103,7 @@ def documentation_routes(
         Route("/docs/docs.css", file(static / "docs.css")),
         Route("/docs/docs.js", file(static / "docs.js")),
         Route("/docs/tokens.css", file(SHARED / "tokens.css")),
+        Route("/docs/frame.css", file(SHARED / "frame.css")),
     ]
 
 

@@ -54,6 +54,8 @@ class Frame:
 
     navigation: list[EntryGroup]
     account: list[Entry]
+    #: The entry of the navigation that the page is below.
+    above: Entry | None
     projects: list[Membership]
     notice: Notice
     theme: str
@@ -186,6 +188,7 @@ class Answers:
         return Frame(
             navigation=self._navigation.groups(context, path),
             account=self._navigation.of_account(context, path),
+            above=self._navigation.above(context, path),
             projects=list(projects)[:MOST_PROJECTS],
             notice=notice,
             theme=theme_of(request),

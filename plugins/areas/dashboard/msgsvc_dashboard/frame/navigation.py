@@ -68,6 +68,14 @@ class Navigation:
                 found.append(EntryGroup("operator", titles["operator"], entries))
         return found
 
+    def above(self, context: PageContext, path: str) -> Entry | None:
+        """The entry that a page is below, if it is not an entry itself."""
+        groups = self.groups(context, path) + [
+            EntryGroup("account", "", self.of_account(context, path))
+        ]
+        here = [entry for group in groups for entry in group.entries if entry.here == "true"]
+        return here[0] if here else None
+
     def of_account(self, context: PageContext, path: str) -> list[Entry]:
         """The pages of whoever is signed in."""
         return self._entries(context, path, lambda page: page.access == "account:self")

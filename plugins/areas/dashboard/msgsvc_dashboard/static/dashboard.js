@@ -5,6 +5,14 @@ document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRF-Token"] = document.querySelector('meta[name="csrf"]').content;
 });
 
+// Where the reader is may be out of sight in a long side bar, or in tabs that are wider than a phone.
+for (const here of document.querySelectorAll(".side [aria-current], .tabs [aria-current]")) {
+  const box = here.closest(".side, .tabs");
+  const [inside, part] = [box.getBoundingClientRect(), here.getBoundingClientRect()];
+  if (part.bottom > inside.bottom - 32) box.scrollTop += part.bottom - inside.bottom + 48;
+  if (part.right > inside.right - 16) box.scrollLeft += part.right - inside.right + 32;
+}
+
 // A refusal stays until the next request that succeeds; pages that ask every few seconds say it once.
 document.addEventListener("htmx:afterRequest", (event) => {
   const problem = document.getElementById("problem");

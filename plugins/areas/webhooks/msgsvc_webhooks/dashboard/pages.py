@@ -1,5 +1,6 @@
 """Pages: webhooks, the events for them, one webhook with its delivery log, one delivery."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
 from msgsvc_webhooks.dashboard.verifying import Verification
-from msgsvc_webhooks.dashboard.words import STATUS_TONES, statuses, what_happened
+from msgsvc_webhooks.dashboard.words import state_of, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryQuery,
@@ -88,11 +89,13 @@ async def webhook(
         template,
         {
             "webhook": found,
-            "deliveries": [(each, what_happened(page._, each, tries)) for each, tries in shown],
+            "deliveries": [
+                (each, state_of(page._, each), what_happened(page._, each, tries))
+                for each, tries in shown
+            ],
             "older": older,
             "query": query,
             "statuses": statuses(page._),
-            "tones": STATUS_TONES,
             "event_choices": [
                 ("", page._("all")),
                 *((name, name) for name in catalogue.names()),
@@ -178,8 +181,8 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
         # The last one first: that is what somebody looks for.
         "attempts": list(reversed(list(enumerate(tries, start=1)))),
         "said": what_happened(page._, delivery, tries),
-        "statuses": statuses(page._),
-        "tones": STATUS_TONES,
+        "state": state_of(page._, delivery),
+        "payload": json.dumps(json.loads(delivery.body), ensure_ascii=False, indent=2),
     }
     return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 

@@ -8,6 +8,9 @@ from msgsvc_webhooks.models import Attempt, Delivery
 #: How the states are coloured, beside their word.
 STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancelled": "quiet"}
 
+#: The label and colour of a delivery.
+State = tuple[str, str]
+
 
 def statuses(_: Translate) -> dict[str, str]:
     """The label of each status."""
@@ -17,6 +20,13 @@ def statuses(_: Translate) -> dict[str, str]:
         "failed": _("Failed"),
         "cancelled": _("Cancelled"),
     }
+
+
+def state_of(_: Translate, delivery: Delivery) -> State:
+    """The label of its status, and how it is coloured; one that failed so far is told apart from a new one."""
+    if delivery.status == "pending" and delivery.attempts:
+        return _("Retrying"), "warn"
+    return statuses(_)[delivery.status], STATUS_TONES[delivery.status]
 
 
 def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt]) -> str:
