@@ -31,12 +31,15 @@ FIRST_CALLS = (
 @pages.get(
     "/keys", access="project:read", nav=Nav("API keys", icon="key", group="developers", order=10)
 )
-async def keys(page: PageContext, projects: Projects) -> Render:
+async def keys(page: PageContext, projects: Projects, settings: Settings) -> Render:
     found = list(reversed(await projects.keys_of(page.tx, page.project_id)))
     values = {
         "keys": [each for each in found if each.revoked_at_ms is None],
         "revoked": [each for each in found if each.revoked_at_ms is not None],
         "now_ms": page.clock.now_ms(),
+        "base_url": settings.base_url,
+        "docs_url": f"{settings.base_url}/docs" if settings.api_docs else "",
+        "samples": samples_of("get_project", settings.base_url),
     }
     return Render("keys.html", values)
 

@@ -70,11 +70,10 @@ class Navigation:
 
     def above(self, context: PageContext, path: str) -> Entry | None:
         """The entry that a page is below, if it is not an entry itself."""
-        groups = self.groups(context, path) + [
-            EntryGroup("account", "", self.of_account(context, path))
-        ]
-        here = [entry for group in groups for entry in group.entries if entry.here == "true"]
-        return here[0] if here else None
+        groups = self.groups(context, path)
+        entries = [entry for group in groups for entry in group.entries]
+        entries += self.of_account(context, path)
+        return next((entry for entry in entries if entry.here == "true"), None)
 
     def of_account(self, context: PageContext, path: str) -> list[Entry]:
         """The pages of whoever is signed in."""

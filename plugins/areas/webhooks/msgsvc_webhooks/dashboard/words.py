@@ -23,7 +23,7 @@ def statuses(_: Translate) -> dict[str, str]:
 
 
 def state_of(_: Translate, delivery: Delivery) -> State:
-    """The label of its status, and how it is coloured; one that failed so far is told apart from a new one."""
+    """The label of its status and its colour; one that failed so far is told apart from a new one."""
     if delivery.status == "pending" and delivery.attempts:
         return _("Retrying"), "warn"
     return statuses(_)[delivery.status], STATUS_TONES[delivery.status]
