@@ -5,7 +5,7 @@ from typing import Any
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
-from msgsvc_core.kernel.i18n import Localized
+from msgsvc_core.kernel.i18n import Localized, Translate
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
@@ -24,7 +24,9 @@ async def project(page: PageContext, projects: Projects, settings: Settings) -> 
         "project": found,
         "welcome": _by_language(page, texts.welcome),
         "farewell": _by_language(page, texts.farewell),
-        "limits": limits.model_dump(),
+        "limits": [
+            (name, _limit(page._, name), value) for name, value in limits.model_dump().items()
+        ],
         "langs": page.languages,
     }
     return Render("project.html", values)
@@ -43,6 +45,22 @@ async def change_project(page: PageContext, projects: Projects) -> Redirect:
     )
     await projects.update(page.tx, page.project_id, body)
     return Redirect(page.url("/settings"), page._("Saved."))
+
+
+def _limit(_: Translate, name: str) -> str:
+    """The label of a limit."""
+    return {
+        "requests_per_minute": _("API requests per minute"),
+        "text_length": _("Characters of a message"),
+        "button_rows": _("Rows of buttons under a message"),
+        "buttons_per_row": _("Buttons in a row"),
+        "tags": _("Tags"),
+        "permissions": _("Permissions"),
+        "templates": _("Templates"),
+        "attributes_bytes": _("Bytes of a subscriber's attributes"),
+        "batch_messages": _("Messages of one batch"),
+        "event_properties_bytes": _("Bytes of an event's properties"),
+    }.get(name, name)
 
 
 def _by_language(page: PageContext, text: Localized | None) -> dict[str, str]:

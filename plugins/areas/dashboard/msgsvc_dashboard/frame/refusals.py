@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgsvc_core.kernel.errors import Refusal
+from msgsvc_core.kernel.errors import Finding, Refusal
 from msgsvc_core.kernel.i18n import Translate, explained
 
 if TYPE_CHECKING:
@@ -36,6 +36,30 @@ FIELDS = {
 }
 
 
+#: Statuses within a refusal, such as "it is {status}".
+STATUSES = frozenset(
+    {
+        _("active"),
+        _("blocked"),
+        _("cancelled"),
+        _("collecting"),
+        _("completed"),
+        _("ended"),
+        _("failed"),
+        _("gone"),
+        _("paused"),
+        _("pending"),
+        _("running"),
+        _("scheduled"),
+        _("sent"),
+        _("skipped"),
+        _("stopped"),
+        _("unsubscribed"),
+        _("waiting"),
+    }
+)
+
+
 def worded(refusal: Refusal | str, translate: Translate) -> str:
     """An error in the reader's language: each text by the catalogue of its package, fields by the labels
     of the pages. A string is a message of the area itself."""
@@ -49,7 +73,13 @@ def worded(refusal: Refusal | str, translate: Translate) -> str:
         translated = ours(name)
         return field if translated == name else translated
 
-    return explained(refusal.findings, translate, label)
+    def with_words(finding: Finding) -> Finding:
+        status = finding.params.get("status")
+        if status not in STATUSES:
+            return finding
+        return replace(finding, params={**finding.params, "status": ours(str(status))})
+
+    return explained(map(with_words, refusal.findings), translate, label)
 
 
 def faults_of(refusal: Refusal | str | None, name: str, translate: Translate) -> list[str]:

@@ -125,8 +125,46 @@ def event_detail(_: Translate, event: Event) -> str:
     """The most telling of its fields, short."""
     if event.name == "subscription.created":
         return source(_, str(event.data.get("source", "")))
-    found = [str(event.data[name]) for name in TOLD if isinstance(event.data.get(name), str | int)]
+    if event.name == "subscription.deleted":
+        name = str(event.data.get("reason", ""))
+        return leaving_reason(_, name) or name
+    found = [
+        _told(_, event, name, str(event.data[name]))
+        for name in TOLD
+        if isinstance(event.data.get(name), str | int)
+    ]
     return " · ".join(each[:200] for each in found if each)
+
+
+def _told(_: Translate, event: Event, field: str, value: str) -> str:
+    """The label of a value that is one of a list, else the value."""
+    if field == "reason":
+        return leaving_reason(_, value) or reason(_, value)[0]
+    if field == "status" and event.name.startswith("ticket."):
+        return ticket_status(_, value)
+    return value
+
+
+def leaving_reason(_: Translate, name: str) -> str:
+    """Why somebody is no longer subscribed, or a message was skipped; empty for other reasons."""
+    return {
+        "api": _("API"),
+        "stop": _("Unsubscribed in the bot or on the page"),
+        "erased": _("Data erased"),
+        "missed": _("Its time was missed"),
+        "unsubscribed": _("Unsubscribed"),
+        "blocked": _("Blocked the bot"),
+    }.get(name, "")
+
+
+def ticket_status(_: Translate, status: str) -> str:
+    """The label of a ticket's status."""
+    return {
+        "open": _.pgettext("ticket", "Open"),
+        "pending": _.pgettext("ticket", "Pending"),
+        "snoozed": _.pgettext("ticket", "Snoozed"),
+        "closed": _.pgettext("ticket", "Closed"),
+    }.get(status, status)
 
 
 def pairs(first: str, values: Iterable[str]) -> list[tuple[str, str]]:

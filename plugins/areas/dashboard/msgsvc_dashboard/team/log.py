@@ -10,6 +10,7 @@ from msgsvc_dashboard.accounts.audit import Audit
 from msgsvc_dashboard.accounts.models import AuditEntry
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.team import Team
+from msgsvc_dashboard.team.actions import action_title
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
 
 
@@ -32,7 +33,7 @@ async def audit(
     owner_id = await projects.owner_of(page.tx, page.project_id)
     if owner_id is not None:
         people[owner_id] = (await accounts.find(page.tx, owner_id)).name
-    shown = _shown(query, found)
+    shown = _shown(page, query, found)
     cursor = shown.pop("cursor")
     older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
     options = [("", page._("Everyone")), *sorted(people.items(), key=lambda each: each[1])]
@@ -46,7 +47,7 @@ async def own(page: PageContext, all_audit: Audit) -> Render:
     found = await all_audit.of_account(
         page.tx, page.viewer.account_id, after=query.after, most=query.fetch_limit
     )
-    shown = _shown(query, found)
+    shown = _shown(page, query, found)
     cursor = shown.pop("cursor")
     older = page.url("/account/log", cursor=cursor) if cursor else ""
     return Render("own_log.html", {**shown, "older": older})
@@ -57,10 +58,12 @@ def _query(page: PageContext) -> PageQuery:
     return validate(PageQuery, given, whole="query")
 
 
-def _shown(query: PageQuery, found: list[AuditEntry]) -> dict[str, Any]:
+def _shown(page: PageContext, query: PageQuery, found: list[AuditEntry]) -> dict[str, Any]:
     entries, cursor = query.cut(found, lambda entry: entry.entry_id)
     return {
-        "entries": [(entry, _detail(entry)) for entry in entries],
+        "entries": [
+            (entry, action_title(page._, entry.action), _detail(entry)) for entry in entries
+        ],
         "cursor": cursor,
     }
 

@@ -1,5 +1,6 @@
 """Pages: clients, one client with its secrets and redirect URIs, its sign-ins and sign-outs."""
 
+from functools import partial
 from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
@@ -137,6 +138,7 @@ async def logouts(page: PageContext, all_clients: Clients, deliveries: LogoutDel
     values = {
         "client": found,
         "deliveries": shown,
+        "failure": partial(words.failure, page._),
         "statuses": words.statuses(page._),
         "tones": words.STATUS_TONES,
         "older": following and page.url(f"/oidc/{found.client_id}/logouts", cursor=following),

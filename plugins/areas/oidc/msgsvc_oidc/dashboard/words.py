@@ -1,8 +1,21 @@
 """Labels of the pages, and what they say of redirect URIs."""
 
+from msgsvc_core.dashboard.failures import failure_in_words
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_oidc.protocol.clients import CIBA, DEVICE_CODE, AuthMethod, GrantType, Scope
 from msgsvc_oidc.protocol.redirect_differences import Difference
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
+#: What is recorded of logout tokens beside the failures of any call.
+FAILURES = (
+    _("a redirect, which is not followed; register the URL to which it leads"),
+    _("the client answered {status}"),
+)
 
 #: How deliveries of sign-outs are coloured, beside their word.
 STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad"}
@@ -11,6 +24,11 @@ STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad"}
 def statuses(_: Translate) -> dict[str, str]:
     """The label of each status of a delivery."""
     return {"pending": _("Pending"), "delivered": _("Delivered"), "failed": _("Failed")}
+
+
+def failure(_: Translate, error: str) -> str:
+    """Why a logout token was not delivered, which is recorded in English."""
+    return failure_in_words(_, error, FAILURES)
 
 
 def flows(_: Translate) -> dict[str, str]:

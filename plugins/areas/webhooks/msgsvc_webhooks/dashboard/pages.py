@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
@@ -11,7 +12,7 @@ from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
 from msgsvc_webhooks.dashboard.verifying import Verification
-from msgsvc_webhooks.dashboard.words import state_of, statuses, what_happened
+from msgsvc_webhooks.dashboard.words import failure, state_of, statuses, what_happened
 from msgsvc_webhooks.models import (
     CreateWebhookBody,
     DeliveryQuery,
@@ -90,7 +91,12 @@ async def webhook(
         {
             "webhook": found,
             "deliveries": [
-                (each, state_of(page._, each), what_happened(page._, each, tries))
+                (
+                    each,
+                    state_of(page._, each),
+                    what_happened(page._, each, tries),
+                    tries[-1].error if tries else None,
+                )
                 for each, tries in shown
             ],
             "older": older,
@@ -183,6 +189,7 @@ async def webhook_delivery(page: PageContext, all_webhooks: Webhooks) -> Render:
         "said": what_happened(page._, delivery, tries),
         "state": state_of(page._, delivery),
         "payload": json.dumps(json.loads(delivery.body), ensure_ascii=False, indent=2),
+        "failure": partial(failure, page._),
     }
     return Render("state.html" if page.fragment == "state" else "delivery.html", values)
 

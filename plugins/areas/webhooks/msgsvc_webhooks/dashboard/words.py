@@ -2,8 +2,21 @@
 
 from collections.abc import Sequence
 
+from msgsvc_core.dashboard.failures import failure_in_words
 from msgsvc_core.kernel.i18n import Translate
 from msgsvc_webhooks.models import Attempt, Delivery
+
+
+def _(text: str) -> str:
+    """Marks what is translated later."""
+    return text
+
+
+#: What is recorded of attempts beside the failures of any call.
+FAILURES = (
+    _("a redirect, which is not followed; set the webhook's URL to where it leads"),
+    _("the service can't read this webhook's secret; rotate it, or ask the operator"),
+)
 
 #: How the states are coloured, beside their word.
 STATUS_TONES = {"pending": "info", "delivered": "good", "failed": "bad", "cancelled": "quiet"}
@@ -29,6 +42,11 @@ def state_of(_: Translate, delivery: Delivery) -> State:
     return statuses(_)[delivery.status], STATUS_TONES[delivery.status]
 
 
+def failure(_: Translate, error: str) -> str:
+    """Why an attempt failed, which is recorded in English."""
+    return failure_in_words(_, error, FAILURES)
+
+
 def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt]) -> str:
     """One sentence about the last attempt; empty if there was none."""
     if not attempts:
@@ -38,5 +56,5 @@ def what_happened(_: Translate, delivery: Delivery, attempts: Sequence[Attempt])
     if last.status_code is not None:
         said = _("The receiver answered {status}", status=last.status_code)
     else:
-        said = last.error or _("No response")
+        said = failure(_, last.error) if last.error else _("No response")
     return f"{said}, {tries}"
