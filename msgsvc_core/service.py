@@ -529,6 +529,7 @@ class Service:
             ),
             limits=settings.limits,
             on_ended=in_order(hook.on_mailing_ended),
+            on_tested=in_order(hook.on_mailing_tested),
         )
         self.reception_health = ReceptionHealth(
             clock=self.clock,

@@ -5,7 +5,9 @@ from msgsvc_core.mailings.models import (
     Mailing,
     MailingMessage,
     MailingProgress,
+    NewExperiment,
     NewMailing,
+    NewVariant,
     Recipient,
 )
 from msgsvc_core.mailings.previews import Sample
@@ -17,7 +19,9 @@ __all__ = [
     "MailingMessage",
     "MailingProgress",
     "Mailings",
+    "NewExperiment",
     "NewMailing",
+    "NewVariant",
     "Recipient",
     "Sample",
 ]

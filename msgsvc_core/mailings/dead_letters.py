@@ -6,7 +6,6 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings import store
-from msgsvc_core.mailings.content import read_column
 from msgsvc_core.mailings.deliveries import SendContext
 from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.mailings.outcomes import MailingOutcomes
@@ -43,5 +42,5 @@ class DeadMailings:
     async def _settle_in_flight(self, tx: Tx, mailing: Mailing, job: Job) -> None:
         """Settles the recipients that the shard had in flight."""
         gate = self._gates[channel_of(job.lane)]
-        context = SendContext(mailing, read_column(mailing.content), None, gate)
+        context = SendContext(mailing, None, gate)
         await self._outcomes.settle_left(context, tx, job)

@@ -1,7 +1,7 @@
 """Delivers a mailing's message to one recipient: whether it is skipped, its content, and the call."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings import ledger
-from msgsvc_core.mailings.content import MailingContent
+from msgsvc_core.mailings.content import MailingContent, read_column
 from msgsvc_core.mailings.models import Mailing, MailingShard
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class RecipientDelivery(SendAttempt):
     """A recipient in flight. `job` identifies the call to the gate's rate limits."""
 
-    __slots__ = ("content", "subscriber")
+    __slots__ = ("content", "subscriber", "variant")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class RecipientDelivery(SendAttempt):
         attempts: int = 1,
         rate_limited_since_ms: int | None = None,
         was_in_doubt: bool = False,
+        variant: int | None = None,
     ) -> None:
         super().__init__(
             job,
@@ -49,6 +50,8 @@ class RecipientDelivery(SendAttempt):
             was_in_doubt=was_in_doubt,
         )
         self.subscriber = subscriber
+        #: The number of the variant that they get; None for what the others get.
+        self.variant = variant
         self.content: OutgoingMessage | None = None
 
     @property
@@ -58,18 +61,26 @@ class RecipientDelivery(SendAttempt):
 
 @dataclass(frozen=True, slots=True)
 class SendContext:
-    """What all deliveries of a shard share. `failure` is the reason why none of them can be sent."""
+    """What all deliveries of a shard share. `failures` are the reasons why a content can't be sent to any of
+    them."""
 
     mailing: Mailing
-    content: MailingContent
     channel: Channel | None
     gate: OutboundGate
-    failure: DeliveryError | None = None
+    failures: Mapping[str, DeliveryError] = field(default_factory=dict)
 
     @property
     def repeatable(self) -> bool:
         """Whether a call with a lost response may be repeated: see `Capabilities.repeatable`."""
         return self.channel is not None and self.channel.capabilities.repeatable
+
+    def content_of(self, delivery: RecipientDelivery) -> MailingContent:
+        """What a recipient gets: their variant, or what the others get."""
+        return read_column(self.mailing.content_of(delivery.variant))
+
+    def failure_of(self, delivery: RecipientDelivery) -> DeliveryError | None:
+        """Why nobody can get what a recipient would get; None if they can."""
+        return self.failures.get(self.mailing.content_of(delivery.variant))
 
 
 class RecipientSender:
@@ -116,9 +127,9 @@ class RecipientSender:
         """Renders the contents of deliveries; returns those to be sent. The others have failed or must
         wait."""
         for delivery in deliveries:
-            delivery.failure = context.failure
+            delivery.failure = context.failure_of(delivery)
             try:
-                delivery.content = context.content.message_for(
+                delivery.content = context.content_of(delivery).message_for(
                     delivery.subscriber,
                     self._default_lang,
                     self._limits.text_length,
@@ -146,12 +157,12 @@ class RecipientSender:
 
         Waits for a moment: with so many URLs, the results would not be cached until the next attempt.
         """
-        if context.content.shared_media is not None:
-            return
         with_file = [
             (delivery, delivery.content.media)
             for delivery in deliveries
-            if delivery.content is not None and delivery.content.media is not None
+            if delivery.content is not None
+            and delivery.content.media is not None
+            and context.content_of(delivery).shared_media is None
         ]
         checks = await self._files.check_all([media for _, media in with_file])
         # No checks if no file needs one.

@@ -6,7 +6,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import Job, JobContext, JobSpec, OnDead, Stopping
 from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.mailings import audience, store
+from msgsvc_core.mailings import audience, experiments, store
 from msgsvc_core.mailings.models import Audience, Mailing, MailingStatus
 from msgsvc_core.mailings.service import EXPAND_JOB, Mailings, send_job
 from msgsvc_core.mailings.validation import AudienceNames
@@ -85,6 +85,7 @@ class MailingExpansion:
                 until=end,
                 before_ms=mailing.started_at_ms or now_ms,
             )
+            await experiments.assign(tx, mailing, mailing.expanded_to, end)
             skipped = await audience.expand_unreachable(
                 tx,
                 project_id,

@@ -1,10 +1,10 @@
 """The SQL of a mailing's ledger: the next recipients, and their outcomes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgsvc_core.db import Tx
-from msgsvc_core.db.sql import Dialect, key_params, key_table
+from msgsvc_core.db.sql import Dialect, any_of, key_params, key_table
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings.models import Mailing, MailingShard, RecipientStatus
 
@@ -40,6 +40,8 @@ class DueRecipient:
     attempts: int = 0
     refused_from_ms: int | None = None
     in_doubt: bool = False
+    #: The number of the variant that they get; None for what the others get.
+    variant: int | None = None
 
 
 async def due_retries(
@@ -81,13 +83,17 @@ async def claim_retries(tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str])
         )
 
 
+#: The recipients of the first stage of an experiment; of the second, and of all else, everybody.
+_TESTED = {True: " AND variant IS NOT NULL", False: ""}
+
+
 def next_recipients(
     mailing: Mailing, shard: MailingShard, limit: int
 ) -> tuple[str, dict[str, Any]]:
     """The query of the ids of a shard's next recipients, and its parameters."""
     query = (
         f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
-        " AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL"
+        f" AND bot = :bot AND status = 'queued' AND run_at_ms IS NULL{_TESTED[mailing.is_testing]}"
         # As a query, since PostgreSQL plans each execution anew where it sees the limit.
         " ORDER BY subscriber_id LIMIT (SELECT CAST(:limit AS bigint))"
     )
@@ -244,3 +250,55 @@ async def remove(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -
 
 def _key(mailing: Mailing) -> dict[str, Any]:
     return {"project_id": mailing.project_id, "job_id": mailing.job_id}
+
+
+async def list_added(tx: Tx, mailing: Mailing, after: str, until: str) -> list[str]:
+    """The waiting recipients of one step of the expansion."""
+    rows = await tx.fetch_all(
+        f"SELECT subscriber_id FROM core_recipients WHERE {_OF_MAILING} AND subscriber_id > :after"
+        " AND subscriber_id <= :until AND status = 'queued'",
+        {**_key(mailing), "after": after, "until": until},
+    )
+    return [row["subscriber_id"] for row in rows]
+
+
+async def set_variants(tx: Tx, mailing: Mailing, variants: Mapping[str, int | None]) -> None:
+    """Sets the variants of recipients who have not been sent to."""
+    if variants:
+        keys = [
+            (mailing.project_id, each, mailing.job_id, None if number is None else str(number))
+            for each, number in variants.items()
+        ]
+        await tx.execute(
+            "UPDATE core_recipients AS r SET variant = CAST(keys.variant AS smallint)"
+            f" FROM {key_table((*_KEY, 'variant'), tx.dialect)} WHERE {_open_rows(tx.dialect)}",
+            {**key_params(keys, tx.dialect), **_range_params(mailing, list(variants))},
+        )
+
+
+async def find_variants(
+    tx: Tx, project_id: str, job_id: str, subscriber_ids: Sequence[str], status: str | None = None
+) -> dict[str, int]:
+    """The variants of recipients who have one, by subscriber; with a `status`, of those who have it."""
+    if not subscriber_ids:
+        return {}
+    these, params = any_of("subscriber_id", "ids", subscriber_ids, tx.dialect)
+    if status is not None:
+        these += " AND status = :status"
+        params["status"] = status
+    rows = await tx.fetch_all(
+        f"SELECT subscriber_id, variant FROM core_recipients WHERE {_OF_MAILING} AND {these}"
+        " AND variant IS NOT NULL",
+        {**params, "project_id": project_id, "job_id": job_id},
+    )
+    return {row["subscriber_id"]: row["variant"] for row in rows}
+
+
+async def count_by_variant(tx: Tx, mailing: Mailing) -> dict[tuple[int, str], int]:
+    """How many recipients of each variant have which status."""
+    rows = await tx.fetch_all(
+        f"SELECT variant, status, COUNT(*) AS count FROM core_recipients WHERE {_OF_MAILING}"
+        " AND variant IS NOT NULL GROUP BY variant, status",
+        _key(mailing),
+    )
+    return {(row["variant"], row["status"]): row["count"] for row in rows}

@@ -1,8 +1,9 @@
 """Models of mailings: internal, and of the API."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
@@ -211,12 +212,8 @@ class AudienceAnswer(TypedDict, total=False):
     ]
 
 
-class MailingMessage(RequestModel):
-    """What everybody of an audience gets: a `text`, or a `template`.
-
-    Both may hold `variables`, which are the same for all, and each recipient's own: `first_name`,
-    `username`, `lang`, `tags`, `attributes.<name>`.
-    """
+class MessageSource(RequestModel):
+    """The content of a message to an audience: a `text`, or a `template`."""
 
     template: str | None = Field(
         None,
@@ -242,6 +239,20 @@ class MailingMessage(RequestModel):
         description="Rows of buttons below the text, from top to bottom.",
         examples=[[[{"text": "To the shop", "url": f"{examples.SITE_URL}/sale"}]]],
     )
+
+    @model_validator(mode="after")
+    def _text_or_template(self) -> Self:
+        check_source(self)
+        return self
+
+
+class MailingMessage(MessageSource):
+    """What everybody of an audience gets: a `text`, or a `template`.
+
+    Both may hold `variables`, which are the same for all, and each recipient's own: `first_name`,
+    `username`, `lang`, `tags`, `attributes.<name>`.
+    """
+
     permission: PermissionKey | None = Field(
         None,
         description="Skipped for recipients who have not granted it when it is sent.",
@@ -261,11 +272,6 @@ class MailingMessage(RequestModel):
         description="Your own data, returned in delivery events; at most 4 KiB as JSON.",
         examples=[{"campaign": "spring"}],
     )
-
-    @model_validator(mode="after")
-    def _text_or_template(self) -> "MailingMessage":
-        check_source(self)
-        return self
 
 
 class MailingButton(TypedDict):
@@ -336,6 +342,28 @@ class MailingMessageAnswer(TypedDict, total=False):
     ]
 
 
+#: Where an experiment is: its variants are being sent, it waits for a winner, or the winner goes to the rest.
+Stage = Literal["test", "waiting", "rest"]
+
+
+@value_object
+class NewVariant:
+    """One of several messages, of which each recipient gets one."""
+
+    name: str
+    message: MailingMessage
+
+
+@value_object
+class NewExperiment:
+    """How the variants of a mailing are tried: by `share_percent` of its recipients. One of them goes to the
+    rest: who chooses it is up to the plugin, which finds `terms` in `Mailing.experiment`."""
+
+    variants: Sequence[NewVariant]
+    share_percent: int
+    terms: Mapping[str, Any]
+
+
 @value_object
 class NewMailing:
     """A mailing to be started: now, or at `send_at_ms`.
@@ -355,6 +383,8 @@ class NewMailing:
     #: Whether it was accepted earlier and is started at its time: unknown subscriber ids are then skipped,
     #: whatever their format.
     was_kept: bool = False
+    #: The variants, of which the first is `message`.
+    experiment: NewExperiment | None = None
 
 
 @value_object
@@ -402,6 +432,31 @@ class Mailing:
     unknown: int = 0
     #: What the sender calls it; recipients never see it.
     name: str | None = None
+    #: `share_percent`, `terms`, and the `name` and `content` of each of `variants`; None without variants.
+    experiment: dict[str, Any] | None = None
+    #: None if there is no second stage.
+    stage: Stage | None = None
+    #: When all recipients of the variants had an outcome.
+    tested_at_ms: int | None = None
+    #: The number of the variant that the rest gets.
+    winner: int | None = None
+    #: `at_ms`, and what else the chooser records.
+    decision: dict[str, Any] | None = None
+
+    @property
+    def variants(self) -> list[dict[str, Any]]:
+        """The name and content of each variant; empty for one message."""
+        return [] if self.experiment is None else list(self.experiment["variants"])
+
+    @property
+    def is_testing(self) -> bool:
+        """Whether only recipients with a variant of their own are sent to."""
+        return self.stage in {"test", "waiting"}
+
+    def content_of(self, variant: int | None) -> str:
+        """The content for a recipient with that variant; None for what the others get."""
+        number = self.winner if variant is None else variant
+        return self.content if number is None else str(self.variants[number]["content"])
 
     @property
     def key(self) -> tuple[str, str]:
@@ -421,6 +476,8 @@ class Mailing:
             skipped=0,
             error=None,
             resend_of=self.job_id,
+            stage=None,
+            tested_at_ms=None,
             created_at_ms=now_ms,
             started_at_ms=None,
             finished_at_ms=None,
@@ -447,9 +504,9 @@ class Mailing:
         """The number of recipients with an outcome."""
         return self.sent + self.failed + self.skipped
 
-    def to_message(self) -> dict[str, Any]:
+    def to_message(self, variant: int | None = None) -> dict[str, Any]:
         """The content as `MailingMessage`: of a template, the text at the time of the call."""
-        kept = json.loads(self.content)
+        kept = json.loads(self.content_of(variant))
         message = {**kept["content"], "variables": kept["variables"], "silent": kept["silent"]}
         if self.expires_at_ms is not None:
             begins_ms = self.created_at_ms if self.send_at_ms is None else self.send_at_ms
@@ -477,7 +534,7 @@ class Mailing:
 
         None while it is not running, and before there is a rate.
         """
-        if self.status != "running" or self.timed_from_ms is None:
+        if self.status != "running" or self.timed_from_ms is None or self.is_testing:
             return None
         left, made = self.total - self.done, self.done - self.timed_from
         passed_ms = now_ms - self.timed_from_ms
@@ -549,6 +606,27 @@ class MailingShard:
     walked_to: str
     in_flight: list[str]
     is_done: bool
+    #: Whether it walks for the second time, to those who get the winner of an experiment.
+    is_rest: bool = False
+
+    def of_stage(self, mailing: Mailing) -> "MailingShard":
+        """The shard as its mailing's stage needs it: with the second one it begins anew."""
+        if mailing.stage != "rest" or self.is_rest:
+            return self
+        return replace(self, walked_to="", is_done=False, is_rest=True)
+
+
+@value_object
+class VariantOutcomes:
+    """The recipients of a variant by status, apart from those who got it as the winner."""
+
+    name: str
+    sent: int = 0
+    #: Includes `unknown`.
+    failed: int = 0
+    unknown: int = 0
+    skipped: int = 0
+    total: int = 0
 
 
 @value_object

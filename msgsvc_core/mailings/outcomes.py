@@ -150,7 +150,7 @@ class MailingOutcomes:
         for delivery in deliveries:
             delivery.failure = DeliveryError(Reason.UNKNOWN, DIED, in_doubt=True)
             with suppress(ValidationFailed, WrongVariable):
-                delivery.content = context.content.message_for(
+                delivery.content = context.content_of(delivery).message_for(
                     delivery.subscriber,
                     self._default_lang,
                     most=2**31,
@@ -168,7 +168,13 @@ class MailingOutcomes:
         found = await self._subscribers.get_many(
             tx, [(mailing.project_id, subscriber_id) for subscriber_id in shard.in_flight]
         )
-        deliveries = [RecipientDelivery(job, subscriber) for subscriber in found.values()]
+        variants: dict[str, int] = {}
+        if mailing.experiment is not None:
+            variants = await ledger.find_variants(tx, *mailing.key, shard.in_flight)
+        deliveries = [
+            RecipientDelivery(job, each, variant=variants.get(each.subscriber_id))
+            for each in found.values()
+        ]
         if context.repeatable and mailing.status == "running":
             await self.retry_in_doubt(context, tx, deliveries)
         else:
@@ -210,7 +216,7 @@ class MailingOutcomes:
             channel=subscriber.channel,
             bot=subscriber.bot,
             status="queued",
-            content=delivery.content or context.content.unfilled,
+            content=delivery.content or context.content_of(delivery).unfilled,
             metadata=mailing.metadata,
             reason=DOUBT if delivery.was_in_doubt else None,
             error=None,

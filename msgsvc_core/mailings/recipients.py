@@ -95,6 +95,9 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None, reason: str | Non
     has_ended = mailing.finished_at_ms is not None
     if status == "queued":
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
+    if status == "sent" and mailing.experiment is not None:
+        # The shards may have begun anew.
+        return [("status = 'sent'", {})] if mailing.sent else []
     if status == "sent":
         # Recipients after the shards' position have no outcome, and would be read first.
         reached = f"SELECT MAX(walked_to) FROM core_mailing_ways WHERE {_OF_MAILING}"
@@ -110,6 +113,9 @@ async def _waiting(tx: Tx, mailing: Mailing) -> list[Part]:
     """Recipients not reached yet, those to be retried, and those in flight."""
     shards = await store.list_shards(tx, *mailing.key)
     walked_to = min((shard.walked_to for shard in shards), default="")
+    if mailing.experiment is not None:
+        # The first stage passes over whom the second reaches.
+        walked_to = ""
     parts: list[Part] = [("status = 'queued' AND subscriber_id > :walked", {"walked": walked_to})]
     if bots := [shard.bot for shard in shards]:
         by_bot, params = any_of("bot", "bots", bots, tx.dialect)

@@ -167,8 +167,8 @@ class ShardRun:
         self._claimed_full_group = False
         #: When the next recipients are due by the mailing's pace, if that is soon, in Unix milliseconds.
         self._next_due_ms: int | None = None
-        #: Why no recipient can get the message, e.g. a file that no messenger accepts.
-        self._failure: DeliveryError | None = None
+        #: Why no recipient can get a content, e.g. a file that no messenger accepts.
+        self._failures: dict[str, DeliveryError] = {}
         #: An error before the calls of the last claimed recipients.
         self._error: Exception | None = None
         self._tries = 0
@@ -178,7 +178,7 @@ class ShardRun:
     async def run(self) -> None:
         ends_s = time.monotonic() + RUN_S
         try:
-            await self._check_file()
+            await self._check_files()
             while True:
                 await self._step()
                 if self._is_stopping and not self._in_flight:
@@ -284,7 +284,7 @@ class ShardRun:
             locked = await self._lock(tx)
             if locked is None:
                 return None
-            mailing, shard = locked.mailing, locked.shard
+            mailing, shard = locked.mailing, locked.shard.of_stage(locked.mailing)
             context = self._context(mailing)
             if self._is_first:
                 await self._outcomes.settle_left(context, tx, self._job)
@@ -297,8 +297,8 @@ class ShardRun:
             # After the last query: what is inserted and counted is one round trip on PostgreSQL.
             await self._outcomes.publish(context, tx, recorded)
             in_flight = [*self._in_flight, *(delivery.subscriber_id for delivery in claimed)]
-            if walked_to != shard.walked_to or in_flight != shard.in_flight:
-                now = replace(shard, walked_to=walked_to, in_flight=in_flight)
+            now = replace(shard, walked_to=walked_to, in_flight=in_flight)
+            if now != locked.shard or (self._is_first and locked.shard.in_flight):
                 await store.set_shard(tx, *mailing.key, now)
         return context, claimed
 
@@ -311,8 +311,7 @@ class ShardRun:
         return await store.lock_shard(tx, *self._key, self._bot)
 
     def _context(self, mailing: Mailing) -> SendContext:
-        content = read_column(mailing.content)
-        return SendContext(mailing, content, self._channel, self._gate, self._failure)
+        return SendContext(mailing, self._channel, self._gate, self._failures)
 
     # ---- claiming recipients --------------------------------------------------------------------
 
@@ -340,6 +339,8 @@ class ShardRun:
         new = await recipients.find_next(tx, mailing, shard, limit - len(retries))
         found |= {each.subscriber_id: each for each in new}
         claimed = [*retries, *(DueRecipient(each.subscriber_id) for each in new)]
+        if mailing.experiment is not None:
+            claimed = await self._with_variants(tx, mailing, claimed)
         deliveries = await self._deliveries(context, tx, claimed, found)
         if mailing.per_minute is not None and deliveries:
             await store.set_next(tx, mailing, pace.after(mailing, now_ms, len(deliveries)))
@@ -348,6 +349,19 @@ class ShardRun:
             # Recipients in flight may still be retried; the end of the run checks that.
             self._is_stopping = True
         return deliveries, new[-1].subscriber_id if new else shard.walked_to
+
+    async def _with_variants(
+        self, tx: Tx, mailing: Mailing, claimed: Sequence[DueRecipient]
+    ) -> list[DueRecipient]:
+        """Recipients with the variants that they get. In the second stage, whoever has surely got none yet
+        gets the winner."""
+        ids = [each.subscriber_id for each in claimed]
+        variants = await ledger.find_variants(tx, *mailing.key, ids)
+        if mailing.stage == "rest":
+            free = [each.subscriber_id for each in claimed if not each.in_doubt]
+            left = [each for each in free if variants.pop(each, None) is not None]
+            await ledger.set_variants(tx, mailing, dict.fromkeys(left))
+        return [replace(each, variant=variants.get(each.subscriber_id)) for each in claimed]
 
     async def _due_retries(
         self, tx: Tx, mailing: Mailing, now_ms: int, limit: int
@@ -411,7 +425,12 @@ class ShardRun:
             if (why := obstacle(context, subscriber, now_ms)) is not None:
                 if each.in_doubt and subscriber is not None:
                     doubtful.append(
-                        RecipientDelivery(self._job, subscriber, attempts=each.attempts + 1)
+                        RecipientDelivery(
+                            self._job,
+                            subscriber,
+                            attempts=each.attempts + 1,
+                            variant=each.variant,
+                        )
                     )
                 else:
                     skipped.append((subscriber_id, why))
@@ -427,6 +446,7 @@ class ShardRun:
                     attempts=each.attempts + 1,
                     rate_limited_since_ms=each.refused_from_ms,
                     was_in_doubt=each.in_doubt,
+                    variant=each.variant,
                 )
             )
         await self._outcomes.skip(context, tx, skipped)
@@ -489,14 +509,21 @@ class ShardRun:
 
     # ---- the shared file ------------------------------------------------------------------------
 
-    async def _check_file(self) -> None:
-        """No recipient is in flight before the check of the shared file has a final result."""
-        job = self._job
+    async def _check_files(self) -> None:
+        """No recipient is in flight before the checks of shared files have a final result."""
         async with self._ctx.reading() as tx:
             mailing = await store.find(tx, *self._key)
         if mailing is None:
             return
-        check = await self._sender.recipients.check_shared(read_column(mailing.content))
+        contents = [mailing.content_of(None)]
+        if mailing.stage != "rest":
+            contents += [each["content"] for each in mailing.variants]
+        for content in dict.fromkeys(contents):
+            await self._check_file(content)
+
+    async def _check_file(self, content: str) -> None:
+        job = self._job
+        check = await self._sender.recipients.check_shared(read_column(content))
         if check is None or (check.done and check.failure is None):
             return
         now_ms = self._clock.now_ms()
@@ -508,7 +535,7 @@ class ShardRun:
         attempt.failure = check.failure
         outcome = attempt.outcome(self._gate, self._sender.retries, now_ms, repeatable=True)
         if outcome.is_final:
-            self._failure = check.failure
+            self._failures[content] = check.failure
         else:
             self._stop_until(now_ms if outcome.retry_at_ms is None else outcome.retry_at_ms)
 
@@ -526,7 +553,7 @@ class ShardRun:
             if mailing.status == "cancelled":
                 await self._sender.mailings.finish(tx, *mailing.key, "cancelled")
             elif mailing.status == "running":
-                await self._continue(tx, mailing, locked.shard)
+                await self._continue(tx, mailing, locked.shard.of_stage(mailing))
 
     async def _continue(self, tx: Tx, mailing: Mailing, shard: MailingShard) -> None:
         again_ms = self._resume_at_ms or 0
@@ -534,7 +561,7 @@ class ShardRun:
             next_ms = await ledger.next_retry_ms(tx, mailing, self._bot)
             if next_ms is None:
                 await store.set_shard(tx, *mailing.key, replace(shard, is_done=True))
-                await self._sender.mailings.finish(tx, *mailing.key, "completed")
+                await self._sender.mailings.complete(tx, mailing)
                 return
             again_ms = max(again_ms, next_ms)
         if mailing.per_minute is not None:

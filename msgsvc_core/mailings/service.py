@@ -1,6 +1,7 @@
 """Starts mailings, and pauses, resumes and cancels them."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from msgsvc_core.billing import BillingGate, Charge
 from msgsvc_core.channels.lanes import lane_of
@@ -12,7 +13,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.mailings import audience, recipients, store
+from msgsvc_core.mailings import audience, ledger, recipients, store
 from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.models import (
     MOST_LOOKED_AT,
@@ -22,21 +23,26 @@ from msgsvc_core.mailings.models import (
     MailingMessage,
     MailingProgress,
     MailingStatus,
+    NewExperiment,
     NewMailing,
     OutcomeReason,
     Recipient,
+    VariantOutcomes,
 )
 from msgsvc_core.mailings.previews import Sample, message_for, samples
 from msgsvc_core.mailings.validation import MailingValidation, PreparedMailing
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 
-#: Called with a mailing that has ended, in the transaction that ends it.
+#: Called with a mailing that has ended, or whose variants were all sent, in the transaction that records it.
 OnEnded = Callable[[Tx, Mailing], Awaitable[None]]
 
 #: Paid operations: the messages of a mailing when it is accepted, and the difference when it has ended.
 OPERATION, SETTLEMENT = "broadcast.message", "broadcast.settlement"
 
+
+#: The share of a mailing whose variants all get: there is no second stage.
+ALL_PERCENT = 100
 
 #: The jobs of a mailing: one that expands the audience, and one for each shard.
 EXPAND_JOB, SEND_JOB = "mailing.expand", "mailing.send"
@@ -83,6 +89,7 @@ class Mailings:
         validation: MailingValidation,
         limits: LimitSettings,
         on_ended: OnEnded,
+        on_tested: OnEnded,
     ) -> None:
         self._clock = clock
         self._jobs = jobs
@@ -90,6 +97,7 @@ class Mailings:
         self._validation = validation
         self._limits = limits
         self._on_ended = on_ended
+        self._on_tested = on_tested
 
     async def start(self, tx: Tx, project_id: str, new: NewMailing) -> Mailing:
         """Starts a mailing, now or at its time. The audience is determined then.
@@ -129,6 +137,10 @@ class Mailings:
             charged=judged.reachable,
             purged_at_ms=None,
             name=new.name,
+            experiment=_experiment(new.experiment, judged.variants),
+            stage="test"
+            if new.experiment is not None and new.experiment.share_percent < ALL_PERCENT
+            else None,
         )
         await self._add(tx, mailing)
         return mailing
@@ -279,13 +291,18 @@ class Mailings:
         mailing = await self._change(tx, project_id, job_id, to, ("paused",))
         if mailing.expanded_to is not None:
             await self._jobs.enqueue(tx, expand_job(mailing, mailing.send_at_ms))
-        elif ended := await self.finish(tx, project_id, job_id, "completed"):
+        elif ended := await self.complete(tx, mailing):
             # No recipients are left, or there never were any.
             return ended
         shards = await store.list_shards(tx, project_id, job_id)
         # A shard that still has a job continues with it.
         await self._jobs.enqueue(
-            tx, *(send_job(mailing, shard.bot) for shard in shards if not shard.is_done)
+            tx,
+            *(
+                send_job(mailing, shard.bot)
+                for shard in shards
+                if not shard.of_stage(mailing).is_done
+            ),
         )
         return mailing
 
@@ -324,7 +341,53 @@ class Mailings:
             return
         if mailing.status in {"scheduled", "running", "paused"}:
             await self.cancel(tx, project_id, job_id)
-        await store.set_content(tx, *mailing.key, without_values(mailing.content))
+        experiment = mailing.experiment
+        if experiment is not None:
+            variants = [
+                {**each, "content": without_values(each["content"])} for each in mailing.variants
+            ]
+            experiment = {**experiment, "variants": variants}
+        await store.set_content(tx, *mailing.key, without_values(mailing.content), experiment)
+
+    async def choose(
+        self, tx: Tx, project_id: str, job_id: str, winner: int, decision: Mapping[str, Any]
+    ) -> Mailing | None:
+        """Begins the second stage of an experiment: the variant with the number `winner` goes to all who have
+        got none. Recipients in flight still get theirs.
+
+        `decision` is recorded with it, as JSON. None if it has begun, or the mailing has ended.
+        """
+        now_ms = self._clock.now_ms()
+        kept = {**decision, "at_ms": now_ms}
+        mailing = await store.choose(tx, project_id, job_id, winner, kept, now_ms)
+        if mailing is not None and mailing.status == "running" and mailing.expanded_to is None:
+            # One that still has a job continues with it.
+            shards = await store.list_shards(tx, project_id, job_id)
+            await self._jobs.enqueue(tx, *(send_job(mailing, shard.bot) for shard in shards))
+        return mailing
+
+    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[VariantOutcomes]:
+        """The recipients of each variant by status, without those who got it as the winner. None have any
+        once they are no longer stored."""
+        found = await ledger.count_by_variant(tx, mailing)
+        return [
+            VariantOutcomes(
+                variant["name"],
+                sent=found.get((number, "sent"), 0),
+                failed=found.get((number, "failed"), 0) + found.get((number, "unknown"), 0),
+                unknown=found.get((number, "unknown"), 0),
+                skipped=found.get((number, "skipped"), 0),
+                total=sum(count for (which, _), count in found.items() if which == number),
+            )
+            for number, variant in enumerate(mailing.variants)
+        ]
+
+    async def variants_sent_to(
+        self, tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]
+    ) -> dict[str, int]:
+        """The number of the variant that was sent to each of these subscribers, without those who got it as
+        the winner, or got none."""
+        return await ledger.find_variants(tx, *mailing.key, subscriber_ids, "sent")
 
     async def finish(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
@@ -338,6 +401,16 @@ class Mailings:
                 await store.set_audience(tx, ended)
             await self._settle(tx, ended)
             await self._on_ended(tx, ended)
+        return ended
+
+    async def complete(self, tx: Tx, mailing: Mailing) -> Mailing | None:
+        """Ends a running mailing whose shards are done; None if it can't end yet: also if only the first
+        stage of an experiment ends, which is then reported once."""
+        ended = await self.finish(tx, *mailing.key, "completed")
+        if ended is None and mailing.stage == "test":
+            tested = await store.end_test(tx, *mailing.key, self._clock.now_ms())
+            if tested is not None:
+                await self._on_tested(tx, tested)
         return ended
 
     async def _add(self, tx: Tx, mailing: Mailing) -> None:
@@ -375,6 +448,20 @@ class Mailings:
         if mailing is None:
             raise _not_found(job_id)
         return mailing
+
+
+def _experiment(new: NewExperiment | None, contents: Sequence[str]) -> dict[str, Any] | None:
+    """An experiment in the form of the column."""
+    if new is None:
+        return None
+    return {
+        "share_percent": new.share_percent,
+        "terms": dict(new.terms),
+        "variants": [
+            {"name": variant.name, "content": content}
+            for variant, content in zip(new.variants, contents, strict=True)
+        ],
+    }
 
 
 def _not_found(job_id: str) -> NotFound:

@@ -13,16 +13,19 @@ _COLUMNS = (
     "project_id, job_id, source, status, content, audience, permission, metadata, per_minute,"
     " expires_at_ms, send_at_ms, total, sent, failed, skipped, error, resend_of, created_at_ms,"
     " started_at_ms, finished_at_ms, expanded_to, next_us, timed_from_ms, timed_from, charged,"
-    " purged_at_ms, unknown, name"
+    " purged_at_ms, unknown, name, experiment, stage, tested_at_ms, winner, decision"
 )
 _KEY = "project_id = :project_id AND job_id = :job_id"
+#: Columns of JSON, or null.
+_JSON = ("metadata", "experiment", "decision")
 
 
 async def insert(tx: Tx, mailing: Mailing) -> None:
     """Adds a new mailing."""
     values: dict[str, Any] = {name: getattr(mailing, name) for name in _COLUMNS.split(", ")}
     values["audience"] = to_json(mailing.audience)
-    values["metadata"] = None if mailing.metadata is None else to_json(mailing.metadata)
+    for name in _JSON:
+        values[name] = None if values[name] is None else to_json(values[name])
     await tx.insert("core_mailings", values)
 
 
@@ -59,7 +62,7 @@ async def lock_shard(tx: Tx, project_id: str, job_id: str, bot: str) -> LockedSh
     """
     columns = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
     row = await tx.fetch_one(
-        f"SELECT {columns}, w.bot, w.walked_to, w.in_hand, w.is_done, p.status AS project_status"
+        f"SELECT {columns}, w.bot, w.walked_to, w.in_hand, w.is_done, w.is_rest, p.status AS project_status"
         " FROM core_mailings m JOIN core_projects p ON p.project_id = m.project_id"
         " JOIN core_mailing_ways w ON w.project_id = m.project_id AND w.job_id = m.job_id"
         " WHERE m.project_id = :project_id AND m.job_id = :job_id AND w.bot = :bot"
@@ -79,11 +82,55 @@ async def _find(tx: Tx, project_id: str, job_id: str, ending: str) -> Mailing | 
     return None if row is None else _mailing(row)
 
 
-async def set_content(tx: Tx, project_id: str, job_id: str, content: str) -> None:
+async def set_content(
+    tx: Tx, project_id: str, job_id: str, content: str, experiment: dict[str, Any] | None
+) -> None:
+    """Replaces the content, also that of the variants in `experiment`."""
     await tx.execute(
-        f"UPDATE core_mailings SET content = :content WHERE {_KEY}",
-        {"project_id": project_id, "job_id": job_id, "content": content},
+        f"UPDATE core_mailings SET content = :content, experiment = :experiment WHERE {_KEY}",
+        {
+            "project_id": project_id,
+            "job_id": job_id,
+            "content": content,
+            "experiment": None if experiment is None else to_json(experiment),
+        },
     )
+
+
+async def end_test(tx: Tx, project_id: str, job_id: str, now_ms: int) -> Mailing | None:
+    """Ends the first stage of an experiment; None if it has ended, or must continue."""
+    rows = await tx.fetch_all(
+        f"UPDATE core_mailings SET stage = 'waiting', tested_at_ms = :now_ms WHERE {_KEY}"
+        " AND finished_at_ms IS NULL AND status = 'running' AND stage = 'test'"
+        " AND expanded_to IS NULL AND NOT EXISTS (SELECT 1 FROM core_mailing_ways w"
+        " WHERE w.project_id = :project_id AND w.job_id = :job_id"
+        f" AND (w.in_hand <> '[]' OR NOT w.is_done)) RETURNING {_COLUMNS}",
+        {"project_id": project_id, "job_id": job_id, "now_ms": now_ms},
+    )
+    return _mailing(rows[0]) if rows else None
+
+
+async def choose(
+    tx: Tx, project_id: str, job_id: str, winner: int, decision: dict[str, Any], now_ms: int
+) -> Mailing | None:
+    """Begins the second stage of an experiment, with the number of the variant that the rest gets; None if
+    it has begun, or the mailing has ended. Restarts the measurement of the rate."""
+    rows = await tx.fetch_all(
+        "UPDATE core_mailings SET stage = 'rest', winner = :winner, decision = :decision,"
+        " timed_from_ms = :now_ms, timed_from = sent + failed + skipped,"
+        " next_us = CASE WHEN next_us > :now_us THEN next_us ELSE :now_us END"
+        f" WHERE {_KEY} AND finished_at_ms IS NULL AND status <> 'cancelled'"
+        f" AND stage IN ('test', 'waiting') RETURNING {_COLUMNS}",
+        {
+            "project_id": project_id,
+            "job_id": job_id,
+            "winner": winner,
+            "decision": to_json(decision),
+            "now_ms": now_ms,
+            "now_us": now_ms * 1000,
+        },
+    )
+    return _mailing(rows[0]) if rows else None
 
 
 async def list_page(
@@ -258,6 +305,7 @@ async def finish(
     rows = await tx.fetch_all(
         f"UPDATE core_mailings SET status = '{status}', skipped = total - sent - failed,"
         f" finished_at_ms = :now_ms WHERE {_KEY} AND finished_at_ms IS NULL AND status = {before}"
+        f" AND {_ENDS[status]}"
         " AND NOT EXISTS (SELECT 1 FROM core_mailing_ways w WHERE w.project_id = :project_id"
         f" AND w.job_id = :job_id AND (w.in_hand <> '[]' OR {_OPEN[status]}))"
         f" RETURNING {_COLUMNS}",
@@ -267,7 +315,16 @@ async def finish(
 
 
 #: The state of a shard that prevents an end with that status.
-_OPEN = {"completed": "NOT w.is_done", "cancelled": "FALSE"}
+_OPEN = {
+    "completed": "NOT w.is_done OR (core_mailings.stage = 'rest' AND NOT w.is_rest)",
+    "cancelled": "FALSE",
+}
+#: The state of a mailing that allows an end with that status: if the variants have reached everybody, there
+#: is no second stage.
+_ENDS = {
+    "completed": "(stage IS NULL OR stage = 'rest' OR sent + failed + skipped >= total)",
+    "cancelled": "1 = 1",
+}
 
 
 async def find_to_purge(tx: Tx, before_ms: int) -> tuple[str, str] | None:
@@ -311,6 +368,7 @@ async def add_shards(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) 
                 "walked_to": "",
                 "in_hand": "[]",
                 "is_done": False,
+                "is_rest": False,
             }
             for bot in bots
         ],
@@ -320,7 +378,8 @@ async def add_shards(tx: Tx, project_id: str, job_id: str, bots: Sequence[str]) 
 async def list_shards(tx: Tx, project_id: str, job_id: str) -> list[MailingShard]:
     """A mailing's shards."""
     rows = await tx.fetch_all(
-        f"SELECT bot, walked_to, in_hand, is_done FROM core_mailing_ways WHERE {_KEY} ORDER BY bot",
+        f"SELECT bot, walked_to, in_hand, is_done, is_rest FROM core_mailing_ways WHERE {_KEY}"
+        " ORDER BY bot",
         {"project_id": project_id, "job_id": job_id},
     )
     return [_shard(row) for row in rows]
@@ -336,7 +395,7 @@ async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -
     """Records a shard's progress, and its recipients in flight."""
     await tx.execute_deferred(
         "UPDATE core_mailing_ways SET walked_to = :walked_to, in_hand = :in_hand,"
-        f" is_done = :is_done WHERE {_KEY} AND bot = :bot",
+        f" is_done = :is_done, is_rest = :is_rest WHERE {_KEY} AND bot = :bot",
         {
             "project_id": project_id,
             "job_id": job_id,
@@ -344,6 +403,7 @@ async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -
             "walked_to": shard.walked_to,
             "in_hand": to_json(shard.in_flight),
             "is_done": shard.is_done,
+            "is_rest": shard.is_rest,
         },
         table="core_mailing_ways",
     )
@@ -351,13 +411,18 @@ async def set_shard(tx: Tx, project_id: str, job_id: str, shard: MailingShard) -
 
 def _shard(row: Row) -> MailingShard:
     return MailingShard(
-        row["bot"], row["walked_to"], json.loads(row["in_hand"]), bool(row["is_done"])
+        row["bot"],
+        row["walked_to"],
+        json.loads(row["in_hand"]),
+        bool(row["is_done"]),
+        bool(row["is_rest"]),
     )
 
 
 def _mailing(row: Row) -> Mailing:
     values = {column: row[column] for column in _COLUMNS.split(", ")}
     values["audience"] = json.loads(values["audience"])
-    if values["metadata"] is not None:
-        values["metadata"] = json.loads(values["metadata"])
+    for name in _JSON:
+        if values[name] is not None:
+            values[name] = json.loads(values[name])
     return Mailing(**values)

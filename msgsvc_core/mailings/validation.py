@@ -11,7 +11,7 @@ from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.content.substitution import WrongVariable, sample_values
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
-from msgsvc_core.kernel.errors import ValidationFailed
+from msgsvc_core.kernel.errors import NotFound, ValidationFailed
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.mailings import audience
 from msgsvc_core.mailings.content import (
@@ -47,6 +47,8 @@ class PreparedMailing:
     content: str
     counts: dict[str, int]
     unreachable: int
+    #: The contents of the variants, of which the first is `content`.
+    variants: Sequence[str] = ()
 
     @property
     def reachable(self) -> int:
@@ -122,13 +124,33 @@ class MailingValidation:
             raise ValidationFailed("is in the past", field="send_at")
         self._check_sizes(new)
         await self._check_names(tx, project_id, new)
-        content = await self.content_of(tx, project_id, new.message)
         counts = await self._counts(tx, project_id, new.audience)
-        self._check_shown(read_column(content))
-        await self._check_channels(read_column(content), counts)
+        content, variants = await self._contents(tx, project_id, new, counts)
         reachable = sum(counts.values())
         unreachable = await audience.count_unreachable(tx, project_id, new.audience, reachable)
-        return PreparedMailing(content, counts, unreachable)
+        return PreparedMailing(content, counts, unreachable, variants)
+
+    async def _contents(
+        self, tx: Tx, project_id: str, new: NewMailing, counts: dict[str, int]
+    ) -> tuple[str, list[str]]:
+        """The content, and that of each variant. Raises what `judge` does."""
+        if new.experiment is None:
+            return await self._content(tx, project_id, new.message, counts), []
+        variants: list[str] = []
+        for number, variant in enumerate(new.experiment.variants):
+            try:
+                variants.append(await self._content(tx, project_id, variant.message, counts))
+            except (ValidationFailed, NotFound) as error:
+                raise error.at(f"variants[{number}]", joined=True) from None
+        return variants[0], variants
+
+    async def _content(
+        self, tx: Tx, project_id: str, message: MailingMessage, counts: dict[str, int]
+    ) -> str:
+        content = await self.content_of(tx, project_id, message)
+        self._check_shown(read_column(content))
+        await self._check_channels(read_column(content), counts)
+        return content
 
     async def break_down(
         self, tx: Tx, project_id: str, asked: Audience, permission: str | None

@@ -204,6 +204,14 @@ class HookSpecs:
         """
 
     @hookspec
+    async def on_mailing_tested(self, tx: "Tx", mailing: "Mailing") -> None:
+        """All recipients of the variants of a mailing have an outcome, and the rest waits for the winner.
+        Async; called once, in the transaction that records it.
+
+        The plugin that started it, `mailing.source`, calls `Mailings.choose` now or later.
+        """
+
+    @hookspec
     async def on_tags_added(
         self,
         tx: "Tx",

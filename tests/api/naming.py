@@ -31,6 +31,7 @@ BODIES: dict[str, Any] = {
     "edit_message": {"text": "mine now"},
     "replay_webhook": {"since": "2026-01-15T11:00:00Z"},
     "confirm_bulk_action": {"total": 1},
+    "choose_broadcast_winner": {"variant": "A"},
     "update_scheduled": {"text": "mine now"},
     "update_recurring": {"text": "mine now"},
     "update_drip": {"name": "mine now"},
@@ -109,6 +110,10 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
         for name in ("subscriber_id", "external_id", "channel", "permission", "template")
     },
     "broadcast.template": lambda it, own: {"audience": {"all": True}, "template": it},
+    "broadcast.variants.template": lambda it, own: {
+        "audience": {"all": True},
+        "variants": [{"text": "Hi"}, {"template": it}],
+    },
     "broadcast.permission": lambda it, own: {
         "audience": {"all": True},
         "permission": it,
@@ -281,6 +286,7 @@ REFUSED_AS_IT_IS = {
     "resume_broadcast",
     "enroll_in_drip",
     "resend_broadcast_to_unknown",
+    "choose_broadcast_winner",
     "resume_recurring",
 }
 

@@ -115,6 +115,8 @@ DOTTED_NAMES: dict[str, str] = {
     "pause_broadcast": "broadcasts.pause",
     "resume_broadcast": "broadcasts.resume",
     "resend_broadcast_to_unknown": "broadcasts.resend_to_unknown",
+    "get_broadcast_variants": "broadcasts.get_variants",
+    "choose_broadcast_winner": "broadcasts.choose_winner",
     "list_broadcast_recipients": "broadcasts.recipients.list",
     # Scheduled and recurring messages
     "list_scheduled": "scheduled.list",

@@ -76,6 +76,7 @@ def shard_row(shard: MailingShard) -> dict[str, Any]:
         "walked_to": shard.walked_to,
         "in_hand": to_json(shard.in_flight),
         "is_done": shard.is_done,
+        "is_rest": shard.is_rest,
     }
 
 

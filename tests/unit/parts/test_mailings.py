@@ -14,7 +14,6 @@ from msgsvc_core.db import Tx
 from msgsvc_core.jobs.contract import NORMAL, URGENT, Job, NewJob, Stopping
 from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
-from msgsvc_core.mailings.content import read_column
 from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext
 from msgsvc_core.mailings.expansion import MailingExpansion
@@ -171,6 +170,7 @@ def mailings_of(core: FakeContext, ended: Ended | None = None) -> Mailings:
         validation=validation,
         limits=LIMITS,
         on_ended=Ended() if ended is None else ended,
+        on_tested=Ended(),
     )
 
 
@@ -429,7 +429,7 @@ def outcomes_of(core: FakeContext) -> MailingOutcomes:
 def context_of(core: FakeContext, mailing: Mailing | None = None) -> SendContext:
     mailing, channel = mailing or a_mailing(), core.channels["messenger_a"]
     gate = gates_of(core)[channel.key]
-    return SendContext(mailing, read_column(mailing.content), channel, gate)
+    return SendContext(mailing, channel, gate)
 
 
 SHARD_JOB = claimed(send_job(a_mailing(), "messenger_a"), now_ms=NOW_MS)

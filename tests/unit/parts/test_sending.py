@@ -18,7 +18,6 @@ from msgsvc_core.config.settings import LimitSettings
 from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.files.media_checks import MediaChecks
 from msgsvc_core.jobs.contract import Job, NewJob
-from msgsvc_core.mailings.content import read_column
 from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext
 from msgsvc_core.messages.deliveries import DeliveryLoader
 from msgsvc_core.messages.delivery import MessageDelivery
@@ -322,7 +321,7 @@ def context_of(core: FakeContext, text: str = "Hi {{ first_name }}", **more: Any
     mailing = a_mailing(text=text)
     channel = core.channels["messenger_a"]
     gate = gates_of(core)[channel.key]
-    return SendContext(mailing, read_column(mailing.content), channel, gate, **more)
+    return SendContext(mailing, channel, gate, **more)
 
 
 def recipient(core: FakeContext, name: str, number: int = 1) -> RecipientDelivery:
@@ -350,7 +349,10 @@ async def test_what_nobody_can_get_fails_for_all() -> None:
     failure = DeliveryError(Reason.INVALID_MESSAGE, "no such file")
     one = recipient(core, "Ann")
 
-    assert await recipients_of(core).prepare(context_of(core, failure=failure), [one]) == []
+    context = context_of(core)
+    context = replace(context, failures={context.mailing.content: failure})
+
+    assert await recipients_of(core).prepare(context, [one]) == []
     assert one.failure is failure
 
 
@@ -373,8 +375,7 @@ async def test_a_personal_file_that_is_no_file_fails_its_recipient() -> None:
     checks = MediaChecks(clock=core.clock, settings=MediaSettings(), inspect=inspect)
     mailing = a_mailing(content=PERSONAL_FILE)
     channel = core.channels["messenger_a"]
-    content = read_column(mailing.content)
-    context = SendContext(mailing, content, channel, gates_of(core)[channel.key])
+    context = SendContext(mailing, channel, gates_of(core)[channel.key])
     good, bad = recipient(core, "1"), recipient(core, "2", 2)
     files = MessageFiles(enabled=True, checks=lambda: checks)
 

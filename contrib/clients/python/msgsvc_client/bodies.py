@@ -94,7 +94,7 @@ class _BroadcastBody(TypedDict):
 
 
 class BroadcastBody(_BroadcastBody, total=False):
-    """A message to an audience, now or at `send_at`."""
+    """A message to an audience, or several `variants` of it, now or at `send_at`."""
 
     #: Key of a template, in place of text, format, media and buttons.
     template: str | None
@@ -118,12 +118,29 @@ class BroadcastBody(_BroadcastBody, total=False):
     metadata: Mapping[str, Any] | None
     #: What you call it, for lists; recipients don't see it.
     name: str | None
+    #: Messages to compare, in place of template, variables, text, format, media and buttons.
+    variants: Sequence[BroadcastVariant] | None
+    #: How `variants` are compared; the defaults if it is left out.
+    experiment: BroadcastExperiment | None
     #: When it starts; left out: at once. A time in the past is refused.
     send_at: str | datetime | None
     #: Messages per minute at most, evenly spread. By default as fast as the messengers allow.
     messages_per_minute: int | None
     #: Validates only, and returns the number of recipients and the credits that it would cost.
     dry_run: bool
+
+
+class BroadcastExperiment(TypedDict, total=False):
+    """How the variants are tried, and one is chosen for the rest."""
+
+    #: Percentage of the recipients who get the variants, each as many as the others. With 100 there is
+    #: no rest.
+    share_percent: int
+    #: `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the
+    #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+    winner: Literal["clicks", "manual"]
+    #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
+    after_s: int
 
 
 class _BroadcastTestBody(TypedDict):
@@ -154,6 +171,25 @@ class BroadcastTestBody(_BroadcastTestBody, total=False):
     expires_in: int | None
     #: Your own data, returned in delivery events; at most 4 KiB as JSON.
     metadata: Mapping[str, Any] | None
+
+
+class BroadcastVariant(TypedDict, total=False):
+    """One of several messages, of which each recipient gets one."""
+
+    #: Key of a template, in place of text, format, media and buttons.
+    template: str | None
+    #: Texts, numbers, true or false for `{{ name }}`, the same for all.
+    variables: Mapping[str, str | float | bool] | None
+    #: One text for all, or texts by language: `{"en": "Hi", "ru": ...}`.
+    text: str | Mapping[str, str] | None
+    #: How `text` is marked up.
+    format: Literal["plain", "markdown", "html"]
+    #: A file that is shown with the text; its URL and name may hold variables.
+    media: TemplateMedia | None
+    #: Rows of buttons below the text, from top to bottom.
+    buttons: Sequence[Sequence[TemplateButton]]
+    #: The variant's name; by default A, B, C, D by place.
+    name: str | None
 
 
 class _BulkActionBody(TypedDict):
@@ -1514,3 +1550,10 @@ class When(TypedDict, total=False):
     channel: str | None
     #: An attribute of the subscriber has a value.
     attribute: AttributeIs | None
+
+
+class WinnerBody(TypedDict):
+    """The winner of an experiment."""
+
+    #: The variant's name.
+    variant: str

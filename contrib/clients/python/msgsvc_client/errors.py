@@ -148,6 +148,12 @@ class PermissionHasSubscribers(ApiError):
     CODE: ClassVar[str] = "permission_has_subscribers"
 
 
+class WinnerAlreadyChosen(ApiError):
+    """The winner of the broadcast's variants has been chosen; it goes to the rest of the audience."""
+
+    CODE: ClassVar[str] = "winner_already_chosen"
+
+
 class PayloadTooLarge(ApiError):
     """The body exceeds the maximum size."""
 
@@ -214,6 +220,7 @@ ERRORS_BY_CODE: dict[str, type[ApiError]] = {
     "conflict": Conflict,
     "idempotency_conflict": IdempotencyConflict,
     "permission_has_subscribers": PermissionHasSubscribers,
+    "winner_already_chosen": WinnerAlreadyChosen,
     "payload_too_large": PayloadTooLarge,
     "too_early": TooEarly,
     "otp_rate_limited": OtpRateLimited,
@@ -261,4 +268,5 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "ValidationFailed",
+    "WinnerAlreadyChosen",
 ]

@@ -70,6 +70,14 @@ class BroadcastCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BroadcastWinnerChosen(Event):
+    """The winner of a broadcast's variants was chosen, and goes to the rest of the audience."""
+
+    name: Literal["broadcast.winner_chosen"] = "broadcast.winner_chosen"
+    data: models.BroadcastWinnerChosenEventData
+
+
+@dataclass(frozen=True, kw_only=True)
 class ButtonClicked(Event):
     """A user pressed a button of one of your messages."""
 
@@ -358,6 +366,7 @@ AnyEvent = (
     | BatchCompleted
     | BroadcastCancelled
     | BroadcastCompleted
+    | BroadcastWinnerChosen
     | ButtonClicked
     | ChannelReceptionInterrupted
     | ChannelReceptionRecovered
@@ -423,6 +432,10 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     "batch.completed": (BatchCompleted, models.BatchCompletedEventData.from_data),
     "broadcast.cancelled": (BroadcastCancelled, models.BroadcastCancelledEventData.from_data),
     "broadcast.completed": (BroadcastCompleted, models.BroadcastCompletedEventData.from_data),
+    "broadcast.winner_chosen": (
+        BroadcastWinnerChosen,
+        models.BroadcastWinnerChosenEventData.from_data,
+    ),
     "button.clicked": (ButtonClicked, models.ButtonClickedEventData.from_data),
     "channel.reception_interrupted": (
         ChannelReceptionInterrupted,

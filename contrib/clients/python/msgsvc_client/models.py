@@ -529,6 +529,8 @@ class BroadcastAnswer(Model):
     metadata: Mapping[str, Any] | None
     #: The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend.
     resend_of: str | None
+    #: How its variants are tried; null for one message.
+    experiment: ExperimentAnswer | None
     #: The start time that was asked for; null for at once.
     send_at: str | None
     #: Time of creation.
@@ -560,6 +562,7 @@ class BroadcastAnswer(Model):
             messages_per_minute=data.get("messages_per_minute"),
             metadata=data.get("metadata"),
             resend_of=data.get("resend_of"),
+            experiment=optional(data.get("experiment"), ExperimentAnswer.from_data),
             send_at=data.get("send_at"),
             created_at=data["created_at"],
             started_at=data.get("started_at"),
@@ -641,6 +644,54 @@ class BroadcastCompletedEventData(Model):
             unknown=data["unknown"],
             skipped=data["skipped"],
             total=data["total"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastVariants(Model):
+    """The variants of a broadcast, side by side."""
+
+    #: In the order of the request; empty for one message.
+    variants: list[VariantFigures]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastVariants:
+        return cls(
+            variants=[VariantFigures.from_data(each) for each in data["variants"]],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastWinnerChosenEventData(Model):
+    """Fields of `broadcast.winner_chosen`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: The broadcast's id.
+    job_id: str
+    #: The variant's name; by default A, B, C, D by place.
+    variant: str
+    #: `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.
+    by: Literal["clicks", "member", "api"]
+    #: Why it is this one, if clicks decided; null for a choice.
+    reason: Literal["most_clicks", "tie", "no_clicks"] | None
+    #: What was compared.
+    variants: list[ComparedVariant]
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BroadcastWinnerChosenEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            job_id=data["job_id"],
+            variant=data["variant"],
+            by=data["by"],
+            reason=data.get("reason"),
+            variants=[ComparedVariant.from_data(each) for each in data["variants"]],
             raw=data,
         )
 
@@ -1072,6 +1123,33 @@ class ClientAnswer(Model):
             home_url=data.get("home_url"),
             dynamic=data["dynamic"],
             created_at=data["created_at"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedVariant(Model):
+    """What had become of a variant."""
+
+    #: The variant's name; by default A, B, C, D by place.
+    name: str
+    #: Recipients whose messenger accepted the message.
+    sent: int
+    #: Recipients who did not get it, including those of `unknown`.
+    failed: int
+    #: People who got it and clicked something in it at least once.
+    clicked: int
+    #: `clicked` of `sent`, from 0 to 1.
+    clicked_share: float
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ComparedVariant:
+        return cls(
+            name=data["name"],
+            sent=data["sent"],
+            failed=data["failed"],
+            clicked=data["clicked"],
+            clicked_share=data["clicked_share"],
             raw=data,
         )
 
@@ -1703,6 +1781,51 @@ class EveryAnswer(Model):
         return cls(
             hours=data.get("hours"),
             days=data.get("days"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentAnswer(Model):
+    """How the variants of a broadcast are tried, and which of them was chosen."""
+
+    #: Percentage of the recipients who get the variants, each as many as the others.
+    share_percent: int
+    #: `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the
+    #: first. `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+    winner: Literal["clicks", "manual"]
+    #: Seconds from the end of the first stage until clicks decide; without effect on `manual`.
+    after_s: int
+    #: The names of the variants.
+    variants: list[str]
+    #: `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without
+    #: one.
+    state: Literal["testing", "waiting", "decided", "ended"]
+    #: When clicks decide; null before the end of the first stage, and if they don't.
+    decides_at: str | None
+    #: The variant for the rest; null before.
+    chosen: str | None
+    #: Who chose it; null before.
+    chosen_by: Literal["clicks", "member", "api"] | None
+    #: When it was chosen; null before.
+    chosen_at: str | None
+    #: Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they
+    #: did not.
+    reason: Literal["most_clicks", "tie", "no_clicks"] | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ExperimentAnswer:
+        return cls(
+            share_percent=data["share_percent"],
+            winner=data["winner"],
+            after_s=data["after_s"],
+            variants=data["variants"],
+            state=data["state"],
+            decides_at=data.get("decides_at"),
+            chosen=data.get("chosen"),
+            chosen_by=data.get("chosen_by"),
+            chosen_at=data.get("chosen_at"),
+            reason=data.get("reason"),
             raw=data,
         )
 
@@ -5369,6 +5492,46 @@ class UsageAnswer(Model):
             operation=data["operation"],
             quantity=data["quantity"],
             credits=data["credits"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantFigures(Model):
+    """A variant, and what became of it. Who got it as the winner is not among its figures."""
+
+    #: The variant's name; by default A, B, C, D by place.
+    name: str
+    #: The message; of a template, the text at the time of the request.
+    message: MailingMessageAnswer
+    #: Recipients whose messenger accepted the message.
+    sent: int
+    #: Recipients who did not get it, including those of `unknown`.
+    failed: int
+    #: Of `failed`: those for whom the service can't tell whether they got it, because the connection
+    #: broke after the request. They are not tried again.
+    unknown: int
+    #: Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled.
+    skipped: int
+    #: Recipients who were chosen for it.
+    total: int
+    #: People who got it and clicked something in it at least once.
+    clicked: int
+    #: `clicked` of `sent`, from 0 to 1.
+    clicked_share: float
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> VariantFigures:
+        return cls(
+            name=data["name"],
+            message=MailingMessageAnswer.from_data(data["message"]),
+            sent=data["sent"],
+            failed=data["failed"],
+            unknown=data["unknown"],
+            skipped=data["skipped"],
+            total=data["total"],
+            clicked=data["clicked"],
+            clicked_share=data["clicked_share"],
             raw=data,
         )
 

@@ -1,9 +1,9 @@
 """Mailings in memory, which can be started, paused and cancelled, but are not sent."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgsvc_core.billing import BillingGate
 from msgsvc_core.channels.registry import Channels
@@ -13,7 +13,7 @@ from msgsvc_core.jobs.queue import JobQueue
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.mailings.content import read_column, without_values
+from msgsvc_core.mailings.content import without_values
 from msgsvc_core.mailings.models import (
     MOST_LOOKED_AT,
     Audience,
@@ -26,6 +26,7 @@ from msgsvc_core.mailings.models import (
     NotSent,
     OutcomeReason,
     Recipient,
+    VariantOutcomes,
 )
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.mailings.validation import AudienceNames, MailingValidation, PreparedMailing
@@ -41,7 +42,9 @@ from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 class FakeMailings(Mailings):
     """`by_id` contains the started mailings, `ledger` the recipients of each whose outcome a test has set,
-    and `ended` the ended ones. They are not sent: `finish` ends one."""
+    `assigned` the numbers of the variants that a test has given to subscribers of each,
+    and `ended` the ended ones; `tested` those whose first stage has ended. They are not sent: `finish` ends
+    one, and `complete` the first stage of an experiment."""
 
     def __init__(
         self,
@@ -59,7 +62,9 @@ class FakeMailings(Mailings):
         channels = channels or FakeChannels(clock=clock)
         self.by_id: dict[str, Mailing] = {}
         self.ledger: dict[str, list[Recipient]] = {}
+        self.assigned: dict[str, dict[str, int]] = {}
         self.ended: list[Mailing] = []
+        self.tested: list[Mailing] = []
         super().__init__(
             clock=clock,
             jobs=jobs or FakeJobQueue(clock),
@@ -73,6 +78,7 @@ class FakeMailings(Mailings):
             ),
             limits=limits,
             on_ended=self._record_end,
+            on_tested=self._record_test,
         )
 
     async def was_resent(self, tx: Tx, mailing: Mailing) -> bool:
@@ -185,6 +191,44 @@ class FakeMailings(Mailings):
             mailing = await self.cancel(tx, project_id, job_id)
         self.by_id[job_id] = replace(mailing, content=without_values(mailing.content))
 
+    async def choose(
+        self, tx: Tx, project_id: str, job_id: str, winner: int, decision: Mapping[str, Any]
+    ) -> Mailing | None:
+        mailing = await self.find(tx, project_id, job_id)
+        if mailing.finished_at_ms is not None or not mailing.is_testing:
+            return None
+        kept = {**decision, "at_ms": self._clock.now_ms()}
+        self.by_id[job_id] = replace(mailing, stage="rest", winner=winner, decision=kept)
+        return self.by_id[job_id]
+
+    async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[VariantOutcomes]:
+        given = self.assigned.get(mailing.job_id, {})
+        statuses = {each.subscriber_id: each.status for each in self.ledger.get(mailing.job_id, ())}
+        outcomes: list[VariantOutcomes] = []
+        for number, variant in enumerate(mailing.variants):
+            found = Counter(
+                statuses.get(each, "queued") for each, which in given.items() if which == number
+            )
+            outcomes.append(
+                VariantOutcomes(
+                    variant["name"],
+                    sent=found["sent"],
+                    failed=found["failed"] + found["unknown"],
+                    unknown=found["unknown"],
+                    skipped=found["skipped"],
+                    total=found.total(),
+                )
+            )
+        return outcomes
+
+    async def variants_sent_to(
+        self, tx: Tx, mailing: Mailing, subscriber_ids: Sequence[str]
+    ) -> dict[str, int]:
+        ledger = self.ledger.get(mailing.job_id, ())
+        sent = {each.subscriber_id for each in ledger if each.status == "sent"}
+        given = self.assigned.get(mailing.job_id, {})
+        return {each: given[each] for each in subscriber_ids if each in given and each in sent}
+
     async def finish(
         self, tx: Tx, project_id: str, job_id: str, status: MailingStatus
     ) -> Mailing | None:
@@ -204,6 +248,14 @@ class FakeMailings(Mailings):
         await self._on_ended(tx, ended)
         return ended
 
+    async def complete(self, tx: Tx, mailing: Mailing) -> Mailing | None:
+        if mailing.stage != "test":
+            return await self.finish(tx, *mailing.key, "completed")
+        tested = replace(mailing, stage="waiting", tested_at_ms=self._clock.now_ms())
+        self.by_id[mailing.job_id] = tested
+        await self._on_tested(tx, tested)
+        return None
+
     async def _add(self, tx: Tx, mailing: Mailing) -> None:
         await super()._add(tx, mailing)
         self.by_id[mailing.job_id] = mailing
@@ -221,6 +273,9 @@ class FakeMailings(Mailings):
             raise Conflict("it is {status}", status=mailing.status)
         self.by_id[job_id] = replace(mailing, status=status)
         return self.by_id[job_id]
+
+    async def _record_test(self, _tx: Tx, mailing: Mailing) -> None:
+        self.tested.append(mailing)
 
     async def _record_end(self, _tx: Tx, mailing: Mailing) -> None:
         self.ended.append(mailing)
@@ -255,16 +310,14 @@ class FakeMailingValidation(MailingValidation):
             raise ValidationFailed("is in the past", field="send_at")
         self._check_sizes(new)
         await self._check_names(tx, project_id, new)
-        content = await self.content_of(tx, project_id, new.message)
         people = [each for each in self._people(project_id) if _is_meant(each, new.audience)]
         counts = self._by_bot(people)
-        self._check_shown(read_column(content))
-        await self._check_channels(read_column(content), counts)
+        content, variants = await self._contents(tx, project_id, new, counts)
         named = new.audience.subscriber_ids or ()
         unreachable = sum(each.status != "active" for each in people) if named else 0
         if new.audience.names_alone:
             unreachable = len(set(named)) - sum(counts.values())
-        return PreparedMailing(content, counts, unreachable)
+        return PreparedMailing(content, counts, unreachable, variants)
 
     async def break_down(
         self, tx: Tx, project_id: str, asked: Audience, permission: str | None

@@ -1,6 +1,6 @@
 """Who pressed which button of a broadcast, for its report."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from msgsvc_broadcasts import store
 from msgsvc_core.db import Tx
@@ -13,6 +13,9 @@ from msgsvc_core.mailings.models import MOST_LOOKED_AT
 from msgsvc_core.messages.service import Messages
 
 CLICKED = "button.clicked"
+
+#: People who clicked that are read at once.
+PEOPLE = 2000
 
 
 class Clicks:
@@ -48,6 +51,13 @@ class Clicks:
                         message.subscriber_id,
                         event.occurred_at_ms,
                     )
+
+    async def people(self, tx: Tx, project_id: str, job_id: str) -> AsyncIterator[list[str]]:
+        """All subscribers who clicked something in a broadcast, each once, in portions."""
+        after = ""
+        while found := await store.list_clickers(tx, project_id, job_id, after, PEOPLE):
+            yield found
+            after = found[-1]
 
     async def count(
         self, tx: Tx, project_id: str, job_id: str, limit: int = MOST_LOOKED_AT

@@ -1,9 +1,41 @@
 """The events of broadcasts."""
 
-from msgsvc_broadcasts.models import BroadcastId
+from pydantic import Field
+
+from msgsvc_broadcasts.models import (
+    BroadcastId,
+    ChosenBy,
+    Clicked,
+    ClickedShare,
+    Reason,
+    VariantName,
+)
 from msgsvc_core.api.endpoint import ResponseModel
 from msgsvc_core.events import EventSpec
 from msgsvc_core.mailings.models import Failed, Sent, Skipped, Total, Unknown
+
+
+class ComparedVariant(ResponseModel):
+    """What had become of a variant."""
+
+    name: VariantName
+    sent: Sent
+    failed: Failed
+    clicked: Clicked
+    clicked_share: ClickedShare
+
+
+class WinnerChosen(ResponseModel):
+    """Fields of `broadcast.winner_chosen`."""
+
+    job_id: BroadcastId
+    variant: VariantName
+    by: ChosenBy
+    reason: Reason | None = Field(
+        description="Why it is this one, if clicks decided; null for a choice.",
+        examples=["most_clicks"],
+    )
+    variants: list[ComparedVariant] = Field(description="What was compared.")
 
 
 class BroadcastEnded(ResponseModel):
@@ -22,6 +54,13 @@ BROADCAST_EVENTS = (
         "broadcast.completed",
         "A broadcast is fully processed.",
         BroadcastEnded,
+        of_subscriber=False,
+        group="sending",
+    ),
+    EventSpec(
+        "broadcast.winner_chosen",
+        "The winner of a broadcast's variants was chosen, and goes to the rest of the audience.",
+        WinnerChosen,
         of_subscriber=False,
         group="sending",
     ),

@@ -1,23 +1,33 @@
 """Models of broadcasts in the API."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from msgsvc_core.api import examples
-from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
 from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time
-from msgsvc_core.channels.failures import Reason
+from msgsvc_core.channels.failures import Reason as FailureReason
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
+from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_core.kernel.visible_text import check_visible, one_line
-from msgsvc_core.mailings import Audience, Mailing, MailingMessage, Recipient
+from msgsvc_core.mailings import (
+    Audience,
+    Mailing,
+    MailingMessage,
+    NewExperiment,
+    NewVariant,
+    Recipient,
+)
 from msgsvc_core.mailings.models import (
     STATUS,
     AudienceAnswer,
     Eta,
     Failed,
+    MailingMessageAnswer,
     MailingStatus,
+    MessageSource,
     Progress,
     RecipientStatus,
     Sent,
@@ -25,7 +35,13 @@ from msgsvc_core.mailings.models import (
     StopCause,
     Total,
     Unknown,
+    VariantOutcomes,
 )
+from msgsvc_core.mailings.service import ALL_PERCENT
+from msgsvc_core.messages.models import check_source
+
+#: What marks the mailings that are broadcasts.
+SOURCE = "broadcasts"
 
 BroadcastId = Annotated[str, Field(description="The broadcast's id.", examples=[examples.JOB_ID])]
 
@@ -43,8 +59,66 @@ BroadcastName = Annotated[
 ]
 
 
+#: Variants that can be compared.
+MIN_VARIANTS, MAX_VARIANTS = 2, 4
+
+VariantName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=30,
+        description="The variant's name; by default A, B, C, D by place.",
+        examples=["A"],
+    ),
+    AfterValidator(_to_one_line),
+]
+#: Who has chosen a winner.
+ChosenBy = Annotated[
+    Literal["clicks", "member", "api"],
+    Field(
+        description="`clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`.",
+        examples=["clicks"],
+    ),
+]
+#: Why clicks chose a winner.
+Reason = Literal["most_clicks", "tie", "no_clicks"]
+Clicked = Annotated[
+    int,
+    Field(
+        description="People who got it and clicked something in it at least once.", examples=[120]
+    ),
+]
+ClickedShare = Annotated[
+    float, Field(description="`clicked` of `sent`, from 0 to 1.", examples=[0.1])
+]
+
+Rule = Literal["clicks", "manual"]
+SHARE = "Percentage of the recipients who get the variants, each as many as the others."
+AFTER = "Seconds from the end of the first stage until clicks decide; without effect on `manual`."
+RULE = (
+    "`clicks`: the variant that the largest share of its recipients clicked in; of equal ones the first."
+    " `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides."
+)
+
+
+class BroadcastVariant(MessageSource):
+    """One of several messages, of which each recipient gets one."""
+
+    name: VariantName | None = None
+
+
+class BroadcastExperiment(RequestModel):
+    """How the variants are tried, and one is chosen for the rest."""
+
+    share_percent: int = Field(
+        20, ge=1, le=ALL_PERCENT, description=f"{SHARE} With 100 there is no rest.", examples=[20]
+    )
+    winner: Rule = Field("clicks", description=RULE)
+    after_s: int = Field(3600, ge=300, le=7 * 24 * 3600, description=AFTER, examples=[3600])
+
+
 class BroadcastBody(MailingMessage):
-    """A message to an audience, now or at `send_at`."""
+    """A message to an audience, or several `variants` of it, now or at `send_at`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -64,11 +138,29 @@ class BroadcastBody(MailingMessage):
                     "audience": {"all": True},
                     "send_at": examples.LATER,
                 },
+                {
+                    "variants": [
+                        {"text": "The spring sale has begun."},
+                        {"text": "{{ first_name }}, 10 % off until Sunday."},
+                    ],
+                    "experiment": {"share_percent": 20, "winner": "clicks", "after_s": 3600},
+                    "audience": {"all": True},
+                },
             ]
         }
     )
 
     name: BroadcastName | None = Field(None, description=NAME, examples=["Spring sale"])
+    variants: list[BroadcastVariant] | None = Field(
+        None,
+        min_length=MIN_VARIANTS,
+        max_length=MAX_VARIANTS,
+        description="Messages to compare, in place of template, variables, text, format, media and"
+        " buttons.",
+    )
+    experiment: BroadcastExperiment | None = Field(
+        None, description="How `variants` are compared; the defaults if it is left out."
+    )
     audience: Audience = Field(description="Who gets it.")
     send_at: MomentMs | None = Field(
         None,
@@ -89,12 +181,87 @@ class BroadcastBody(MailingMessage):
         " cost.",
     )
 
+    @model_validator(mode="after")
+    def _text_or_template(self) -> Self:
+        if self.variants is None:
+            if self.experiment is not None:
+                raise InvalidValue("needs variants", field="experiment")
+            check_source(self)
+            return self
+        for field in MessageSource.model_fields:
+            if field in self.model_fields_set and getattr(self, field):
+                raise InvalidValue("can't stand beside variants, which have their own", field=field)
+        names = self.variant_names
+        if len(set(names)) < len(names):
+            raise InvalidValue("each variant needs a name of its own", field="variants")
+        experiment = self.experiment or BroadcastExperiment()
+        if (
+            experiment.share_percent < ALL_PERCENT
+            and self.expires_in is not None
+            and self.expires_in <= experiment.after_s
+        ):
+            raise InvalidValue(
+                "ends before the winner is chosen: it must be more than experiment.after_s",
+                field="expires_in",
+            )
+        return self
+
+    @property
+    def variant_names(self) -> list[str]:
+        return [
+            each.name or chr(ord("A") + place) for place, each in enumerate(self.variants or ())
+        ]
+
     def to_message(self) -> MailingMessage:
-        """What everybody gets, without how and when."""
+        """What everybody gets, without how and when; the first of several variants."""
+        return self.to_messages()[0]
+
+    def to_messages(self) -> list[MailingMessage]:
+        """The message, or each of its variants."""
         given = self.model_dump(
             include=set(MailingMessage.model_fields), exclude_unset=True, exclude_none=True
         )
-        return MailingMessage.model_validate(given)
+        if self.variants is None:
+            return [MailingMessage.model_validate(given)]
+        common = {name: each for name, each in given.items() if name not in _CONTENT}
+        return [
+            MailingMessage.model_validate(
+                {
+                    **common,
+                    **each.model_dump(include=_CONTENT, exclude_unset=True, exclude_none=True),
+                }
+            )
+            for each in self.variants
+        ]
+
+    def to_experiment(self) -> NewExperiment | None:
+        """How its variants are tried; None without variants."""
+        if self.variants is None:
+            return None
+        experiment = self.experiment or BroadcastExperiment()
+        return NewExperiment(
+            [
+                NewVariant(name, message)
+                for name, message in zip(self.variant_names, self.to_messages(), strict=True)
+            ],
+            experiment.share_percent,
+            {"winner": experiment.winner, "after_s": experiment.after_s},
+        )
+
+
+#: The fields of a variant that are those of a message.
+_CONTENT = set(MessageSource.model_fields)
+
+
+def decides_at_ms(mailing: Mailing) -> int | None:
+    """When clicks decide, in Unix milliseconds; None before the end of the first stage, and if they
+    don't."""
+    if mailing.experiment is None or mailing.tested_at_ms is None:
+        return None
+    terms = mailing.experiment["terms"]
+    if terms["winner"] != "clicks":
+        return None
+    return mailing.tested_at_ms + int(terms["after_s"]) * 1000
 
 
 class BroadcastTestBody(MailingMessage):
@@ -149,6 +316,115 @@ class BroadcastAccepted(ResponseModel):
     )
 
 
+class ExperimentAnswer(ResponseModel):
+    """How the variants of a broadcast are tried, and which of them was chosen."""
+
+    share_percent: int = Field(description=SHARE, examples=[20])
+    winner: Rule = Field(description=RULE)
+    after_s: int = Field(description=AFTER, examples=[3600])
+    variants: list[str] = Field(description="The names of the variants.", examples=[["A", "B"]])
+    state: Literal["testing", "waiting", "decided", "ended"] = Field(
+        description="`testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended`"
+        " without one.",
+        examples=["decided"],
+    )
+    decides_at: Time | None = Field(
+        description="When clicks decide; null before the end of the first stage, and if they don't.",
+        examples=[examples.LATER],
+    )
+    chosen: VariantName | None = Field(description="The variant for the rest; null before.")
+    chosen_by: ChosenBy | None = Field(description="Who chose it; null before.")
+    chosen_at: Time | None = Field(description="When it was chosen; null before.")
+    reason: Reason | None = Field(
+        description="Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`;"
+        " null if they did not.",
+        examples=["most_clicks"],
+    )
+
+    @classmethod
+    def of(cls, mailing: Mailing) -> "ExperimentAnswer | None":
+        """None for a broadcast without variants."""
+        if mailing.experiment is None:
+            return None
+        names = [each["name"] for each in mailing.variants]
+        terms, decision = mailing.experiment["terms"], mailing.decision or {}
+        return cls(
+            share_percent=mailing.experiment["share_percent"],
+            winner=terms["winner"],
+            after_s=terms["after_s"],
+            variants=names,
+            state=_state(mailing),
+            decides_at=optional_rfc3339(decides_at_ms(mailing)),
+            chosen=None if mailing.winner is None else names[mailing.winner],
+            chosen_by=decision.get("by"),
+            chosen_at=optional_rfc3339(decision.get("at_ms")),
+            reason=decision.get("reason"),
+        )
+
+
+def _state(mailing: Mailing) -> Literal["testing", "waiting", "decided", "ended"]:
+    if mailing.winner is not None:
+        return "decided"
+    if mailing.finished_at_ms is not None or mailing.status == "cancelled":
+        return "ended"
+    return "waiting" if mailing.stage == "waiting" else "testing"
+
+
+class VariantFigures(ResponseModel):
+    """A variant, and what became of it. Who got it as the winner is not among its figures."""
+
+    name: VariantName
+    message: MailingMessageAnswer = Field(
+        description="The message; of a template, the text at the time of the request.",
+        examples=[{"text": "The spring sale has begun."}],
+    )
+    sent: Sent
+    failed: Failed
+    unknown: Unknown
+    skipped: Skipped
+    total: int = Field(description="Recipients who were chosen for it.", examples=[1200])
+    clicked: Clicked
+    clicked_share: ClickedShare
+
+    @classmethod
+    def of(
+        cls, outcomes: VariantOutcomes, clicked: int, message: dict[str, Any]
+    ) -> "VariantFigures":
+        return cls(
+            name=outcomes.name,
+            message=MailingMessageAnswer(
+                **{name: each for name, each in message.items() if each is not None}  # type: ignore[typeddict-item]
+            ),
+            sent=outcomes.sent,
+            failed=outcomes.failed,
+            unknown=outcomes.unknown,
+            skipped=outcomes.skipped,
+            total=outcomes.total,
+            clicked=clicked,
+            clicked_share=round(clicked / outcomes.sent, 4) if outcomes.sent else 0.0,
+        )
+
+    def compared(self) -> dict[str, Any]:
+        """What a decision records of it."""
+        return self.model_dump(include={"name", "sent", "failed", "clicked", "clicked_share"})
+
+
+class BroadcastVariants(ResponseModel):
+    """The variants of a broadcast, side by side."""
+
+    variants: list[VariantFigures] = Field(
+        description="In the order of the request; empty for one message."
+    )
+
+
+class WinnerBody(RequestModel):
+    """The winner of an experiment."""
+
+    variant: str = Field(
+        min_length=1, max_length=30, description="The variant's name.", examples=["B"]
+    )
+
+
 class BroadcastAnswer(ResponseModel):
     """A broadcast and how far it is."""
 
@@ -184,6 +460,9 @@ class BroadcastAnswer(ResponseModel):
         " is a resend.",
         examples=[None],
     )
+    experiment: ExperimentAnswer | None = Field(
+        description="How its variants are tried; null for one message."
+    )
     send_at: Time | None = Field(
         description="The start time that was asked for; null for at once.", examples=[None]
     )
@@ -213,6 +492,7 @@ class BroadcastAnswer(ResponseModel):
             messages_per_minute=mailing.per_minute,
             metadata=mailing.metadata,
             resend_of=mailing.resend_of,
+            experiment=ExperimentAnswer.of(mailing),
             send_at=optional_rfc3339(mailing.send_at_ms),
             created_at=to_rfc3339(mailing.created_at_ms),
             started_at=optional_rfc3339(mailing.started_at_ms),
@@ -245,7 +525,7 @@ class RecipientAnswer(ResponseModel):
         " got it.",
         examples=["sent"],
     )
-    reason: Reason | None = Field(
+    reason: FailureReason | None = Field(
         description="Why the last attempt failed; null if it did not.", examples=[None]
     )
     error: str | None = Field(
@@ -265,7 +545,7 @@ class RecipientAnswer(ResponseModel):
         return cls(
             subscriber_id=recipient.subscriber_id,
             status=recipient.status,
-            reason=recipient.reason and Reason(recipient.reason),
+            reason=recipient.reason and FailureReason(recipient.reason),
             error=recipient.error,
             attempts=recipient.attempts,
             message_id=recipient.message_id,
@@ -285,7 +565,7 @@ class RecipientQuery(PageQuery):
     status: RecipientStatus | None = Field(
         None, description="Only recipients with this status.", examples=["failed"]
     )
-    reason: Reason | None = Field(
+    reason: FailureReason | None = Field(
         None,
         description="Only recipients who did not get it for this reason.",
         examples=["user_blocked_bot"],

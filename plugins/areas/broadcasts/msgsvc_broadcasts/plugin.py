@@ -7,7 +7,9 @@ from typing import Any
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.dashboard import pages
 from msgsvc_broadcasts.drafts import DraftTests
+from msgsvc_broadcasts.errors import BROADCAST_ERRORS
 from msgsvc_broadcasts.events import BROADCAST_EVENTS
+from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.routes import router
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.endpoint import Endpoint
@@ -15,6 +17,7 @@ from msgsvc_core.dashboard import Pages
 from msgsvc_core.db import MigrationSource, Tx
 from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
+from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import Mailing
 from msgsvc_core.members.models import Member
 from msgsvc_core.plugins.context import PluginContext
@@ -24,6 +27,11 @@ from msgsvc_core.plugins.hookspecs import hookimpl
 @hookimpl
 def register_events() -> Sequence[EventSpec]:
     return BROADCAST_EVENTS
+
+
+@hookimpl
+def register_errors() -> Sequence[type[ApiError]]:
+    return BROADCAST_ERRORS
 
 
 @hookimpl
@@ -58,14 +66,25 @@ class BroadcastsPlugin:
             messages=context.messages,
             kept_days=context.config.limits.recipient_days,
         )
+        self._experiments = Experiments(
+            mailings=context.mailings,
+            clicks=self._clicks,
+            events=context.events,
+            jobs=context.jobs,
+        )
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
-        return {Broadcasts: self._broadcasts, DraftTests: self._drafts, Clicks: self._clicks}
+        return {
+            Broadcasts: self._broadcasts,
+            DraftTests: self._drafts,
+            Clicks: self._clicks,
+            Experiments: self._experiments,
+        }
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return self._clicks.specs()
+        return [*self._clicks.specs(), self._experiments.spec]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
@@ -82,6 +101,10 @@ class BroadcastsPlugin:
     @hookimpl
     async def on_mailing_ended(self, tx: Tx, mailing: Mailing) -> None:
         await self._broadcasts.emit_finished(tx, mailing)
+
+    @hookimpl
+    async def on_mailing_tested(self, tx: Tx, mailing: Mailing) -> None:
+        await self._experiments.on_tested(tx, mailing)
 
     @hookimpl
     async def on_member_changed(self, tx: Tx, before: Member, after: Member | None) -> None:

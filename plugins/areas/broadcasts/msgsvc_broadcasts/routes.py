@@ -1,7 +1,10 @@
 """/v1/broadcast."""
 
 from msgsvc_broadcasts.drafts import DraftTests
+from msgsvc_broadcasts.errors import WinnerAlreadyChosen
+from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.models import (
+    SOURCE,
     BroadcastAccepted,
     BroadcastAnswer,
     BroadcastBody,
@@ -9,11 +12,13 @@ from msgsvc_broadcasts.models import (
     BroadcastList,
     BroadcastQuery,
     BroadcastTestBody,
+    BroadcastVariants,
     RecipientAnswer,
     RecipientList,
     RecipientQuery,
+    WinnerBody,
 )
-from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.kernel.clock import Clock
@@ -38,6 +43,9 @@ async def broadcast(ctx: Context, body: BroadcastBody, broadcasts: Broadcasts) -
     The audience is resolved when the broadcast starts. Texts may contain variables of each recipient:
     `first_name`, `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` is emitted when
     all recipients are processed.
+
+    With `variants`, a part of the audience gets one of them each; the winner of the `experiment` goes to
+    the rest.
     """
     return await broadcasts.start(ctx.tx, ctx.project_id, body)
 
@@ -131,6 +139,40 @@ async def resend_broadcast_to_unknown(
     broadcast, which can be requested once.
     """
     return await broadcasts.resend_unknown(ctx.tx, ctx.project_id, job_id)
+
+
+@router.get("/v1/broadcast/{job_id}/variants", errors=(NotFound,))
+async def get_broadcast_variants(
+    ctx: Context, job_id: BroadcastId, broadcasts: Broadcasts, experiments: Experiments
+) -> BroadcastVariants:
+    """Compares the variants of a broadcast: who got each, and how many of them clicked.
+
+    After `recipients_until` the figures are those of the choice, or zero without one.
+    """
+    mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
+    return BroadcastVariants(variants=await experiments.figures(ctx.tx, mailing))
+
+
+@router.post(
+    "/v1/broadcast/{job_id}/winner",
+    shows_secrets=False,
+    errors=(Conflict, NotFound, WinnerAlreadyChosen),
+)
+async def choose_broadcast_winner(
+    ctx: Context,
+    job_id: BroadcastId,
+    body: WinnerBody,
+    mailings: Mailings,
+    experiments: Experiments,
+    clock: Clock,
+) -> BroadcastAnswer:
+    """Chooses the variant that goes to the rest of the audience, at once.
+
+    It ends an experiment early, or decides a `manual` one. Nobody gets two variants: deliveries in progress
+    are completed. `broadcast.winner_chosen` is emitted.
+    """
+    mailing = await experiments.choose(ctx.tx, ctx.project_id, job_id, body.variant, "api")
+    return _answer(mailings, clock, mailing)
 
 
 @router.get("/v1/broadcast/{job_id}/recipients", errors=(BadRequest, NotFound))

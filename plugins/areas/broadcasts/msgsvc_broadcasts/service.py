@@ -1,14 +1,11 @@
 """Broadcasts: mailings started by the API."""
 
-from msgsvc_broadcasts.models import BroadcastAccepted, BroadcastBody
+from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.mailings.service import Mailings
-
-#: What marks the mailings that are broadcasts.
-SOURCE = "broadcasts"
 
 
 class Broadcasts:
@@ -33,6 +30,7 @@ class Broadcasts:
             body.messages_per_minute,
             job_id,
             name=body.name,
+            experiment=body.to_experiment(),
         )
         if body.dry_run:
             counted = await self._mailings.count(tx, project_id, new)

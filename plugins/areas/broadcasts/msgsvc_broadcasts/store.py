@@ -49,6 +49,16 @@ async def add_click(
     )
 
 
+async def list_clickers(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -> list[str]:
+    """Subscribers who clicked something, in the order of their ids, from beyond `after`."""
+    rows = await tx.fetch_all(
+        "SELECT DISTINCT subscriber_id FROM broadcasts_clicks WHERE project_id = :project_id"
+        " AND job_id = :job_id AND subscriber_id > :after ORDER BY subscriber_id LIMIT :most",
+        {"project_id": project_id, "job_id": job_id, "after": after, "most": limit},
+    )
+    return [row["subscriber_id"] for row in rows]
+
+
 async def count_clicks(tx: Tx, project_id: str, job_id: str, limit: int) -> dict[str, int]:
     """How many pressed each button, by its data, the most pressed first, of at most `limit` presses."""
     rows = await tx.fetch_all(

@@ -2391,6 +2391,8 @@ class BroadcastsResource:
         expires_in: int | NotGiven | None = NOT_GIVEN,
         metadata: Mapping[str, Any] | NotGiven | None = NOT_GIVEN,
         name: str | NotGiven | None = NOT_GIVEN,
+        variants: Sequence[bodies.BroadcastVariant] | NotGiven | None = NOT_GIVEN,
+        experiment: bodies.BroadcastExperiment | NotGiven | None = NOT_GIVEN,
         send_at: str | datetime | NotGiven | None = NOT_GIVEN,
         messages_per_minute: int | NotGiven | None = NOT_GIVEN,
         dry_run: bool | NotGiven = NOT_GIVEN,
@@ -2405,6 +2407,10 @@ class BroadcastsResource:
         when
         all recipients are processed.
 
+        With `variants`, a part of the audience gets one of them each; the winner of the `experiment`
+        goes to
+        the rest.
+
         Arguments:
             template: Key of a template, in place of text, format, media and buttons.
             variables: Texts, numbers, true or false for `{{ name }}`, the same for all.
@@ -2418,6 +2424,9 @@ class BroadcastsResource:
                 skipped.
             metadata: Your own data, returned in delivery events; at most 4 KiB as JSON.
             name: What you call it, for lists; recipients don't see it.
+            variants: Messages to compare, in place of template, variables, text, format, media and
+                buttons.
+            experiment: How `variants` are compared; the defaults if it is left out.
             audience: Who gets it.
             send_at: When it starts; left out: at once. A time in the past is refused.
             messages_per_minute: Messages per minute at most, evenly spread. By default as fast as the
@@ -2447,6 +2456,8 @@ class BroadcastsResource:
                 "expires_in": expires_in,
                 "metadata": metadata,
                 "name": name,
+                "variants": variants,
+                "experiment": experiment,
                 "audience": audience,
                 "send_at": send_at,
                 "messages_per_minute": messages_per_minute,
@@ -2668,6 +2679,62 @@ class BroadcastsResource:
         )
         call = call.with_key(idempotency_key)
         return self._caller.json(call, models.BroadcastAccepted.from_data)
+
+    def get_variants(
+        self,
+        job_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.BroadcastVariants:
+        """Compares the variants of a broadcast: who got each, and how many of them clicked.
+
+        After `recipients_until` the figures are those of the choice, or zero without one.
+
+        Arguments:
+            job_id: The broadcast's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/broadcast/{segment(job_id)}/variants",
+            timeout_s=timeout_s,
+        )
+        return self._caller.json(call, models.BroadcastVariants.from_data)
+
+    def choose_winner(
+        self,
+        job_id: str,
+        *,
+        variant: str,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.BroadcastAnswer:
+        """Chooses the variant that goes to the rest of the audience, at once.
+
+        It ends an experiment early, or decides a `manual` one. Nobody gets two variants: deliveries in
+        progress
+        are completed. `broadcast.winner_chosen` is emitted.
+
+        Arguments:
+            job_id: The broadcast's id.
+            variant: The variant's name.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, winner_already_chosen,
+            payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/broadcast/{segment(job_id)}/winner",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "variant": variant,
+            }
+        )
+        return self._caller.json(call, models.BroadcastAnswer.from_data)
 
 
 class DripsEnrollmentsResource:

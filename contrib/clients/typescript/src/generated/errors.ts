@@ -201,6 +201,15 @@ export class PermissionHasSubscribersError extends ApiError {
 }
 
 /**
+ * The winner of the broadcast's variants has been chosen; it goes to the rest of the audience.
+ *
+ * Status 409.
+ */
+export class WinnerAlreadyChosenError extends ApiError {
+  declare readonly code: "winner_already_chosen";
+}
+
+/**
  * The body exceeds the maximum size.
  *
  * Status 413.
@@ -287,6 +296,7 @@ export const ERROR_CLASSES = {
   conflict: ConflictError,
   idempotency_conflict: IdempotencyConflictError,
   permission_has_subscribers: PermissionHasSubscribersError,
+  winner_already_chosen: WinnerAlreadyChosenError,
   payload_too_large: PayloadTooLargeError,
   too_early: TooEarlyError,
   otp_rate_limited: OtpRateLimitedError,

@@ -5,6 +5,7 @@ import type {
   BatchCompletedEventData,
   BroadcastCancelledEventData,
   BroadcastCompletedEventData,
+  BroadcastWinnerChosenEventData,
   ButtonClickedEventData,
   ChannelReceptionInterruptedEventData,
   ChannelReceptionRecoveredEventData,
@@ -51,6 +52,8 @@ export interface EventData {
   "broadcast.cancelled": BroadcastCancelledEventData;
   /** A broadcast is fully processed. */
   "broadcast.completed": BroadcastCompletedEventData;
+  /** The winner of a broadcast's variants was chosen, and goes to the rest of the audience. */
+  "broadcast.winner_chosen": BroadcastWinnerChosenEventData;
   /** A user pressed a button of one of your messages. */
   "button.clicked": ButtonClickedEventData;
   /** Your own bot can't receive updates, e.g. because another program polls for them. Sending may still work. */

@@ -23,6 +23,7 @@ import type {
   BroadcastAnswer,
   BroadcastBody,
   BroadcastTestBody,
+  BroadcastVariants,
   BulkActionAnswer,
   BulkActionBody,
   CannedAnswerAnswer,
@@ -134,6 +135,7 @@ import type {
   ViewerList,
   WebhookAnswer,
   WholeTicketAnswer,
+  WinnerBody,
 } from "./types.js";
 
 /** The query of `channels.list`. */
@@ -1937,6 +1939,9 @@ export class BroadcastsResource extends Resource {
    * `first_name`, `username`, `lang`, `tags`, `attributes.<name>`. `broadcast.completed` is emitted when all
    * recipients are processed.
    *
+   * With `variants`, a part of the audience gets one of them each; the winner of the `experiment` goes to the
+   * rest.
+   *
    * `POST /v1/broadcast`. Codes of its own: `bad_request`, `billing_blocked`, `not_found`,
    * `idempotency_conflict`, `payload_too_large`, `too_early`.
    */
@@ -2078,6 +2083,43 @@ export class BroadcastsResource extends Resource {
       keyed: true,
     };
     return this.transport.json<BroadcastAccepted>(call, options);
+  }
+
+  /**
+   * After `recipients_until` the figures are those of the choice, or zero without one.
+   *
+   * `GET /v1/broadcast/{job_id}/variants`. Codes of its own: `not_found`.
+   */
+  getVariants(
+    jobId: string,
+    options?: RequestOptions,
+  ): Promise<BroadcastVariants> {
+    const call = {
+      method: "GET",
+      path: `/v1/broadcast/${segment(jobId, "jobId")}/variants`,
+    };
+    return this.transport.json<BroadcastVariants>(call, options);
+  }
+
+  /**
+   * It ends an experiment early, or decides a `manual` one. Nobody gets two variants: deliveries in progress
+   * are completed. `broadcast.winner_chosen` is emitted.
+   *
+   * `POST /v1/broadcast/{job_id}/winner`. Codes of its own: `bad_request`, `not_found`, `conflict`,
+   * `idempotency_conflict`, `winner_already_chosen`, `payload_too_large`, `too_early`.
+   */
+  chooseWinner(
+    jobId: string,
+    body: WinnerBody,
+    options?: PostOptions,
+  ): Promise<BroadcastAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/broadcast/${segment(jobId, "jobId")}/winner`,
+      body,
+      keyed: true,
+    };
+    return this.transport.json<BroadcastAnswer>(call, options);
   }
 }
 

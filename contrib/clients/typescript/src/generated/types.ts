@@ -383,6 +383,8 @@ export interface BroadcastAnswer {
   metadata: Record<string, unknown> | null;
   /** The broadcast whose recipients with an unknown outcome get this one; null unless it is a resend. */
   resend_of: string | null;
+  /** How its variants are tried; null for one message. */
+  experiment: ExperimentAnswer | null;
   /** The start time that was asked for; null for at once. */
   send_at: string | null;
   /** Time of creation. */
@@ -395,7 +397,7 @@ export interface BroadcastAnswer {
   recipients_until: string | null;
 }
 
-/** A message to an audience, now or at `send_at`. */
+/** A message to an audience, or several `variants` of it, now or at `send_at`. */
 export interface BroadcastBody {
   /** Key of a template, in place of text, format, media and buttons. */
   template?: string | null | undefined;
@@ -419,6 +421,10 @@ export interface BroadcastBody {
   metadata?: Record<string, unknown> | null | undefined;
   /** What you call it, for lists; recipients don't see it. */
   name?: string | null | undefined;
+  /** Messages to compare, in place of template, variables, text, format, media and buttons. */
+  variants?: Array<BroadcastVariant> | null | undefined;
+  /** How `variants` are compared; the defaults if it is left out. */
+  experiment?: BroadcastExperiment | null | undefined;
   /** Who gets it. */
   audience: Audience;
   /** When it starts; left out: at once. A time in the past is refused. */
@@ -481,6 +487,19 @@ export interface BroadcastCompletedEventData {
   total: number;
 }
 
+/** How the variants are tried, and one is chosen for the rest. */
+export interface BroadcastExperiment {
+  /** Percentage of the recipients who get the variants, each as many as the others. With 100 there is no rest. */
+  share_percent?: number | undefined;
+  /**
+   * `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the first.
+   * `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+   */
+  winner?: "clicks" | "manual" | undefined;
+  /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
+  after_s?: number | undefined;
+}
+
 /** The message of a broadcast, and the subscriber who gets it as a test. */
 export interface BroadcastTestBody {
   /** Key of a template, in place of text, format, media and buttons. */
@@ -505,6 +524,48 @@ export interface BroadcastTestBody {
   metadata?: Record<string, unknown> | null | undefined;
   /** A person on one channel of the project. */
   subscriber_id: string;
+}
+
+/** One of several messages, of which each recipient gets one. */
+export interface BroadcastVariant {
+  /** Key of a template, in place of text, format, media and buttons. */
+  template?: string | null | undefined;
+  /** Texts, numbers, true or false for `{{ name }}`, the same for all. */
+  variables?: Record<string, string | number | boolean> | null | undefined;
+  /** One text for all, or texts by language: `{"en": "Hi", "ru": ...}`. */
+  text?: string | Record<string, string> | null | undefined;
+  /** How `text` is marked up. */
+  format?: "plain" | "markdown" | "html" | undefined;
+  /** A file that is shown with the text; its URL and name may hold variables. */
+  media?: TemplateMedia | null | undefined;
+  /** Rows of buttons below the text, from top to bottom. */
+  buttons?: Array<Array<TemplateButton>> | undefined;
+  /** The variant's name; by default A, B, C, D by place. */
+  name?: string | null | undefined;
+}
+
+/** The variants of a broadcast, side by side. */
+export interface BroadcastVariants {
+  /** In the order of the request; empty for one message. */
+  variants: Array<VariantFigures>;
+}
+
+/** Fields of `broadcast.winner_chosen`. */
+export interface BroadcastWinnerChosenEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The broadcast's id. */
+  job_id: string;
+  /** The variant's name; by default A, B, C, D by place. */
+  variant: string;
+  /** `clicks` after `after_s`, a `member` in the dashboard, or a request to the `api`. */
+  by: "clicks" | "member" | "api";
+  /** Why it is this one, if clicks decided; null for a choice. */
+  reason: "most_clicks" | "tie" | "no_clicks" | null;
+  /** What was compared. */
+  variants: Array<ComparedVariant>;
 }
 
 /**
@@ -840,6 +901,20 @@ export interface ClientChange {
   require_pushed?: boolean | undefined;
   /** The client's site, shown to people; null for none. */
   home_url?: string | null | undefined;
+}
+
+/** What had become of a variant. */
+export interface ComparedVariant {
+  /** The variant's name; by default A, B, C, D by place. */
+  name: string;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /** People who got it and clicked something in it at least once. */
+  clicked: number;
+  /** `clicked` of `sent`, from 0 to 1. */
+  clicked_share: number;
 }
 
 /** A condition on an answer. */
@@ -1364,6 +1439,33 @@ export interface EveryAnswer {
   hours?: number;
   /** Days between runs, which come at the same local time; 365 at most. */
   days?: number;
+}
+
+/** How the variants of a broadcast are tried, and which of them was chosen. */
+export interface ExperimentAnswer {
+  /** Percentage of the recipients who get the variants, each as many as the others. */
+  share_percent: number;
+  /**
+   * `clicks`: the variant that the largest share of its recipients clicked in; of equal ones the first.
+   * `manual`: only `POST /v1/broadcast/{job_id}/winner` or the dashboard decides.
+   */
+  winner: "clicks" | "manual";
+  /** Seconds from the end of the first stage until clicks decide; without effect on `manual`. */
+  after_s: number;
+  /** The names of the variants. */
+  variants: Array<string>;
+  /** `testing` while the variants are sent, `waiting` for the winner, `decided`, or `ended` without one. */
+  state: "testing" | "waiting" | "decided" | "ended";
+  /** When clicks decide; null before the end of the first stage, and if they don't. */
+  decides_at: string | null;
+  /** The variant for the rest; null before. */
+  chosen: string | null;
+  /** Who chose it; null before. */
+  chosen_by: "clicks" | "member" | "api" | null;
+  /** When it was chosen; null before. */
+  chosen_at: string | null;
+  /** Why clicks chose it: `most_clicks`, or the first because of a `tie` or `no_clicks`; null if they did not. */
+  reason: "most_clicks" | "tie" | "no_clicks" | null;
 }
 
 /** A file. Of a `pending` one, type, name and size are what the messenger says. */
@@ -4184,6 +4286,31 @@ export interface UsageAnswer {
   credits: number;
 }
 
+/** A variant, and what became of it. Who got it as the winner is not among its figures. */
+export interface VariantFigures {
+  /** The variant's name; by default A, B, C, D by place. */
+  name: string;
+  /** The message; of a template, the text at the time of the request. */
+  message: MailingMessageAnswer;
+  /** Recipients whose messenger accepted the message. */
+  sent: number;
+  /** Recipients who did not get it, including those of `unknown`. */
+  failed: number;
+  /**
+   * Of `failed`: those for whom the service can't tell whether they got it, because the connection broke
+   * after the request. They are not tried again.
+   */
+  unknown: number;
+  /** Recipients to whom it was not sent: unsubscribed, without the permission, expired or cancelled. */
+  skipped: number;
+  /** Recipients who were chosen for it. */
+  total: number;
+  /** People who got it and clicked something in it at least once. */
+  clicked: number;
+  /** `clicked` of `sent`, from 0 to 1. */
+  clicked_share: number;
+}
+
 /** Who signed in. */
 export interface VerifyAnswer {
   /** A person on one channel of the project. */
@@ -4412,4 +4539,10 @@ export interface WholeTicketAnswer {
   messages: EntryPage;
   /** Its service level targets; without those that it never had. */
   sla: Array<SlaClockAnswer>;
+}
+
+/** The winner of an experiment. */
+export interface WinnerBody {
+  /** The variant's name. */
+  variant: string;
 }

@@ -3,15 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from msgsvc_broadcasts.dashboard import testing
+from msgsvc_broadcasts.dashboard import testing, varying
 from msgsvc_broadcasts.dashboard.counting import CountedAudience, count
 from msgsvc_broadcasts.drafts import DraftTests
-from msgsvc_broadcasts.models import BroadcastBody
+from msgsvc_broadcasts.models import MAX_VARIANTS, BroadcastBody
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
-from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
+from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
@@ -56,7 +56,11 @@ async def compose(
         given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
         more = {"name": mailing.name or "", "pace": str(mailing.per_minute or "")}
         given = PostedForm(
-            {**given.values, **{name: [text] for name, text in more.items() if text}}
+            {
+                **given.values,
+                **{name: [text] for name, text in more.items() if text},
+                **varying.values_of(mailing),
+            }
         )
     found = await testing.search(page, subscribers, given.text("test_who"))
     return await _form(page, choices, drafts, given, found=found)
@@ -69,7 +73,7 @@ async def change(
     subscribers: Subscribers,
     choices: MessageChoices,
 ) -> Render:
-    """The form again: from the review, or with who a search found."""
+    """The form again: from the review, with who a search found, or with a variant more or less."""
     return await compose(page, broadcasts, drafts, subscribers, choices)
 
 
@@ -103,7 +107,7 @@ async def testers(page: PageContext, drafts: DraftTests, subscribers: Subscriber
 
 async def send_test(page: PageContext, drafts: DraftTests, choices: MessageChoices) -> Render:
     """Sends the draft as it stands to one subscriber; the form stays as it is."""
-    draft = validate(MailingMessage, message_of(page.form), languages=page.languages)
+    draft = varying.message_for_test(page)
     tested = await testing.send(page, drafts, draft)
     if page.fragment:
         return Render("tested.html", {"tested": tested})
@@ -147,9 +151,13 @@ async def review(
             "total": counted.total,
             "counted": await count(page, mailings, channels, body.audience, body.permission),
             "credits": counted.credits,
-            "shown": await previews(
-                page, mailings, messages, body.to_message(), body.audience.channels
-            ),
+            "variants": [
+                (name, await previews(page, mailings, messages, message, body.audience.channels))
+                for name, message in zip(
+                    body.variant_names or [""], body.to_messages(), strict=True
+                )
+            ],
+            "experiment": varying.experiment_of(body),
             "job_id": _offered(page, secrets),
             "typed": _typed(page.form),
         },
@@ -185,8 +193,10 @@ async def _form(
         {
             "given": given,
             "offers": await choices.of(page),
+            "variants": varying.offered(given),
+            "waits_s": varying.WAITS_S,
+            "most_variants": MAX_VARIANTS,
             "shown": [],
-            "refused": None,
             **await testing.testers_of(page, drafts, given),
             "found": [],
             "who": given.text("test_who"),
@@ -197,21 +207,26 @@ async def _form(
 
 
 async def _tried(page: PageContext, mailings: Mailings, messages: Messages) -> dict[str, Any]:
-    """Previews of what is in the form, or why there are none; neither for a form without a message."""
+    """Previews of what is in the form, of each variant with its name: or why there are none. Neither for one
+    without a message."""
     form = page.form
-    tried: dict[str, Any] = {"shown": [], "refused": None}
-    written = message_of(form)
-    if not (written.get("template") or written.get("text")):
-        return tried
-    try:
-        message = validate(MailingMessage, written, languages=page.languages)
-        channels = form.texts("channels") if form.text("to") == "some" else []
-        shown = await previews(page, mailings, messages, message, channels or None)
-    except ApiError as error:
-        if error.status >= 500:
-            raise
-        return {**tried, "refused": error}
-    return {**tried, "shown": shown}
+    channels = form.texts("channels") if form.text("to") == "some" else []
+    names = [name for _, name in varying.offered(form)]
+    tried: list[tuple[str, list[tuple[str, list[Preview]]], ApiError | None]] = []
+    for name, written in zip(names, varying.messages_of(form), strict=True):
+        if not (written.get("template") or written.get("text")):
+            continue
+        shown: list[tuple[str, list[Preview]]] = []
+        refused: ApiError | None = None
+        try:
+            message = validate(MailingMessage, written, languages=page.languages)
+            shown = await previews(page, mailings, messages, message, channels or None)
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            refused = error
+        tried.append((name if len(names) > 1 else "", shown, refused))
+    return {"shown": tried}
 
 
 def _offered(page: PageContext, secrets: SecretBox) -> str:
@@ -234,7 +249,7 @@ def _chosen(page: PageContext, secrets: SecretBox) -> str:
 def _body(page: PageContext) -> BroadcastBody:
     """Raises `ValidationFailed`."""
     form = page.form
-    given: dict[str, Any] = {**message_of(form), "audience": audience_of(form)}
+    given: dict[str, Any] = {**varying.body_of(form), "audience": audience_of(form)}
     if name := form.text("name").strip():
         given["name"] = name
     if form.text("when") == "later":
@@ -273,5 +288,5 @@ def _moment(page: PageContext) -> str:
 
 def _typed(form: PostedForm) -> list[tuple[str, str]]:
     """All that was filled in, to go along with the last look."""
-    aside = {"_csrf", "job_id"}
+    aside = {"_csrf", "job_id", "change_variants"}
     return [(name, text) for name in form.values if name not in aside for text in form.texts(name)]

@@ -5,8 +5,15 @@ from typing import Any, get_args
 
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.dashboard.composing import previews
-from msgsvc_broadcasts.models import BroadcastQuery, RecipientQuery
-from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_broadcasts.experiments import Experiments
+from msgsvc_broadcasts.models import (
+    SOURCE,
+    BroadcastQuery,
+    ExperimentAnswer,
+    RecipientQuery,
+    decides_at_ms,
+)
+from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
@@ -32,11 +39,13 @@ def declare(pages: Pages) -> None:
     pages.get("/broadcasts", access="project:read", nav=nav)(listed)
     pages.get("/broadcasts/{job_id}", access="project:read")(broadcast)
     pages.get("/broadcasts/{job_id}/progress", access="project:read")(progress)
+    pages.get("/broadcasts/{job_id}/variants", access="project:read")(variants)
     pages.get("/broadcasts/{job_id}/recipients", access="project:read")(recipients)
     pages.post("/broadcasts/{job_id}/pause", access="project:write", form_page=broadcast)(pause)
     pages.post("/broadcasts/{job_id}/resume", access="project:write", form_page=broadcast)(resume)
     pages.post("/broadcasts/{job_id}/cancel", access="project:write", form_page=broadcast)(cancel)
     pages.post("/broadcasts/{job_id}/resend", access="project:write", form_page=broadcast)(resend)
+    pages.post("/broadcasts/{job_id}/winner", access="project:write", form_page=broadcast)(winner)
     pages.card(access="project:read", order=40)(card)
 
 
@@ -66,11 +75,12 @@ async def broadcast(
     page: PageContext,
     broadcasts: Broadcasts,
     clicks: Clicks,
+    experiments: Experiments,
     mailings: Mailings,
     messages: Messages,
     clock: Clock,
 ) -> Render:
-    """One broadcast: message, audience, progress, failures and presses of buttons."""
+    """One broadcast: message, audience, progress, failures, variants and presses of buttons."""
     values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
     reasons = _with_rest(mailing, await mailings.reasons(page.tx, mailing))
@@ -79,7 +89,11 @@ async def broadcast(
         "broadcast.html",
         {
             **values,
-            "shown": await _shown(page, mailings, messages, mailing),
+            **await _variants(page, experiments, mailing),
+            "messages": [
+                (name, message, await _shown(page, mailings, messages, mailing, message))
+                for name, message in _messages(mailing)
+            ],
             "audience": mailing.shown_audience,
             "reasons": [(each, _list_url(page, mailing, each)) for each in reasons],
             "clicked": _clicked(
@@ -101,6 +115,16 @@ async def broadcast(
 async def progress(page: PageContext, broadcasts: Broadcasts, clock: Clock) -> Render:
     """A fragment with the progress, polled while it is running."""
     return Render("progress.html", await _progress(page, broadcasts, clock))
+
+
+async def variants(
+    page: PageContext, broadcasts: Broadcasts, experiments: Experiments, clock: Clock
+) -> Render:
+    """A fragment with the variants, polled while they are compared."""
+    values = await _progress(page, broadcasts, clock)
+    return Render(
+        "variants.html", {**values, **await _variants(page, experiments, values["mailing"])}
+    )
 
 
 async def recipients(
@@ -145,6 +169,17 @@ async def cancel(page: PageContext, mailings: Mailings) -> Redirect:
     return await _change(page, mailings.cancel, page._("The broadcast is cancelled."))
 
 
+async def winner(page: PageContext, experiments: Experiments) -> Redirect:
+    """Chooses the variant for the rest of the audience."""
+    job_id, variant = page.params["job_id"], page.form.text("variant")
+    await experiments.choose(page.tx, page.project_id, job_id, variant, "member")
+    page.note(broadcast=job_id, variant=variant)
+    return Redirect(
+        page.url(f"/broadcasts/{job_id}"),
+        notice=page._("Variant {name} goes to the rest of the audience.", name=variant),
+    )
+
+
 async def resend(page: PageContext, broadcasts: Broadcasts) -> Redirect:
     """Starts a broadcast to the recipients with an unknown outcome."""
     job_id = page.params["job_id"]
@@ -164,7 +199,8 @@ def _clicked(
     """
     texts = {
         button["data"]: in_language(button["text"], page.lang, "en")
-        for row in mailing.to_message().get("buttons") or ()
+        for _, message in _messages(mailing)
+        for row in message.get("buttons") or ()
         for button in row
         if button.get("data") and ("{{" not in button["data"])
     }
@@ -189,16 +225,42 @@ def _list_url(page: PageContext, mailing: Mailing, why: OutcomeReason) -> str:
 
 
 async def _shown(
-    page: PageContext, mailings: Mailings, messages: Messages, mailing: Mailing
+    page: PageContext,
+    mailings: Mailings,
+    messages: Messages,
+    mailing: Mailing,
+    written: dict[str, Any],
 ) -> list[tuple[str, list[Preview]]]:
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
-        message = validate(MailingMessage, mailing.to_message(), languages=None)
+        message = validate(MailingMessage, written, languages=None)
         return await previews(page, mailings, messages, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:
             raise
         return []
+
+
+def _messages(mailing: Mailing) -> list[tuple[str, dict[str, Any]]]:
+    """Each variant with its name; one message without."""
+    if not mailing.variants:
+        return [("", mailing.to_message())]
+    return [
+        (each["name"], mailing.to_message(number)) for number, each in enumerate(mailing.variants)
+    ]
+
+
+async def _variants(
+    page: PageContext, experiments: Experiments, mailing: Mailing
+) -> dict[str, Any]:
+    return {
+        "experiment": ExperimentAnswer.of(mailing),
+        "figures": await experiments.figures(page.tx, mailing),
+        "decides_at_ms": decides_at_ms(mailing),
+        "can_choose": mailing.is_testing
+        and mailing.finished_at_ms is None
+        and mailing.status != "cancelled",
+    }
 
 
 async def _change(

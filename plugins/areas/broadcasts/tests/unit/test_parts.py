@@ -3,8 +3,8 @@
 from msgsvc_broadcasts import plugin
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
-from msgsvc_broadcasts.models import BroadcastBody
-from msgsvc_broadcasts.service import SOURCE, Broadcasts
+from msgsvc_broadcasts.models import SOURCE, BroadcastBody
+from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.events import Event
 from msgsvc_core.mailings.models import Audience, MailingMessage
 from msgsvc_devkit import plugin_context
