@@ -610,7 +610,7 @@ class MailingShard:
     is_rest: bool = False
 
     def of_stage(self, mailing: Mailing) -> "MailingShard":
-        """The shard as its mailing's stage needs it: with the second one it begins anew."""
+        """The shard as its mailing's stage needs it: in the second one it restarts."""
         if mailing.stage != "rest" or self.is_rest:
             return self
         return replace(self, walked_to="", is_done=False, is_rest=True)

@@ -96,7 +96,7 @@ async def _parts(tx: Tx, mailing: Mailing, status: str | None, reason: str | Non
     if status == "queued":
         return [] if has_ended or not _some_wait(mailing) else await _waiting(tx, mailing)
     if status == "sent" and mailing.experiment is not None:
-        # The shards may have begun anew.
+        # The shards may have restarted.
         return [("status = 'sent'", {})] if mailing.sent else []
     if status == "sent":
         # Recipients after the shards' position have no outcome, and would be read first.

@@ -369,6 +369,9 @@ class Mailings:
     async def variant_outcomes(self, tx: Tx, mailing: Mailing) -> list[VariantOutcomes]:
         """The recipients of each variant by status, without those who got it as the winner. None have any
         once they are no longer stored."""
+        if not mailing.variants:
+            # The whole ledger would be read in vain.
+            return []
         found = await ledger.count_by_variant(tx, mailing)
         return [
             VariantOutcomes(
