@@ -42,6 +42,7 @@ def action_title(_: Translate, action: str) -> str:
         "broadcasts.cancel": _("Broadcast cancelled"),
         "broadcasts.pause": _("Broadcast paused"),
         "broadcasts.resend": _("Broadcast resent"),
+        "broadcasts.winner": _("Winner of a broadcast chosen"),
         "broadcasts.resume": _("Broadcast resumed"),
         "broadcasts.send_test": _("Test of a broadcast sent"),
         "broadcasts.start": _("Broadcast started"),
