@@ -44,7 +44,7 @@ MASK = r"""() => {
 #: What was made at one moment stands in any order, and takes more or less time: hidden on these pages.
 ANY_ORDER = {
     "webhooks.webhooks-webhook_id": "tbody",
-    "webhooks.webhooks-deliveries-delivery_id": "tbody",
+    "webhooks.webhooks-deliveries-delivery_id": ".attempts",
     "subscribers.subscribers-subscriber_id": ".timeline",
 }
 
