@@ -224,5 +224,5 @@ def bulk_error(_: Translate, error: str | None) -> str:
     return {
         "too_many": _("Too many subscribers match. Narrow the filters."),
         "tag_deleted": _("The tag was deleted meanwhile."),
-        "job_failed": _("It failed time and again. What was done stays; start it anew."),
+        "job_failed": _("It failed repeatedly. What was done stays; start it again."),
     }.get(error or "", "")
