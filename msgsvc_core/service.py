@@ -93,6 +93,7 @@ from msgsvc_core.mailings import Mailings
 from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientSender
 from msgsvc_core.mailings.expansion import MailingExpansion
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.outcomes import MailingOutcomes
 from msgsvc_core.mailings.purging import LedgerPurge
 from msgsvc_core.mailings.sending import MailingSender
@@ -512,6 +513,7 @@ class Service:
             messages=self.messages,
             most=settings.limits.batch_messages,
         )
+        link_tracking = LinkTracking(secrets=self.secrets, base_url=settings.base_url)
         audience_names = AudienceNames(tags=self.tags, permissions=self.permissions)
         self.mailings = Mailings(
             clock=self.clock,
@@ -523,7 +525,7 @@ class Service:
                 templates=self.templates,
                 names=audience_names,
                 limits=settings.limits,
-                message_limits=message_limits,
+                links=link_tracking,
                 languages=settings.languages,
                 default_lang=settings.default_lang,
             ),
@@ -651,6 +653,7 @@ class Service:
             recipients=RecipientSender(
                 subscribers=self.subscribers,
                 limits=message_limits,
+                links=link_tracking,
                 default_lang=settings.default_lang,
                 files=self.message_files,
                 sender=self.channel_sender,

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
+from msgsvc_core.content.links import urls_of
 from msgsvc_core.content.outgoing import Media, OutgoingMessage
-from msgsvc_core.content.substitution import sample_values, to_text
+from msgsvc_core.content.substitution import SAMPLE_ADDRESS, sample_values, to_text
 from msgsvc_core.kernel.i18n import Localized, in_language
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.messages.templates.models import TemplateContent
@@ -28,11 +29,13 @@ KEPT = 64
 
 @dataclass
 class MailingContent:
-    """Parsed contents. `variables` are the same for all recipients."""
+    """Parsed contents. `variables` are the same for all recipients. `tracks_links`: whether clicks on its
+    links are counted."""
 
     rendering: Rendering
     variables: Mapping[str, str]
     silent: bool
+    tracks_links: bool = False
     _shared: dict[str, OutgoingMessage] = field(default_factory=dict)
 
     @property
@@ -57,6 +60,26 @@ class MailingContent:
             return None
         sample = sample_values(self.personal)
         return self.render("en", "en", sample, most=2**31).media
+
+    @cached_property
+    def urls(self) -> tuple[str, ...]:
+        """The URLs in text and buttons that are the same for all readers of a language; not those with a
+        recipient's own values."""
+        mark = "zq"
+        while mark in repr(self.rendering.content) or any(
+            mark in each for each in self.variables.values()
+        ):
+            mark += "q"
+        values = {name: SAMPLE_ADDRESS if name == VARIABLE else mark for name in self.personal}
+        texts = self.rendering.texts.values()
+        langs = {lang for by_lang in texts for lang in by_lang if lang is not None}
+        found = [
+            url
+            for lang in sorted(langs) or ["en"]
+            for url in urls_of(self.render(lang, lang, values, most=2**31))
+            if mark not in url and url != SAMPLE_ADDRESS
+        ]
+        return tuple(dict.fromkeys(found))
 
     def message_for(
         self, subscriber: Subscriber, default_lang: str, most: int, links: PreferencesLinks
@@ -139,15 +162,20 @@ def with_preferences_link(content: TemplateContent) -> TemplateContent:
     return content.model_copy(update={"text": text})
 
 
-def to_column(content: TemplateContent, variables: Mapping[str, Any], *, silent: bool) -> str:
+def to_column(
+    content: TemplateContent,
+    variables: Mapping[str, Any],
+    *,
+    silent: bool,
+    tracks_links: bool = False,
+) -> str:
     """The contents in the form of the column."""
-    return to_json(
-        {
-            "content": content.model_dump(exclude_defaults=True),
-            "variables": {name: to_text(value) for name, value in variables.items()},
-            "silent": silent,
-        }
-    )
+    column = {
+        "content": content.model_dump(exclude_defaults=True),
+        "variables": {name: to_text(value) for name, value in variables.items()},
+        "silent": silent,
+    }
+    return to_json({**column, "tracks_links": True} if tracks_links else column)
 
 
 def without_values(column: str) -> str:
@@ -161,4 +189,9 @@ def read_column(column: str) -> MailingContent:
     """Parses stored contents. Raises `ValidationFailed` for an invalid template."""
     kept = json.loads(column)
     content = TemplateContent.model_validate(kept["content"])
-    return MailingContent(read_content(content), kept["variables"], kept["silent"])
+    return MailingContent(
+        read_content(content),
+        kept["variables"],
+        kept["silent"],
+        tracks_links=kept.get("tracks_links", False),
+    )

@@ -18,6 +18,7 @@ from msgsvc_core.jobs.contract import Job
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings import ledger
 from msgsvc_core.mailings.content import MailingContent, read_column
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import Mailing, MailingShard
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.limits import MessageLimits
@@ -91,12 +92,14 @@ class RecipientSender:
         *,
         subscribers: Subscribers,
         limits: MessageLimits,
+        links: LinkTracking,
         default_lang: str,
         files: MessageFiles,
         sender: ChannelSender,
     ) -> None:
         self._subscribers = subscribers
         self._limits = limits
+        self._links = links
         self._default_lang = default_lang
         self._files = files
         self._sender = sender
@@ -142,8 +145,24 @@ class RecipientSender:
             assert context.channel is not None, "who is in flight has a channel"
             if problem := context.channel.problem(delivery.content):
                 delivery.failure = DeliveryError(Reason.INVALID_MESSAGE, problem)
+                continue
+            delivery.content = self._with_links(context, delivery, delivery.content)
         await self._check_files(context, [each for each in deliveries if each.failure is None])
         return [each for each in deliveries if each.failure is None and each.delay_ms is None]
+
+    def _with_links(
+        self, context: SendContext, delivery: RecipientDelivery, content: OutgoingMessage
+    ) -> OutgoingMessage:
+        """The content with its links tracked. Somebody whose own values make it too long for that gets it as
+        it was written: a click that is not counted is better than a message that is not sent."""
+        tracked = self._links.message_for(
+            context.mailing.job_id, delivery.subscriber_id, context.content_of(delivery), content
+        )
+        if tracked is content:
+            return content
+        assert context.channel is not None, "who is in flight has a channel"
+        is_too_long = len(tracked.text) > self._limits.text_length
+        return content if is_too_long or context.channel.problem(tracked) else tracked
 
     async def check_shared(self, content: MailingContent) -> "Check | None":
         """The check of the file that all recipients get; None if it needs none."""

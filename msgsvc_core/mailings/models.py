@@ -380,6 +380,8 @@ class NewMailing:
     job_id: str | None = None
     #: What the sender calls it.
     name: str | None = None
+    #: Whether clicks on its links are counted.
+    tracks_links: bool = False
     #: Whether it was accepted earlier and is started at its time: unknown subscriber ids are then skipped,
     #: whatever their format.
     was_kept: bool = False

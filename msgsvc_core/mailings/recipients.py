@@ -49,6 +49,20 @@ async def count_reasons(tx: Tx, mailing: Mailing, limit: int) -> list[OutcomeRea
     return reasons
 
 
+async def find(tx: Tx, mailing: Mailing, subscriber_id: str) -> Recipient | None:
+    """A recipient of a mailing; None if there is none, also once they are no longer stored."""
+    row = await tx.fetch_one(
+        f"SELECT {_COLUMNS} FROM core_recipients WHERE {_OF_MAILING}"
+        " AND subscriber_id = :subscriber_id",
+        {
+            "project_id": mailing.project_id,
+            "job_id": mailing.job_id,
+            "subscriber_id": subscriber_id,
+        },
+    )
+    return None if row is None else _recipient(row, ended=mailing.finished_at_ms is not None)
+
+
 async def list_page(
     tx: Tx,
     mailing: Mailing,

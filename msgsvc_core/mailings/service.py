@@ -266,6 +266,12 @@ class Mailings:
         `reason`, those who did not get it for that."""
         return await recipients.list_page(tx, mailing, status, after, limit, reason)
 
+    async def find_recipient(
+        self, tx: Tx, mailing: Mailing, subscriber_id: str
+    ) -> Recipient | None:
+        """A recipient of a mailing; None if there is none, also once they are no longer stored."""
+        return await recipients.find(tx, mailing, subscriber_id)
+
     async def reasons(
         self, tx: Tx, mailing: Mailing, limit: int = MOST_LOOKED_AT
     ) -> list[OutcomeReason]:

@@ -21,6 +21,7 @@ from msgsvc_core.mailings.content import (
     to_column,
     with_preferences_link,
 )
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import (
     MOST_LOOKED_AT,
     Audience,
@@ -105,7 +106,7 @@ class MailingValidation:
         templates: Templates,
         names: AudienceNames,
         limits: LimitSettings,
-        message_limits: MessageLimits,
+        links: LinkTracking,
         languages: tuple[str, ...],
         default_lang: str,
     ) -> None:
@@ -114,7 +115,8 @@ class MailingValidation:
         self._templates = templates
         self._names = names
         self._limits = limits
-        self._message_limits = message_limits
+        self._message_limits = MessageLimits.of(limits)
+        self._links = links
         self.languages = languages
         self.default_lang = default_lang
 
@@ -135,19 +137,31 @@ class MailingValidation:
     ) -> tuple[str, list[str]]:
         """The content, and that of each variant. Raises what `judge` does."""
         if new.experiment is None:
-            return await self._content(tx, project_id, new.message, counts), []
+            content = await self._content(
+                tx, project_id, new.message, counts, tracks_links=new.tracks_links
+            )
+            return content, []
         variants: list[str] = []
         for number, variant in enumerate(new.experiment.variants):
             try:
-                variants.append(await self._content(tx, project_id, variant.message, counts))
+                content = await self._content(
+                    tx, project_id, variant.message, counts, tracks_links=new.tracks_links
+                )
+                variants.append(content)
             except (ValidationFailed, NotFound) as error:
                 raise error.at(f"variants[{number}]", joined=True) from None
         return variants[0], variants
 
     async def _content(
-        self, tx: Tx, project_id: str, message: MailingMessage, counts: dict[str, int]
+        self,
+        tx: Tx,
+        project_id: str,
+        message: MailingMessage,
+        counts: dict[str, int],
+        *,
+        tracks_links: bool,
     ) -> str:
-        content = await self.content_of(tx, project_id, message)
+        content = await self.content_of(tx, project_id, message, tracks_links=tracks_links)
         self._check_shown(read_column(content))
         await self._check_channels(read_column(content), counts)
         return content
@@ -165,7 +179,9 @@ class MailingValidation:
             raise ValidationFailed("more than {limit:,} subscribers", field="audience", limit=most)
         return found
 
-    async def content_of(self, tx: Tx, project_id: str, message: MailingMessage) -> str:
+    async def content_of(
+        self, tx: Tx, project_id: str, message: MailingMessage, *, tracks_links: bool = False
+    ) -> str:
         """The content in stored form; later changes of a template don't affect it.
 
         Raises `ValidationFailed` for an invalid template, `NotFound` for an unknown one.
@@ -178,7 +194,9 @@ class MailingValidation:
             content = validate(TemplateContent, given, languages=None)
         if self._limits.preferences_in_broadcasts:
             content = with_preferences_link(content)
-        return to_column(content, message.variables or {}, silent=message.silent)
+        return to_column(
+            content, message.variables or {}, silent=message.silent, tracks_links=tracks_links
+        )
 
     def _check_sizes(self, new: NewMailing) -> None:
         most = self._limits.broadcast_ids
@@ -242,7 +260,15 @@ class MailingValidation:
         self.check_values(content)
         sample = sample_values(content.personal)
         for lang in self.languages:
-            self._message_limits.check_size(self.render(content, lang, sample))
+            message = self.render(content, lang, sample)
+            self._message_limits.check_size(message)
+            most = self._message_limits.text_length
+            if len(self._links.sample_of(content, message).text) > most:
+                raise ValidationFailed(
+                    "must be at most {limit} characters with the addresses of its tracked links",
+                    field="text",
+                    limit=most,
+                )
 
     async def _check_channels(self, content: MailingContent, counts: dict[str, int]) -> None:
         """Raises `ValidationFailed` for content that the channel of some recipients does not support."""
@@ -254,6 +280,13 @@ class MailingValidation:
                 if channel and (problem := channel.problem(shown)):
                     raise ValidationFailed(
                         "on {name}: {problem}", name=channel.name, problem=problem
+                    )
+                tracked = self._links.sample_of(content, shown)
+                if channel and tracked is not shown and (problem := channel.problem(tracked)):
+                    raise ValidationFailed(
+                        "on {name}, with the addresses of its tracked links: {problem}",
+                        name=channel.name,
+                        problem=problem,
                     )
 
     def render(

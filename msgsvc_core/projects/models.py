@@ -36,6 +36,8 @@ class Project:
     status: Literal["active", "disabled"]
     created_at_ms: int
     branding: Branding = field(default_factory=Branding)
+    #: Whether clicks on links in its broadcasts are counted.
+    link_tracking: bool = False
 
     @property
     def public_name(self) -> str:
@@ -181,6 +183,10 @@ class ProjectAnswer(ResponseModel):
         description="Text after unsubscribing, or one per language; null for the service's own.",
         examples=[None],
     )
+    link_tracking: bool = Field(
+        description="Whether links in broadcasts lead through this service, which counts who opens them.",
+        examples=[False],
+    )
     limits: LimitsAnswer = Field(description="The limits in force.")
     channels: list[ChannelAnswer] = Field(
         description="The channels that the project can use, shared and its own."
@@ -205,4 +211,10 @@ class ProjectBody(RequestModel):
         None,
         description="Text after unsubscribing, like `welcome`.",
         examples=["No more messages from {{ project }}. Come back any time!"],
+    )
+    link_tracking: Kept[bool] = Field(
+        None,
+        description="Whether links in broadcasts lead through this service, which counts who opens them."
+        " For broadcasts that are accepted from then on.",
+        examples=[True],
     )

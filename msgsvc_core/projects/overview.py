@@ -72,6 +72,7 @@ class ProjectOverview:
             created_at=to_rfc3339(project.created_at_ms),
             welcome=texts.welcome,
             farewell=texts.farewell,
+            link_tracking=project.link_tracking,
             limits=self._limits,
             channels=[
                 ChannelAnswer(

@@ -23,6 +23,6 @@ async def get_project(ctx: Context, overview: ProjectOverview) -> ProjectAnswer:
 async def update_project(
     ctx: Context, body: ProjectBody, projects: Projects, overview: ProjectOverview
 ) -> ProjectAnswer:
-    """Changes the project's name and the texts after subscribing and unsubscribing."""
+    """Changes the project's name, the texts after subscribing and unsubscribing, and link tracking."""
     await projects.update(ctx.tx, ctx.project_id, body)
     return await overview.get(ctx.tx, ctx.project_id)

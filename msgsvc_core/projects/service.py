@@ -139,7 +139,10 @@ class Projects:
             check_name(body.name)
             await store.set_name(tx, project_id, body.name)
             tx.on_commit(self._clear_cache)
-        if texts := {name: getattr(body, name) for name in given - {"name"}}:
+        if body.link_tracking is not None:
+            await store.set_link_tracking(tx, project_id, is_on=body.link_tracking)
+            tx.on_commit(self._clear_cache)
+        if texts := {name: getattr(body, name) for name in given & {"welcome", "farewell"}}:
             for field, text in texts.items():
                 check_text(field, text)
             # Locked, so that the other fields are not changed concurrently.

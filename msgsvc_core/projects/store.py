@@ -11,6 +11,9 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.projects.branding import Branding
 from msgsvc_core.projects.models import ApiKey, ListedKey, Project, ProjectTexts
 
+#: The columns of `_project`.
+_COLUMNS = "project_id, name, status, created_at_ms, branding, link_tracking"
+
 
 async def insert_project(tx: Tx, project: Project) -> None:
     await tx.insert(
@@ -26,8 +29,7 @@ async def insert_project(tx: Tx, project: Project) -> None:
 
 async def find_project(tx: Tx, project_id: str) -> Project | None:
     row = await tx.fetch_one(
-        "SELECT project_id, name, status, created_at_ms, branding FROM core_projects"
-        " WHERE project_id = :project_id",
+        f"SELECT {_COLUMNS} FROM core_projects WHERE project_id = :project_id",
         {"project_id": project_id},
     )
     return None if row is None else _project(row)
@@ -36,16 +38,14 @@ async def find_project(tx: Tx, project_id: str) -> Project | None:
 async def get_many(tx: Tx, project_ids: Sequence[str]) -> dict[str, Project]:
     known, params = any_of("project_id", "ids", project_ids, tx.dialect)
     rows = await tx.fetch_all(
-        f"SELECT project_id, name, status, created_at_ms, branding FROM core_projects WHERE {known}",
+        f"SELECT {_COLUMNS} FROM core_projects WHERE {known}",
         params,
     )
     return {row["project_id"]: _project(row) for row in rows}
 
 
 async def list_projects(tx: Tx) -> list[Project]:
-    rows = await tx.fetch_all(
-        "SELECT project_id, name, status, created_at_ms, branding FROM core_projects ORDER BY project_id"
-    )
+    rows = await tx.fetch_all(f"SELECT {_COLUMNS} FROM core_projects ORDER BY project_id")
     return [_project(row) for row in rows]
 
 
@@ -55,7 +55,7 @@ async def list_newest(tx: Tx, after: str | None, limit: int) -> list[tuple[Proje
     if after is not None:
         condition, params["after"] = " WHERE project_id < :after", after
     rows = await tx.fetch_all(
-        "SELECT project_id, name, status, created_at_ms, branding, account_id FROM core_projects"
+        f"SELECT {_COLUMNS}, account_id FROM core_projects"
         f"{condition} ORDER BY project_id DESC LIMIT :limit",
         params,
     )
@@ -128,6 +128,13 @@ async def set_name(tx: Tx, project_id: str, name: str) -> None:
     )
 
 
+async def set_link_tracking(tx: Tx, project_id: str, *, is_on: bool) -> None:
+    await tx.execute(
+        "UPDATE core_projects SET link_tracking = :is_on WHERE project_id = :project_id",
+        {"project_id": project_id, "is_on": is_on},
+    )
+
+
 async def find_texts(tx: Tx, project_id: str) -> ProjectTexts:
     column = await tx.fetch_val(
         "SELECT texts FROM core_projects WHERE project_id = :project_id",
@@ -163,7 +170,7 @@ async def find_keys(tx: Tx, digests: Sequence[str]) -> dict[str, tuple[Project, 
     """The unrevoked keys of these digests, also if they expired, and their projects, by digest."""
     rows = await tx.fetch_all(
         "SELECT k.digest, k.key_id, k.name AS key_name, k.prefix, k.scopes, k.expires_at_ms,"
-        " p.project_id, p.name, p.status, p.created_at_ms, p.branding"
+        " p.project_id, p.name, p.status, p.created_at_ms, p.branding, p.link_tracking"
         " FROM core_api_keys k JOIN core_projects p ON p.project_id = k.project_id"
         f" WHERE {in_array('k.digest', 'digests', tx.dialect)} AND k.revoked_at_ms IS NULL",
         {"digests": array_param(digests, tx.dialect)},
@@ -221,6 +228,7 @@ def _project(row: Row) -> Project:
         status=row["status"],
         created_at_ms=row["created_at_ms"],
         branding=Branding.read(row["branding"]),
+        link_tracking=bool(row["link_tracking"]),
     )
 
 

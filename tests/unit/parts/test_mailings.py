@@ -17,6 +17,7 @@ from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.mailings.dead_letters import DeadMailings
 from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext
 from msgsvc_core.mailings.expansion import MailingExpansion
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import (
     Audience,
     Mailing,
@@ -74,7 +75,7 @@ def validation_of(core: FakeContext) -> MailingValidation:
         templates=core.templates,
         names=AudienceNames(tags=core.tags, permissions=core.permissions),
         limits=LIMITS,
-        message_limits=MessageLimits.of(LIMITS),
+        links=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
         languages=("en", "ru"),
         default_lang="en",
     )
@@ -563,6 +564,7 @@ def sender_of_mailings(core: FakeContext) -> MailingSender:
     recipients = RecipientSender(
         subscribers=core.subscribers,
         limits=MessageLimits.of(LIMITS),
+        links=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
         default_lang="en",
         files=no_checks(),
         sender=sender_of(core),

@@ -25,6 +25,7 @@ SHOP: Row = {
     "status": "active",
     "created_at_ms": NOW_MS,
     "branding": None,
+    "link_tracking": False,
 }
 
 
@@ -36,6 +37,7 @@ def known(**fields: Any) -> Answer:
         "status": "active",
         "created_at_ms": NOW_MS,
         "branding": None,
+        "link_tracking": False,
     }
     key = {"key_id": "key_1", "key_name": "site", "prefix": "msk_1", "scopes": '["*"]'}
     key["expires_at_ms"] = None

@@ -19,6 +19,7 @@ from msgsvc_core.content.outgoing import Button, Media, OutgoingMessage
 from msgsvc_core.files.media_checks import MediaChecks
 from msgsvc_core.jobs.contract import Job, NewJob
 from msgsvc_core.mailings.deliveries import RecipientDelivery, RecipientSender, SendContext
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.messages.deliveries import DeliveryLoader
 from msgsvc_core.messages.delivery import MessageDelivery
 from msgsvc_core.messages.edit_job import SENDING_MS, MessageEditor
@@ -311,6 +312,7 @@ def recipients_of(core: FakeContext, files: MessageFiles | None = None) -> Recip
     return RecipientSender(
         subscribers=core.subscribers,
         limits=MessageLimits.of(LimitSettings(text_length=10)),
+        links=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
         default_lang="en",
         files=files or no_checks(),
         sender=sender_of(core),

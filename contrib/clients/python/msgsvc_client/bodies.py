@@ -744,6 +744,9 @@ class ProjectBody(TypedDict, total=False):
     welcome: str | Mapping[str, str] | None
     #: Text after unsubscribing, like `welcome`.
     farewell: str | Mapping[str, str] | None
+    #: Whether links in broadcasts lead through this service, which counts who opens them. For
+    #: broadcasts that are accepted from then on.
+    link_tracking: bool
 
 
 QuietHours = TypedDict(

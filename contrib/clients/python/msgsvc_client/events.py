@@ -178,6 +178,14 @@ class FormSubmitted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkClicked(Event):
+    """A recipient opened a link of a broadcast for the first time; only with `link_tracking`."""
+
+    name: Literal["link.clicked"] = "link.clicked"
+    data: models.LinkClickedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtpFailedAttempt(Event):
     """A wrong code was given."""
 
@@ -379,6 +387,7 @@ AnyEvent = (
     | DripStepSent
     | EventTracked
     | FormSubmitted
+    | LinkClicked
     | OtpFailedAttempt
     | OtpMaxAttemptsReached
     | OtpSent
@@ -454,6 +463,7 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     "drip.step_sent": (DripStepSent, models.DripStepSentEventData.from_data),
     "event.tracked": (EventTracked, models.EventTrackedEventData.from_data),
     "form.submitted": (FormSubmitted, models.FormSubmittedEventData.from_data),
+    "link.clicked": (LinkClicked, models.LinkClickedEventData.from_data),
     "otp.failed_attempt": (OtpFailedAttempt, models.OtpFailedAttemptEventData.from_data),
     "otp.max_attempts_reached": (
         OtpMaxAttemptsReached,

@@ -542,6 +542,12 @@ class BroadcastAnswer(Model):
     finished_at: str | None
     #: Until when `GET /v1/broadcast/{job_id}/recipients` lists them; null before the end.
     recipients_until: str | None
+    #: Clicks on its links, in the order of the message; empty unless the project's `link_tracking` was
+    #: on when it was accepted. Null in all but `GET /v1/broadcast/{job_id}`.
+    links: list[LinkClicks] | None
+    #: Presses of its buttons that send `data`, the most pressed first. Null in all but `GET
+    #: /v1/broadcast/{job_id}`.
+    buttons: list[ButtonClicks] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> BroadcastAnswer:
@@ -568,6 +574,12 @@ class BroadcastAnswer(Model):
             started_at=data.get("started_at"),
             finished_at=data.get("finished_at"),
             recipients_until=data.get("recipients_until"),
+            links=optional(
+                data.get("links"), lambda value: [LinkClicks.from_data(each) for each in value]
+            ),
+            buttons=optional(
+                data.get("buttons"), lambda value: [ButtonClicks.from_data(each) for each in value]
+            ),
             raw=data,
         )
 
@@ -832,6 +844,25 @@ class ButtonClickedEventData(Model):
             message_id=data.get("message_id"),
             data=data["data"],
             text=data["text"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ButtonClicks(Model):
+    """A button of a broadcast that sends `data`, and how many pressed it."""
+
+    #: The button's `data`.
+    data: str
+    #: Recipients who pressed it, each counted once; of the first 10,000 presses of the broadcast's
+    #: buttons.
+    people: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> ButtonClicks:
+        return cls(
+            data=data["data"],
+            people=data["people"],
             raw=data,
         )
 
@@ -2215,6 +2246,73 @@ class LinkAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkClickedEventData(Model):
+    """Fields of `link.clicked`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: A person on one channel of the project.
+    subscriber_id: str
+    #: Messenger, by its channel's name in `GET /v1/project`.
+    channel: str
+    #: First name, as the messenger has it.
+    first_name: str
+    #: Name on the messenger, without `@`; empty for people without one.
+    username: str
+    #: Language of system messages and templates: the messenger's, until it is changed.
+    lang: Literal["en", "ru"]
+    #: The person's tags.
+    tags: list[str]
+    #: Your own id of the person; null until one is assigned.
+    external_id: str | None
+    #: The broadcast's id.
+    job_id: str
+    #: Message that has the link; null if it is not known yet.
+    message_id: str | None
+    #: The page that the link leads to.
+    url: str
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LinkClickedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            subscriber_id=data["subscriber_id"],
+            channel=data["channel"],
+            first_name=data["first_name"],
+            username=data["username"],
+            lang=data["lang"],
+            tags=data["tags"],
+            external_id=data.get("external_id"),
+            job_id=data["job_id"],
+            message_id=data.get("message_id"),
+            url=data["url"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkClicks(Model):
+    """A tracked link of a broadcast, and how many opened it."""
+
+    #: The page that it leads to.
+    url: str
+    #: Recipients who opened it, each counted once; of the first 10,000 clicks on links of the
+    #: broadcast.
+    people: int
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> LinkClicks:
+        return cls(
+            url=data["url"],
+            people=data["people"],
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class MailingButton(Model):
     """A button, with either `url` or `data`."""
 
@@ -3254,6 +3352,8 @@ class ProjectAnswer(Model):
     welcome: str | Mapping[str, str] | None
     #: Text after unsubscribing, or one per language; null for the service's own.
     farewell: str | Mapping[str, str] | None
+    #: Whether links in broadcasts lead through this service, which counts who opens them.
+    link_tracking: bool
     #: The limits in force.
     limits: LimitsAnswer
     #: The channels that the project can use, shared and its own.
@@ -3269,6 +3369,7 @@ class ProjectAnswer(Model):
             created_at=data["created_at"],
             welcome=data.get("welcome"),
             farewell=data.get("farewell"),
+            link_tracking=data["link_tracking"],
             limits=LimitsAnswer.from_data(data["limits"]),
             channels=[ChannelAnswer.from_data(each) for each in data["channels"]],
             raw=data,

@@ -14,6 +14,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.mailings.content import without_values
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.mailings.models import (
     MOST_LOOKED_AT,
     Audience,
@@ -37,6 +38,7 @@ from msgsvc_devkit.fakes.billing import FakeBilling
 from msgsvc_devkit.fakes.channels import FakeChannels
 from msgsvc_devkit.fakes.jobs import FakeJobQueue
 from msgsvc_devkit.fakes.messages import LIMITS, FakeTemplates
+from msgsvc_devkit.fakes.secrets import fake_secrets
 from msgsvc_devkit.fakes.subscribers import FakeSubscribers
 
 
@@ -161,6 +163,12 @@ class FakeMailings(Mailings):
             and reason in {None, each.reason}
             and (after is None or each.subscriber_id < after)
         ][:limit]
+
+    async def find_recipient(
+        self, tx: Tx, mailing: Mailing, subscriber_id: str
+    ) -> Recipient | None:
+        ledger = self.ledger.get(mailing.job_id, ())
+        return next((each for each in ledger if each.subscriber_id == subscriber_id), None)
 
     async def reasons(
         self, tx: Tx, mailing: Mailing, limit: int = MOST_LOOKED_AT
@@ -299,10 +307,11 @@ class FakeMailingValidation(MailingValidation):
             templates=templates,
             names=AudienceNames(tags=subscribers.tags, permissions=subscribers.permissions),
             limits=limits,
-            message_limits=LIMITS,
+            links=LinkTracking(secrets=fake_secrets(), base_url="https://msgsvc.example"),
             languages=("en", "ru"),
             default_lang="en",
         )
+        self._message_limits = LIMITS
         self._subscribers = subscribers
 
     async def judge(self, tx: Tx, project_id: str, new: NewMailing) -> PreparedMailing:

@@ -88,6 +88,8 @@ class FakeProjects(Projects):
         if name := given.pop("name", None):
             check_name(name)
             self._put(replace(await self.get(tx, project_id), name=name))
+        if (is_on := given.pop("link_tracking", None)) is not None:
+            self._put(replace(await self.get(tx, project_id), link_tracking=is_on))
         for field, text in given.items():
             check_text(field, text)
         self._texts[project_id] = replace(await self.texts(tx, project_id), **given)

@@ -20,14 +20,17 @@ PEOPLE = 2000
 
 class Clicks:
     """Records presses in the transaction of their event, and counts them. They are kept as long as the
-    recipients of a broadcast."""
+    recipients of a broadcast, and so are clicks on links."""
 
     def __init__(self, *, clock: Clock, messages: Messages, kept_days: int) -> None:
         self._messages = messages
         self._retention = Retention(
             name="broadcasts.purge",
             clock=clock,
-            rules=[RetentionRule("broadcasts_clicks", "clicked_at_ms", kept_days * DAY_MS)],
+            rules=[
+                RetentionRule(table, "clicked_at_ms", kept_days * DAY_MS)
+                for table in ("broadcasts_clicks", "broadcasts_link_clicks")
+            ],
         )
 
     def specs(self) -> list[JobSpec]:

@@ -10,7 +10,9 @@ from msgsvc_broadcasts.models import (
     Reason,
     VariantName,
 )
+from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import ResponseModel
+from msgsvc_core.api.types import Url
 from msgsvc_core.events import EventSpec
 from msgsvc_core.mailings.models import Failed, Sent, Skipped, Total, Unknown
 
@@ -49,6 +51,19 @@ class BroadcastEnded(ResponseModel):
     total: Total
 
 
+class LinkClicked(ResponseModel):
+    """Fields of `link.clicked`."""
+
+    job_id: BroadcastId
+    message_id: str | None = Field(
+        description="Message that has the link; null if it is not known yet.",
+        examples=[examples.MESSAGE_ID],
+    )
+    url: Url = Field(
+        description="The page that the link leads to.", examples=[f"{examples.SITE_URL}/sale"]
+    )
+
+
 BROADCAST_EVENTS = (
     EventSpec(
         "broadcast.completed",
@@ -70,5 +85,11 @@ BROADCAST_EVENTS = (
         BroadcastEnded,
         of_subscriber=False,
         group="sending",
+    ),
+    EventSpec(
+        "link.clicked",
+        "A recipient opened a link of a broadcast for the first time; only with `link_tracking`.",
+        LinkClicked,
+        group="people",
     ),
 )

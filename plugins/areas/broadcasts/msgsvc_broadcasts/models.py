@@ -7,10 +7,11 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor, PageQuery
-from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time
+from msgsvc_core.api.types import CreatedAt, MomentMs, SubscriberId, Time, Url
 from msgsvc_core.channels.failures import Reason as FailureReason
 from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
 from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_core.kernel.values import value_object
 from msgsvc_core.kernel.visible_text import check_visible, one_line
 from msgsvc_core.mailings import (
     Audience,
@@ -425,6 +426,40 @@ class WinnerBody(RequestModel):
     )
 
 
+@value_object
+class Link:
+    """A tracked link of a broadcast."""
+
+    project_id: str
+    job_id: str
+    link_id: str
+    url: str
+
+
+class LinkClicks(ResponseModel):
+    """A tracked link of a broadcast, and how many opened it."""
+
+    url: Url = Field(
+        description="The page that it leads to.", examples=[f"{examples.SITE_URL}/sale"]
+    )
+    people: int = Field(
+        description="Recipients who opened it, each counted once; of the first 10,000 clicks on links of"
+        " the broadcast.",
+        examples=[240],
+    )
+
+
+class ButtonClicks(ResponseModel):
+    """A button of a broadcast that sends `data`, and how many pressed it."""
+
+    data: str = Field(description="The button's `data`.", examples=["call"])
+    people: int = Field(
+        description="Recipients who pressed it, each counted once; of the first 10,000 presses of the"
+        " broadcast's buttons.",
+        examples=[35],
+    )
+
+
 class BroadcastAnswer(ResponseModel):
     """A broadcast and how far it is."""
 
@@ -476,6 +511,16 @@ class BroadcastAnswer(ResponseModel):
     recipients_until: Time | None = Field(
         description="Until when `GET /v1/broadcast/{job_id}/recipients` lists them; null before the end.",
         examples=["2026-03-31T09:30:00.000Z"],
+    )
+    links: list[LinkClicks] | None = Field(
+        None,
+        description="Clicks on its links, in the order of the message; empty unless the project's"
+        " `link_tracking` was on when it was accepted. Null in all but `GET /v1/broadcast/{job_id}`.",
+    )
+    buttons: list[ButtonClicks] | None = Field(
+        None,
+        description="Presses of its buttons that send `data`, the most pressed first. Null in all but"
+        " `GET /v1/broadcast/{job_id}`.",
     )
 
     @classmethod

@@ -10,6 +10,8 @@ from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.errors import BROADCAST_ERRORS
 from msgsvc_broadcasts.events import BROADCAST_EVENTS
 from msgsvc_broadcasts.experiments import Experiments
+from msgsvc_broadcasts.link_pages import LinkPages
+from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.routes import router
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.endpoint import Endpoint
@@ -19,6 +21,7 @@ from msgsvc_core.events import Event, EventSpec
 from msgsvc_core.jobs import JobSpec
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import Mailing
+from msgsvc_core.mailings.links import LinkTracking
 from msgsvc_core.members.models import Member
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.plugins.hookspecs import hookimpl
@@ -53,7 +56,20 @@ class BroadcastsPlugin:
     """The plugin's object, and the hooks that need it."""
 
     def __init__(self, context: PluginContext) -> None:
-        self._broadcasts = Broadcasts(mailings=context.mailings, events=context.events)
+        self._links = Links(
+            clock=context.clock,
+            mailings=context.mailings,
+            subscribers=context.subscribers,
+            events=context.events,
+            tracking=LinkTracking(secrets=context.secrets, base_url=context.config.base_url),
+        )
+        self._link_pages = LinkPages(db=context.db, limiter=context.limiter, links=self._links)
+        self._broadcasts = Broadcasts(
+            mailings=context.mailings,
+            events=context.events,
+            projects=context.projects,
+            links=self._links,
+        )
         self._drafts = DraftTests(
             mailings=context.mailings,
             messages=context.messages,
@@ -80,6 +96,7 @@ class BroadcastsPlugin:
             DraftTests: self._drafts,
             Clicks: self._clicks,
             Experiments: self._experiments,
+            Links: self._links,
         }
 
     @hookimpl
@@ -89,6 +106,10 @@ class BroadcastsPlugin:
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
         return router.endpoints
+
+    @hookimpl
+    def register_pages(self) -> Sequence[Any]:
+        return self._link_pages.routes()
 
     @hookimpl
     def register_dashboard(self) -> Sequence[Pages]:

@@ -1,8 +1,10 @@
 """/v1/broadcast."""
 
+from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
 from msgsvc_broadcasts.experiments import Experiments
+from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
     SOURCE,
     BroadcastAccepted,
@@ -13,6 +15,8 @@ from msgsvc_broadcasts.models import (
     BroadcastQuery,
     BroadcastTestBody,
     BroadcastVariants,
+    ButtonClicks,
+    LinkClicks,
     RecipientAnswer,
     RecipientList,
     RecipientQuery,
@@ -84,13 +88,26 @@ async def list_broadcasts(
 
 @router.get("/v1/broadcast/{job_id}", errors=(NotFound,))
 async def get_broadcast(
-    ctx: Context, job_id: BroadcastId, mailings: Mailings, broadcasts: Broadcasts, clock: Clock
+    ctx: Context,
+    job_id: BroadcastId,
+    mailings: Mailings,
+    broadcasts: Broadcasts,
+    links: Links,
+    clicks: Clicks,
+    clock: Clock,
 ) -> BroadcastAnswer:
-    """Shows the progress of a broadcast and the estimated time left.
+    """Shows the progress of a broadcast, the estimated time left, and clicks on its links and buttons.
 
     This endpoint and those below also accept the `job_id` of `scheduled.sent` and `recurring.sent`.
     """
-    return _answer(mailings, clock, await broadcasts.get(ctx.tx, ctx.project_id, job_id))
+    mailing = await broadcasts.get(ctx.tx, ctx.project_id, job_id)
+    opened = await links.count(ctx.tx, ctx.project_id, job_id)
+    pressed = await clicks.count(ctx.tx, ctx.project_id, job_id)
+    clicked = {
+        "links": [LinkClicks(url=url, people=people) for url, people in opened.items()],
+        "buttons": [ButtonClicks(data=data, people=people) for data, people in pressed.items()],
+    }
+    return _answer(mailings, clock, mailing).model_copy(update=clicked)
 
 
 @router.post("/v1/broadcast/{job_id}/cancel", shows_secrets=False, errors=(Conflict, NotFound))

@@ -1,19 +1,25 @@
 """Broadcasts: mailings started by the API."""
 
+from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import SOURCE, BroadcastAccepted, BroadcastBody
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings import Mailing, NewMailing
 from msgsvc_core.mailings.service import Mailings
+from msgsvc_core.projects.service import Projects
 
 
 class Broadcasts:
     """`service.get(Broadcasts)`."""
 
-    def __init__(self, *, mailings: Mailings, events: Events) -> None:
+    def __init__(
+        self, *, mailings: Mailings, events: Events, projects: Projects, links: Links
+    ) -> None:
         self._mailings = mailings
         self._events = events
+        self._projects = projects
+        self._links = links
 
     async def start(
         self, tx: Tx, project_id: str, body: BroadcastBody, job_id: str | None = None
@@ -22,6 +28,7 @@ class Broadcasts:
 
         Raises what `Mailings.start` does.
         """
+        project = await self._projects.get(tx, project_id)
         new = NewMailing(
             SOURCE,
             body.to_message(),
@@ -31,12 +38,15 @@ class Broadcasts:
             job_id,
             name=body.name,
             experiment=body.to_experiment(),
+            tracks_links=project.link_tracking,
         )
         if body.dry_run:
             counted = await self._mailings.count(tx, project_id, new)
             cost = await self._mailings.cost(tx, project_id, counted.reachable)
             return BroadcastAccepted(total=counted.total, credits=cost)
-        return _accepted(await self._mailings.start(tx, project_id, new))
+        mailing = await self._mailings.start(tx, project_id, new)
+        await self._links.add(tx, mailing)
+        return _accepted(mailing)
 
     async def is_taken(self, tx: Tx, project_id: str, job_id: str) -> bool:
         """Whether a broadcast with that id exists; a concurrent request with the same id waits for `tx`."""
@@ -54,6 +64,7 @@ class Broadcasts:
         """
         await self.get(tx, project_id, job_id)
         mailing = await self._mailings.resend_unknown(tx, project_id, job_id)
+        await self._links.add(tx, mailing)
         return _accepted(mailing)
 
     async def get(self, tx: Tx, project_id: str, job_id: str) -> Mailing:

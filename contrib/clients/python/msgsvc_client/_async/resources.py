@@ -138,15 +138,18 @@ class AsyncProjectResource:
         name: str | NotGiven = NOT_GIVEN,
         welcome: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         farewell: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
+        link_tracking: bool | NotGiven = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.ProjectAnswer:
-        """Changes the project's name and the texts after subscribing and unsubscribing.
+        """Changes the project's name, the texts after subscribing and unsubscribing, and link tracking.
 
         Arguments:
             name: Name shown to people: 1-64 printable characters.
             welcome: Text after subscribing, or one per language, at most 1,000 characters; null for
                 the service's own. `{{ first_name }}` and `{{ project }}` are filled in.
             farewell: Text after unsubscribing, like `welcome`.
+            link_tracking: Whether links in broadcasts lead through this service, which counts who
+                opens them. For broadcasts that are accepted from then on.
 
         Error codes: bad_request, payload_too_large
         """
@@ -160,6 +163,7 @@ class AsyncProjectResource:
                 "name": name,
                 "welcome": welcome,
                 "farewell": farewell,
+                "link_tracking": link_tracking,
             }
         )
         return await self._caller.json(call, models.ProjectAnswer.from_data)
@@ -2564,7 +2568,8 @@ class AsyncBroadcastsResource:
         *,
         timeout_s: float | None = None,
     ) -> models.BroadcastAnswer:
-        """Shows the progress of a broadcast and the estimated time left.
+        """Shows the progress of a broadcast, the estimated time left, and clicks on its links and
+        buttons.
 
         This endpoint and those below also accept the `job_id` of `scheduled.sent` and
         `recurring.sent`.

@@ -18,6 +18,7 @@ import type {
   DripStepSentEventData,
   EventTrackedEventData,
   FormSubmittedEventData,
+  LinkClickedEventData,
   OtpFailedAttemptEventData,
   OtpMaxAttemptsReachedEventData,
   OtpSentEventData,
@@ -78,6 +79,8 @@ export interface EventData {
   "event.tracked": EventTrackedEventData;
   /** A form was submitted, on a web site or in the messenger. Not emitted for spam. */
   "form.submitted": FormSubmittedEventData;
+  /** A recipient opened a link of a broadcast for the first time; only with `link_tracking`. */
+  "link.clicked": LinkClickedEventData;
   /** A wrong code was given. */
   "otp.failed_attempt": OtpFailedAttemptEventData;
   /** The last allowed attempt was wrong; the code is no longer valid. */

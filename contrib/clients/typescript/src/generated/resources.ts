@@ -585,7 +585,7 @@ export class ProjectResource extends Resource {
   }
 
   /**
-   * Changes the project's name and the texts after subscribing and unsubscribing.
+   * Changes the project's name, the texts after subscribing and unsubscribing, and link tracking.
    *
    * `PATCH /v1/project`. Codes of its own: `bad_request`, `payload_too_large`.
    */

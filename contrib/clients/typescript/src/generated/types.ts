@@ -395,6 +395,16 @@ export interface BroadcastAnswer {
   finished_at: string | null;
   /** Until when `GET /v1/broadcast/{job_id}/recipients` lists them; null before the end. */
   recipients_until: string | null;
+  /**
+   * Clicks on its links, in the order of the message; empty unless the project's `link_tracking` was on when
+   * it was accepted. Null in all but `GET /v1/broadcast/{job_id}`.
+   */
+  links: Array<LinkClicks> | null;
+  /**
+   * Presses of its buttons that send `data`, the most pressed first. Null in all but `GET
+   * /v1/broadcast/{job_id}`.
+   */
+  buttons: Array<ButtonClicks> | null;
 }
 
 /** A message to an audience, or several `variants` of it, now or at `send_at`. */
@@ -663,6 +673,14 @@ export interface ButtonClickedEventData {
   data: string;
   /** The button's label. */
   text: string;
+}
+
+/** A button of a broadcast that sends `data`, and how many pressed it. */
+export interface ButtonClicks {
+  /** The button's `data`. */
+  data: string;
+  /** Recipients who pressed it, each counted once; of the first 10,000 presses of the broadcast's buttons. */
+  people: number;
 }
 
 /** A canned answer. */
@@ -1715,6 +1733,42 @@ export interface LinkBody {
   expires_in?: number | undefined;
 }
 
+/** Fields of `link.clicked`. */
+export interface LinkClickedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** A person on one channel of the project. */
+  subscriber_id: string;
+  /** Messenger, by its channel's name in `GET /v1/project`. */
+  channel: string;
+  /** First name, as the messenger has it. */
+  first_name: string;
+  /** Name on the messenger, without `@`; empty for people without one. */
+  username: string;
+  /** Language of system messages and templates: the messenger's, until it is changed. */
+  lang: "en" | "ru";
+  /** The person's tags. */
+  tags: Array<string>;
+  /** Your own id of the person; null until one is assigned. */
+  external_id: string | null;
+  /** The broadcast's id. */
+  job_id: string;
+  /** Message that has the link; null if it is not known yet. */
+  message_id: string | null;
+  /** The page that the link leads to. */
+  url: string;
+}
+
+/** A tracked link of a broadcast, and how many opened it. */
+export interface LinkClicks {
+  /** The page that it leads to. */
+  url: string;
+  /** Recipients who opened it, each counted once; of the first 10,000 clicks on links of the broadcast. */
+  people: number;
+}
+
 /** A button, with either `url` or `data`. */
 export interface MailingButton {
   /** What it says. */
@@ -2396,6 +2450,8 @@ export interface ProjectAnswer {
   welcome: string | Record<string, string> | null;
   /** Text after unsubscribing, or one per language; null for the service's own. */
   farewell: string | Record<string, string> | null;
+  /** Whether links in broadcasts lead through this service, which counts who opens them. */
+  link_tracking: boolean;
   /** The limits in force. */
   limits: LimitsAnswer;
   /** The channels that the project can use, shared and its own. */
@@ -2413,6 +2469,11 @@ export interface ProjectBody {
   welcome?: string | Record<string, string> | null | undefined;
   /** Text after unsubscribing, like `welcome`. */
   farewell?: string | Record<string, string> | null | undefined;
+  /**
+   * Whether links in broadcasts lead through this service, which counts who opens them. For broadcasts that
+   * are accepted from then on.
+   */
+  link_tracking?: boolean | undefined;
 }
 
 /** Local times of the day, between which nothing is sent. */

@@ -6,6 +6,7 @@ from typing import Any, get_args
 from msgsvc_broadcasts.clicks import Clicks
 from msgsvc_broadcasts.dashboard.composing import previews
 from msgsvc_broadcasts.experiments import Experiments
+from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
     SOURCE,
     BroadcastQuery,
@@ -76,11 +77,12 @@ async def broadcast(
     broadcasts: Broadcasts,
     clicks: Clicks,
     experiments: Experiments,
+    links: Links,
     mailings: Mailings,
     messages: Messages,
     clock: Clock,
 ) -> Render:
-    """One broadcast: message, audience, progress, failures, variants and presses of buttons."""
+    """One broadcast: message, audience, progress, failures, variants, and clicks on its links and buttons."""
     values = await _progress(page, broadcasts, clock)
     mailing: Mailing = values["mailing"]
     reasons = _with_rest(mailing, await mailings.reasons(page.tx, mailing))
@@ -99,6 +101,7 @@ async def broadcast(
             "clicked": _clicked(
                 page, mailing, await clicks.count(page.tx, page.project_id, mailing.job_id)
             ),
+            "opened": await links.count(page.tx, page.project_id, mailing.job_id),
             "is_in_part": any(
                 sum(each.count for each in reasons if each.status == status) >= MOST_LOOKED_AT
                 for status in get_args(NotSent)

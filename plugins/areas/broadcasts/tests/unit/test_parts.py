@@ -1,12 +1,16 @@
 """The plugin's object, built from fakes."""
 
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from msgsvc_broadcasts import plugin
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
 from msgsvc_broadcasts.experiments import DECIDE_JOB, Experiments, best
+from msgsvc_broadcasts.link_pages import LinkPages
+from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
     SOURCE,
     BroadcastBody,
@@ -15,10 +19,33 @@ from msgsvc_broadcasts.models import (
     VariantFigures,
 )
 from msgsvc_broadcasts.service import Broadcasts
+from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.events import Event
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.mailings.content import read_column, to_column
+from msgsvc_core.mailings.links import LinkToken, LinkTracking, link_id_of
 from msgsvc_core.mailings.models import Audience, MailingMessage, VariantOutcomes
+from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.projects.models import ProjectBody
+from msgsvc_core.security import SecretBox
 from msgsvc_devkit import plugin_context
-from msgsvc_devkit.fakes import PROJECT, FakeTx
+from msgsvc_devkit.fakes import PROJECT, FakeContext, FakeTx
+
+
+def links_of(core: FakeContext) -> Links:
+    return Links(
+        clock=core.clock,
+        mailings=core.mailings,
+        subscribers=core.subscribers,
+        events=core.events,
+        tracking=LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example"),
+    )
+
+
+def broadcasts_of(core: FakeContext) -> Broadcasts:
+    return Broadcasts(
+        mailings=core.mailings, events=core.events, projects=core.projects, links=links_of(core)
+    )
 
 
 async def test_a_dry_run_counts_and_prices_and_starts_nothing() -> None:
@@ -26,7 +53,7 @@ async def test_a_dry_run_counts_and_prices_and_starts_nothing() -> None:
     core.subscribers.person("sub_1", lang="ru")
     core.subscribers.person("sub_2", lang="en")
     core.billing.prices["broadcast.message"] = 2
-    broadcasts = Broadcasts(mailings=core.mailings, events=core.events)
+    broadcasts = broadcasts_of(core)
     body = BroadcastBody(text="Sale", audience=Audience(langs=["ru"]), dry_run=True)
     counted = await broadcasts.start(FakeTx(), PROJECT, body)
 
@@ -37,7 +64,7 @@ async def test_a_dry_run_counts_and_prices_and_starts_nothing() -> None:
 async def test_only_the_end_of_a_broadcast_is_an_event() -> None:
     core = plugin_context(plugin=plugin)
     core.subscribers.person()
-    broadcasts, tx = Broadcasts(mailings=core.mailings, events=core.events), FakeTx()
+    broadcasts, tx = broadcasts_of(core), FakeTx()
     body = BroadcastBody(text="Sale", audience=Audience(all=True))
     await broadcasts.start(tx, PROJECT, body, "job_1")
     ended = await core.mailings.cancel(tx, PROJECT, "job_1")
@@ -110,7 +137,7 @@ async def test_a_manual_experiment_plans_no_decision_and_takes_one_choice() -> N
         experiment=BroadcastExperiment(winner="manual"),
         audience=Audience(all=True),
     )
-    await Broadcasts(mailings=core.mailings, events=core.events).start(tx, PROJECT, body, "job_1")
+    await broadcasts_of(core).start(tx, PROJECT, body, "job_1")
     mailing = await core.mailings.find(tx, PROJECT, "job_1")
     await core.mailings.complete(tx, mailing)
     [tested] = core.mailings.tested
@@ -122,3 +149,43 @@ async def test_a_manual_experiment_plans_no_decision_and_takes_one_choice() -> N
     assert DECIDE_JOB not in [job.name for job in core.jobs.enqueued]
     assert (chosen.winner, chosen.stage) == (1, "rest")
     assert core.events.names == ["broadcast.winner_chosen"]
+
+
+async def test_links_of_a_broadcast_are_stored_where_the_project_tracks_them() -> None:
+    core = plugin_context(plugin=plugin)
+    core.subscribers.person()
+    broadcasts, without, tx = broadcasts_of(core), FakeTx(), FakeTx()
+    body = BroadcastBody(text="See https://shop.example/a.", audience=Audience(all=True))
+    await broadcasts.start(without, PROJECT, body)
+    await core.projects.update(tx, PROJECT, ProjectBody(link_tracking=True))
+    await broadcasts.start(tx, PROJECT, body)
+
+    assert "broadcasts_links" not in without.rows
+    assert [row["url"] for row in tx.rows["broadcasts_links"]] == ["https://shop.example/a"]
+
+
+@pytest.mark.parametrize("token", ["x", "0" * 44])
+async def test_an_address_that_was_not_made_here_is_not_found(token: str) -> None:
+    core = plugin_context(plugin=plugin)
+    pages = LinkPages(db=core.db, limiter=core.limiter, links=links_of(core))
+    scope = {"type": "http", "method": "GET", "headers": [], "path_params": {"token": token}}
+    with pytest.raises(HTTPException) as refused:
+        await pages.open(Request(scope))
+
+    assert refused.value.status_code == 404
+
+
+def test_an_address_is_read_back_by_who_has_the_key_alone() -> None:
+    core = plugin_context(plugin=plugin)
+    tracking = LinkTracking(secrets=core.secrets, base_url="https://msgsvc.example")
+    column = to_column(
+        TemplateContent(text="https://a.example"), {}, silent=False, tracks_links=True
+    )
+    plain = OutgoingMessage("https://a.example")
+    sent = tracking.message_for("job_1", "sub_1", read_column(column), plain)
+    token = sent.text.removeprefix("https://msgsvc.example/l/")
+    other = LinkTracking(secrets=SecretBox(["x" * 32]), base_url="https://msgsvc.example")
+
+    assert tracking.read(token) == LinkToken(link_id_of("job_1", "https://a.example"), "sub_1")
+    with pytest.raises(NotFound):
+        other.read(token)

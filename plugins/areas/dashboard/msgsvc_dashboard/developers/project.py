@@ -6,6 +6,7 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
 from msgsvc_core.dashboard import Nav, PageContext, Redirect, Render
 from msgsvc_core.kernel.i18n import Localized, Translate
+from msgsvc_core.mailings.links import PATH
 from msgsvc_core.projects.models import LimitsAnswer, ProjectBody
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.developers.area import pages
@@ -28,6 +29,7 @@ async def project(page: PageContext, projects: Projects, settings: Settings) -> 
             (name, _limit(page._, name), value) for name, value in limits.model_dump().items()
         ],
         "langs": page.languages,
+        "links_at": f"{settings.base_url}{PATH}",
     }
     return Render("project.html", values)
 
@@ -40,6 +42,7 @@ async def change_project(page: PageContext, projects: Projects) -> Redirect:
             "name": page.form.text("name").strip(),
             "welcome": _typed(page, "welcome"),
             "farewell": _typed(page, "farewell"),
+            "link_tracking": page.form.checked("link_tracking"),
         },
         languages=page.languages,
     )

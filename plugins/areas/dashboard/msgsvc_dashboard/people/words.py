@@ -82,6 +82,7 @@ def event_title(_: Translate, event: Event) -> str:
         "subscription.deleted": _.pgettext("event", "Unsubscribed"),
         "event.tracked": _("You reported an event"),
         "button.clicked": _("Pressed a button"),
+        "link.clicked": _("Opened a link"),
         "auth.completed": _("Signed in"),
         "otp.sent": _("Code sent"),
         "otp.verified": _("Entered the right code"),
@@ -109,6 +110,7 @@ def event_title(_: Translate, event: Event) -> str:
 #: Fields of events that say more than that something happened, in the order in which they are shown.
 TOLD = (
     "name",
+    "url",
     "permission",
     "text",
     "reason",

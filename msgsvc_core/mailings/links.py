@@ -1,0 +1,116 @@
+"""Tracked links: the URLs of a mailing's message lead through this service, which counts who opened them.
+
+The address of a link names the link of the mailing, and the recipient, and is signed: nothing is stored for a
+recipient before they open it (docs/decisions/0136-tracked-links.md).
+"""
+
+import hashlib
+import hmac
+import re
+from dataclasses import replace
+from functools import partial
+
+from msgsvc_core.content.links import with_urls
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.kernel.ids import encode_base62, new_id
+from msgsvc_core.kernel.values import value_object
+from msgsvc_core.mailings.content import MailingContent, read_column
+from msgsvc_core.mailings.models import Mailing
+from msgsvc_core.security import SecretBox
+
+#: What the signatures are for.
+PURPOSE = "tracked link"
+
+#: The path of the addresses, before the token.
+PATH = "/l/"
+
+#: Bytes of a link's id and of a signature, and base62 characters of each. A forged signature would count a
+#: click of somebody else and lead to no other page, so 64 bits are enough, and shorten every message.
+_BYTES, _WIDTH = 8, 11
+
+_PREFIX = "sub_"
+
+_TOKEN = re.compile(
+    rf"([0-9A-Za-z]{{{_WIDTH}}})([0-9A-Za-z]{{{_WIDTH}}})([0-9A-Za-z]{{1,64}})", re.ASCII
+)
+
+
+@value_object
+class LinkToken:
+    """What an address leads to: a link of a mailing, and the recipient who got it."""
+
+    link_id: str
+    subscriber_id: str
+
+
+class LinkTracking:
+    """Makes and reads the addresses of tracked links. `base_url` is the public address of the service."""
+
+    def __init__(self, *, secrets: SecretBox, base_url: str) -> None:
+        self._secrets = secrets
+        self._base_url = base_url.rstrip("/")
+
+    def links_of(self, mailing: Mailing) -> dict[str, str]:
+        """The tracked URLs of a mailing and its variants by the id of the link, in the order of the messages;
+        empty if it is not tracked."""
+        columns = [mailing.content, *(each["content"] for each in mailing.variants)]
+        urls = [url for column in columns for url in self._urls(read_column(column))]
+        return {link_id_of(mailing.job_id, url): url for url in urls}
+
+    def message_for(
+        self, job_id: str, subscriber_id: str, content: MailingContent, message: OutgoingMessage
+    ) -> OutgoingMessage:
+        """A recipient's `message` with its links tracked; the same one if it has none."""
+        urls = self._urls(content)
+        if not urls or not subscriber_id.startswith(_PREFIX):
+            return message
+        address = partial(self._address, job_id, subscriber_id, frozenset(urls))
+        tracked = with_urls(message, address)
+        # Messengers refuse buttons to hosts without TLS.
+        return tracked if self._is_public else replace(tracked, buttons=message.buttons)
+
+    def sample_of(self, content: MailingContent, message: OutgoingMessage) -> OutgoingMessage:
+        """The message of some recipient, to see whether it could be sent: addresses are of one length."""
+        return self.message_for("job_sample", new_id("sub"), content, message)
+
+    def read(self, token: str) -> LinkToken:
+        """Raises `NotFound` for what was not signed here."""
+        match = _TOKEN.fullmatch(token)
+        if match is None:
+            raise NotFound("there is no page at this address")
+        link_id, signature, tail = match.groups()
+        known = self._secrets.derive_all(PURPOSE, link_id, tail)
+        # Compared with each before `any`: the duration must not reveal which key matched.
+        matches = [hmac.compare_digest(signature, _signature(each)) for each in known]
+        if not any(matches):
+            raise NotFound("there is no page at this address")
+        return LinkToken(link_id, f"{_PREFIX}{tail}")
+
+    @property
+    def _is_public(self) -> bool:
+        return self._base_url.startswith("https:")
+
+    def _urls(self, content: MailingContent) -> list[str]:
+        """Pages of this service are left out: who is sent there is known to it, e.g. by their preferences."""
+        if not content.tracks_links:
+            return []
+        return [url for url in content.urls if not f"{url}/".startswith(f"{self._base_url}/")]
+
+    def _address(
+        self, job_id: str, subscriber_id: str, urls: frozenset[str], url: str
+    ) -> str | None:
+        if url not in urls:
+            return None
+        link_id, tail = link_id_of(job_id, url), subscriber_id.removeprefix(_PREFIX)
+        signature = _signature(self._secrets.derive(PURPOSE, link_id, tail))
+        return f"{self._base_url}{PATH}{link_id}{signature}{tail}"
+
+
+def link_id_of(job_id: str, url: str) -> str:
+    """The id of a mailing's link: the same whenever it is computed, and another one in another mailing."""
+    return encode_base62(hashlib.sha256(f"{job_id} {url}".encode()).digest()[:_BYTES], _WIDTH)
+
+
+def _signature(derived: bytes) -> str:
+    return encode_base62(derived[:_BYTES], _WIDTH)
