@@ -50,10 +50,13 @@ async def add_click(
 
 
 async def list_clickers(tx: Tx, project_id: str, job_id: str, after: str, limit: int) -> list[str]:
-    """Subscribers who clicked something, in the order of their ids, from beyond `after`."""
+    """Subscribers who pressed a button or opened a tracked link, in the order of their ids, from beyond
+    `after`."""
+    clicked = "WHERE project_id = :project_id AND job_id = :job_id AND subscriber_id > :after"
     rows = await tx.fetch_all(
-        "SELECT DISTINCT subscriber_id FROM broadcasts_clicks WHERE project_id = :project_id"
-        " AND job_id = :job_id AND subscriber_id > :after ORDER BY subscriber_id LIMIT :most",
+        f"SELECT subscriber_id FROM broadcasts_clicks {clicked}"
+        f" UNION SELECT subscriber_id FROM broadcasts_link_clicks {clicked}"
+        " ORDER BY subscriber_id LIMIT :most",
         {"project_id": project_id, "job_id": job_id, "after": after, "most": limit},
     )
     return [row["subscriber_id"] for row in rows]

@@ -321,6 +321,33 @@ async def test_a_resend_has_links_of_its_own(
     assert (await shown(tracked.client, again))["links"] == [{"url": SHOP, "people": 1}]
 
 
+async def test_links_of_each_variant_are_tracked_and_count_for_it(
+    tracked: Tenant, people: AddPeople, channel: RecordingChannel
+) -> None:
+    await people(4)
+    urls = [f"https://shop.example/{name}" for name in "ab"]
+    body = {
+        "audience": {"all": True},
+        "variants": [{"text": f"{SHOP} {url}"} for url in urls],
+        "experiment": {"share_percent": 100, "winner": "manual"},
+    }
+    job_id = (await tracked.client.post("/v1/broadcast", json=body)).json()["job_id"]
+    await ended(tracked.client, job_id)
+    for each in channel.sent:
+        shop, page = each.message.text.split(" ")
+        answer = await click(tracked.client, page)
+        if answer.headers["location"] == urls[1]:
+            await click(tracked.client, shop)
+            break
+    figures = (await tracked.client.get(f"/v1/broadcast/{job_id}/variants")).json()["variants"]
+    links = {each["url"]: each["people"] for each in (await shown(tracked.client, job_id))["links"]}
+
+    assert [each["clicked"] for each in figures] == [links[url] for url in urls]
+    assert figures[1]["clicked"] == 1
+    assert links[SHOP] == 1
+    assert list(links) == [SHOP, *urls]
+
+
 async def test_a_network_can_open_so_many_links(
     service: Service,
     tracked: Tenant,
