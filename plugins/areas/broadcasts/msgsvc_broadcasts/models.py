@@ -394,7 +394,7 @@ class VariantFigures(ResponseModel):
         return cls(
             name=outcomes.name,
             message=MailingMessageAnswer(
-                **{name: each for name, each in message.items() if each is not None}  # type: ignore[typeddict-item]
+                **{name: each for name, each in message.items() if each}  # type: ignore[typeddict-item]
             ),
             sent=outcomes.sent,
             failed=outcomes.failed,
