@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msgsvc_broadcasts.experiments import Experiments
-from msgsvc_core.channels import ButtonPressed, ChannelUser
+from msgsvc_core.channels import ButtonPressed, ChannelUser, DeliveryError, Reason
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.mailings import store
 from msgsvc_core.mailings.experiments import chosen_of
@@ -539,3 +539,30 @@ async def test_a_broadcast_of_one_message_has_no_winner(
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert unknown.status_code == 404
     assert compared.json() == {"variants": []}
+
+
+async def test_a_resend_gives_each_the_variant_that_they_may_have_got(
+    service: Service, client: Any, people: AddPeople, channel: RecordingChannel
+) -> None:
+    await people(12)
+    lost = DeliveryError(Reason.PLATFORM_UNAVAILABLE, "the connection broke", in_doubt=True)
+    channel.failures = [lost] * 2
+    three = [*TWO, {"text": "Text of C"}, {"text": "Text of D"}]
+    job_id = await experiment(client, variants=three, share_percent=100)
+    await ended(client, job_id)
+    unknown = await recipients(client, job_id, status="unknown")
+    expected = {}
+    for each in unknown:
+        message = (await client.get(f"/v1/messages/{each['message_id']}")).json()
+        expected[each["subscriber_id"]] = message["text"]
+    before = len(channel.sent)
+    resent = (await post(client, job_id, "resend-unknown")).json()["job_id"]
+    await ended(client, resent)
+    got = {
+        f"sub_a{int(each.chat_id.removeprefix('chat-')):07d}": each.message.text
+        for each in channel.sent[before:]
+    }
+
+    assert len(unknown) == 2
+    assert set(expected.values()) <= {each["text"] for each in three}
+    assert got == expected
