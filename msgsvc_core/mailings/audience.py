@@ -123,26 +123,24 @@ async def break_down(
     for number, key in enumerate({audience.permission, permission} - {None}):
         granted.append(f"{_GRANTED} AND p.permission = :permission_{number}) > 0")
         params[f"permission_{number}"] = key
-    walked, more = await _walked(tx, project_id, audience)
+    source, people, more = await _walked(tx, project_id, audience)
     rows = await tx.fetch_all(
-        "SELECT found.reason, COUNT(*) AS walked, COUNT(DISTINCT found.subscriber_id) AS people FROM"
+        f"SELECT found.reason, COUNT(*) AS walked, COUNT({people}) AS people FROM"
         " (SELECT s.subscriber_id,"
         f" CASE WHEN NOT ({' AND '.join(parts) or '1 = 1'}) THEN 'other'"
         " WHEN s.status = 'blocked' THEN 'blocked' WHEN s.status <> 'active' THEN 'unsubscribed'"
         f" WHEN NOT ({channels}) THEN 'channel'"
         f" WHEN NOT ({known}) THEN 'bot'"
         f" WHEN NOT ({' AND '.join(granted) or '1 = 1'}) THEN 'permission' ELSE 'reached' END AS reason"
-        f" FROM ({walked} LIMIT :most_walked) AS walked CROSS JOIN core_subscribers s"
-        " WHERE s.project_id = :project_id AND s.subscriber_id = walked.subscriber_id) AS found"
-        " GROUP BY found.reason",
+        f" FROM {source}) AS found GROUP BY found.reason",
         {**params, **more, "most_walked": limit + 1},
     )
-    people = {row["reason"]: row["people"] for row in rows}
+    counts = {row["reason"]: row["people"] for row in rows}
     reasons: dict[LeftOut, int] = {
-        each: people[each] for each in get_args(LeftOut) if each in people
+        each: counts[each] for each in get_args(LeftOut) if each in counts
     }
     is_exact = sum(row["walked"] for row in rows) <= limit
-    return AudienceBreakdown(people.get("reached", 0), reasons, is_exact)
+    return AudienceBreakdown(counts.get("reached", 0), reasons, is_exact)
 
 
 _GRANTED = (
@@ -151,9 +149,14 @@ _GRANTED = (
 )
 
 
-async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, dict[str, Any]]:
-    """A query of ids that include all of an audience, a subscriber perhaps more than once."""
-    of = "SELECT subscriber_id FROM core_subscribers WHERE project_id = :project_id"
+async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, str, dict[str, Any]]:
+    """Subscribers `s` that include all of an audience, `most_walked` of them at most, for a FROM; what is
+    counted of them, as a subscriber may be there more than once; and the parameters."""
+    of = (
+        "(SELECT project_id, subscriber_id, status, channel, bot, lang FROM core_subscribers"
+        " WHERE project_id = :project_id"
+    )
+    most = "LIMIT :most_walked) AS"
     if names := audience.tags_any or (audience.tags_all or [])[:1]:
         known, params = any_of("name", "tag_names", sorted(set(names)), tx.dialect)
         # Looked up first: PostgreSQL plans by how common a tag is, which it can't know of a subquery.
@@ -165,17 +168,20 @@ async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, dic
             "tag_id", "walked_tags", [row["tag_id"] for row in rows], tx.dialect
         )
         return (
-            f"SELECT subscriber_id FROM core_subscriber_tags WHERE project_id = :project_id AND {carried}",
+            "(SELECT subscriber_id FROM core_subscriber_tags WHERE project_id = :project_id"
+            f" AND {carried} {most} walked CROSS JOIN core_subscribers s"
+            " WHERE s.project_id = :project_id AND s.subscriber_id = walked.subscriber_id",
+            "DISTINCT found.subscriber_id",
             params,
         )
     if audience.subscriber_ids:
         ids = sorted(set(audience.subscriber_ids))
         these, params = any_of("subscriber_id", "walked_ids", ids, tx.dialect)
-        return f"{of} AND {these}", params
+        return f"{of} AND {these} {most} s", "*", params
     if audience.langs:
         these, params = any_of("lang", "walked_langs", sorted(set(audience.langs)), tx.dialect)
-        return f"{of} AND {these}", params
-    return of, {}
+        return f"{of} AND {these} {most} s", "*", params
+    return f"{of} {most} s", "*", {}
 
 
 async def count_unreachable(tx: Tx, project_id: str, audience: Audience, reachable: int) -> int:
