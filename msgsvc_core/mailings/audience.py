@@ -167,13 +167,12 @@ async def _walked(tx: Tx, project_id: str, audience: Audience) -> tuple[str, str
         carried, params = any_of(
             "tag_id", "walked_tags", [row["tag_id"] for row in rows], tx.dialect
         )
-        return (
+        carriers = (
             "(SELECT subscriber_id FROM core_subscriber_tags WHERE project_id = :project_id"
             f" AND {carried} {most} walked CROSS JOIN core_subscribers s"
-            " WHERE s.project_id = :project_id AND s.subscriber_id = walked.subscriber_id",
-            "DISTINCT found.subscriber_id",
-            params,
+            " WHERE s.project_id = :project_id AND s.subscriber_id = walked.subscriber_id"
         )
+        return carriers, "DISTINCT found.subscriber_id", params
     if audience.subscriber_ids:
         ids = sorted(set(audience.subscriber_ids))
         these, params = any_of("subscriber_id", "walked_ids", ids, tx.dialect)
