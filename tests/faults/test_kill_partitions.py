@@ -103,6 +103,7 @@ class Sender:
             await asyncio.sleep(0.002)
 
 
+@pytest.mark.timeout(600)
 async def test_purges_that_are_killed_while_they_partition_lose_no_message(
     backend: Any, rounds: Rounds, figure: Figure
 ) -> None:
