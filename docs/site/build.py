@@ -27,6 +27,8 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
 CONFIG = ROOT / "docs" / "mkdocs.yml"
 HERE = Path(__file__).parent
+#: The values that the dashboard and the hosted pages have, too.
+TOKENS = ROOT / "msgsvc_core" / "pages" / "static" / "tokens.css"
 
 #: An entry of `nav` that is a folder.
 _FOLDER = re.compile(r"(?m)^(?P<indent> +)- (?P<folder>[\w./-]+/)\n")
@@ -114,6 +116,7 @@ def build_one(target: Path) -> None:
     for language, text in (("en", config), ("ru", russian(config))):
         folder = work / language
         shutil.copytree(HERE / "assets", folder / "pages" / "assets")
+        shutil.copy(TOKENS, folder / "pages" / "assets")
         shutil.copytree(HERE / "overrides", folder / "overrides")
         _write(folder / "mkdocs.yml", text)
         command = [sys.executable, "-m", "zensical", "build", "-f", str(folder / "mkdocs.yml")]

@@ -190,7 +190,9 @@ class BroadcastBody(MailingMessage):
             check_source(self)
             return self
         for field in MessageSource.model_fields:
-            if field in self.model_fields_set and getattr(self, field):
+            value = getattr(self, field)
+            # A default that is written out counts as omitted.
+            if value and (field, value) != ("format", "plain"):
                 raise InvalidValue("can't stand beside variants, which have their own", field=field)
         names = self.variant_names
         if len(set(names)) < len(names):
