@@ -23,6 +23,7 @@ async def test_a_project_sees_its_limits_texts_and_channels(
         "created_at": "2026-01-15T12:00:00.000Z",
         "welcome": None,
         "farewell": None,
+        "link_tracking": False,
         "limits": {
             "requests_per_minute": 100_000,
             "text_length": 4000,
