@@ -93,10 +93,11 @@ class Projects:
         return project
 
     async def list_newest(
-        self, tx: Tx, after: str | None, limit: int
+        self, tx: Tx, after: str | None, limit: int, prefix: str = ""
     ) -> Sequence[tuple[Project, str | None]]:
-        """Projects with the account that owns each, newest first, from before the project `after`."""
-        return await store.list_newest(tx, after, limit)
+        """Projects with the account that owns each, newest first, from before the project `after`, whose
+        name or id begins with `prefix`."""
+        return await store.list_newest(tx, after, limit, prefix)
 
     async def owner_of(self, tx: Tx, project_id: str) -> str | None:
         """The id of the account that owns a project; None if it belongs to the operator.

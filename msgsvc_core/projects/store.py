@@ -49,14 +49,26 @@ async def list_projects(tx: Tx) -> list[Project]:
     return [_project(row) for row in rows]
 
 
-async def list_newest(tx: Tx, after: str | None, limit: int) -> list[tuple[Project, str | None]]:
-    """Projects with the account that owns each, the newest first, from before the project `after`."""
-    condition, params = "", dict[str, Any](limit=limit)
+async def list_newest(
+    tx: Tx, after: str | None, limit: int, prefix: str = ""
+) -> list[tuple[Project, str | None]]:
+    """Projects with the account that owns each, the newest first, from before the project `after`, whose
+    name or id begins with `prefix`."""
+    conditions, params = ["1 = 1"], dict[str, Any](limit=limit)
+    if prefix:
+        # SQLite knows the cases of ASCII alone: of other letters a name is found as it is usually written.
+        conditions.append(
+            "(SUBSTR(project_id, 1, :length) = :prefix OR SUBSTR(name, 1, :length) = :capitalized"
+            " OR LOWER(SUBSTR(name, 1, :length)) = :lower)"
+        )
+        params |= {"prefix": prefix, "capitalized": prefix.capitalize(), "lower": prefix.lower()}
+        params["length"] = len(prefix)
     if after is not None:
-        condition, params["after"] = " WHERE project_id < :after", after
+        conditions.append("project_id < :after")
+        params["after"] = after
     rows = await tx.fetch_all(
-        f"SELECT {_COLUMNS}, account_id FROM core_projects"
-        f"{condition} ORDER BY project_id DESC LIMIT :limit",
+        f"SELECT {_COLUMNS}, account_id FROM core_projects WHERE {' AND '.join(conditions)}"
+        " ORDER BY project_id DESC LIMIT :limit",
         params,
     )
     return [(_project(row), row["account_id"]) for row in rows]

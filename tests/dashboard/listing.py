@@ -14,6 +14,8 @@ WRITTEN: Mapping[str, Sequence[str]] = {
     "helpdesk.inbox tag": ("most", "rare", "nobody's"),
     "helpdesk.ticket_list tag": ("most", "rare"),
     "helpdesk.ticket tag": (),
+    "operator.accounts query": ("ann5@shop.example", "nobody@shop.example"),
+    "operator.projects query": ("shop", "nothing"),
     "billing.accounts email": ("ann5@shop.example", "nobody@shop.example"),
     "developers.jobs name": ("message.deliver", "drip.step"),
     "developers.jobs lane": ("channel:messenger_a", "default"),

@@ -502,6 +502,9 @@ async def test_an_account_is_in_projects_that_it_owns_or_is_a_member_of(
     assert await projects.count_owned(tx, "acc_1") == 1
     owners = {each.project_id: of for each, of in await projects.list_newest(tx, None, 10)}
     assert (owners[project_id], owners[other]) == ("acc_1", None)
+    for prefix in ("caf", other):
+        named = [each.project_id for each, _ in await projects.list_newest(tx, None, 10, prefix)]
+        assert named == [other]
     assert await members.role_of(tx, "acc_1", project_id) == "owner"
     assert await members.role_of(tx, "acc_1", other) == "agent"
     assert await members.role_of(tx, "acc_2", other) is None

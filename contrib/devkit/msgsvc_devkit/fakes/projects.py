@@ -59,12 +59,13 @@ class FakeProjects(Projects):
         return disabled if project_ids is None else disabled & set(project_ids)
 
     async def list_newest(
-        self, tx: Tx, after: str | None, limit: int
+        self, tx: Tx, after: str | None, limit: int, prefix: str = ""
     ) -> Sequence[tuple[Project, str | None]]:
         found = [
             (project, self.owners.get(project_id))
             for project_id, project in sorted(self.by_id.items(), reverse=True)
-            if after is None or project_id < after
+            if (after is None or project_id < after)
+            and (project_id.startswith(prefix) or project.name.lower().startswith(prefix.lower()))
         ]
         return found[:limit]
 

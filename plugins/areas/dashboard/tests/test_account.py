@@ -313,8 +313,21 @@ async def test_an_operator_makes_disables_and_enables_accounts(service: Service)
         opened = await browser.open(path)
     own = await root.post(f"{path}/{root.account_id}/disable")
     projects = await root.get("/dashboard/operator/projects")
+    found = await root.get(path, query="BOB@")
+    none = await root.get(path, query="nobody@")
+    shop = await root.get("/dashboard/operator/projects", query="shop")
+    other = await root.get("/dashboard/operator/projects", query="cafe")
     await root.client.aclose()
 
+    assert "bob@x.example" in found.text
+    assert root.account_id not in found.text
+    assert "No email starts with that." in none.text
+    assert project.project_id in shop.text
+    assert "No name or ID starts with that." in other.text
+    # A form that was refused is seen without scripts.
+    assert re.search(r'aria-haspopup="dialog" data-dialog>Create an account<', listed.text)
+    assert "Create an account" not in again.text
+    assert re.search(r'<section class="section" id="new">.*?value="Bob 2"', again.text, re.DOTALL)
     assert (again.status_code, 'value="Bob 2"' in again.text) == (409, True)
     assert led_to == "/dashboard"
     assert shut.headers["location"] == "/dashboard/sign-in"

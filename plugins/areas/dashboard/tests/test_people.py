@@ -276,6 +276,7 @@ async def test_a_template_is_written_tried_sent_and_deleted(
 
     assert wrong.status_code == 400
     assert "Hello, {{ name</textarea>" in wrong.text
+    assert "&#34;template&#34;: &#34;order&#34;" in shown
     assert made.headers["location"].endswith("/templates/order")
     check_escaped(tried.text)
     assert "order" in listed

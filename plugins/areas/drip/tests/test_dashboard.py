@@ -109,7 +109,10 @@ async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: S
     here = f"/drips/{drip_id}"
     ann, bob = await shop.person("Ann"), await shop.person(HOSTILE)
 
-    await admin.post(f"{here}/people", {"person": ann})
+    found = await admin.get(f"{here}/people/found", person="an")
+    unnamed = await admin.post(f"{here}/people", {"person": "ANN"})
+    searched = {"person": "an", "person-searched": "an", "person-chosen": ann}
+    await admin.post(f"{here}/people", searched)
     await shop.after(HOUR)
     led = await admin.post(f"{here}/people", {"person": bob})
     twice = await admin.post(f"{here}/people", {"person": bob})
@@ -130,6 +133,9 @@ async def test_a_chain_shows_who_is_at_each_step_and_is_held_and_removed(shop: S
     shown = await admin.get(here)
     removed = await admin.post(f"{here}/delete")
 
+    assert unnamed.status_code == 404
+    for page in (found, unnamed):
+        assert f'name="person-chosen" value="{ann}"' in page.text
     assert led.status_code == held.status_code == ended.status_code == 303
     assert twice.status_code == 409
     assert "is already enrolled" in twice.text

@@ -29,7 +29,12 @@ async def test_a_code_is_sent_guessed_wrong_and_verified(make_service: Any) -> N
         )
 
     refused = await owner.post("/codes", {"who": "nobody", "purpose": "login"})
-    sent = await owner.post("/codes", {"who": person.subscriber_id, "purpose": "login"})
+    named = await owner.post("/codes", {"who": "<SCRIPT", "purpose": "login"})
+    searched = await owner.get("/codes/recipients", who="<scr")
+    pasted = await owner.get("/codes/recipients", who=person.subscriber_id)
+    chosen = {"who-chosen": person.subscriber_id, "who-searched": "<scr", "purpose": "login"}
+    other = await owner.post("/codes", {**chosen, "who": "<scri"})
+    sent = await owner.post("/codes", {**chosen, "who": "<scr"})
     await settled(service)
     path = sent.headers["location"]
     text = service.channels["messenger_a"].sent[-1].message.text
@@ -42,6 +47,11 @@ async def test_a_code_is_sent_guessed_wrong_and_verified(make_service: Any) -> N
 
     assert refused.status_code == 404
     assert 'value="nobody"' in refused.text
+    # Without scripts too a name leads to who is meant; what was found for another text is not used.
+    assert (named.status_code, other.status_code) == (404, 404)
+    for page in (named, searched, pasted):
+        assert f'name="who-chosen" value="{person.subscriber_id}"' in page.text
+        assert "<script>alert" not in page.text
     assert wrong.status_code == 400
     # The guess counts although it was refused.
     assert re.search(r"Attempts left</dt><dd>2<", wrong.text)

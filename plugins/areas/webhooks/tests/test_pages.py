@@ -33,6 +33,7 @@ async def test_a_failed_delivery_is_found_and_sent_again(
     (path,) = set(
         re.findall(r'href="([^"]+/webhooks/whe_\w+)"', (await owner.get("/webhooks")).text)
     )
+    listed = await owner.get("/webhooks")
     journal = await owner.get(path, status="failed")
     (delivery,) = set(re.findall(r'href="([^"]+/deliveries/whd_\w+)"', journal.text))
     failed = await owner.get(delivery)
@@ -43,6 +44,9 @@ async def test_a_failed_delivery_is_found_and_sent_again(
     assert secret is not None
     assert secret[0] not in journal.text
     assert "The receiver answered 404" in journal.text
+    assert "Failing since" in listed.text
+    assert "The receiver answered 404, after 1 attempt" in listed.text
+    assert "Failing since" not in (await owner.get("/webhooks")).text
     assert "Failed" in failed.text
     assert again.status_code == 303
     assert "Delivered" in delivered.text

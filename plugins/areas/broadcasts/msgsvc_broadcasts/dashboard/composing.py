@@ -11,6 +11,7 @@ from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.people import search_people
 from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
@@ -62,7 +63,7 @@ async def compose(
                 **varying.values_of(mailing),
             }
         )
-    found = await testing.search(page, subscribers, given.text("test_who"))
+    found = await search_people(page, subscribers, given.text("test_who"))
     return await _form(page, choices, drafts, given, found=found)
 
 
@@ -99,7 +100,7 @@ async def testers(page: PageContext, drafts: DraftTests, subscribers: Subscriber
         "testers.html",
         {
             **await testing.testers_of(page, drafts, given),
-            "found": await testing.search(page, subscribers, who),
+            "found": await search_people(page, subscribers, who),
             "who": who,
         },
     )

@@ -3,16 +3,10 @@
 from typing import Any
 
 from msgsvc_broadcasts.drafts import DraftTests
-from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, PostedForm
-from msgsvc_core.kernel.errors import ApiError, ValidationFailed
+from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.mailings import MailingMessage
 from msgsvc_core.messages.models import Message
-from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
-from msgsvc_core.subscribers.service import Subscribers
-
-#: People that a search offers; who is not among them needs more letters.
-_MOST_FOUND = 10
 
 
 async def testers_of(page: PageContext, drafts: DraftTests, form: PostedForm) -> dict[str, Any]:
@@ -25,19 +19,6 @@ async def testers_of(page: PageContext, drafts: DraftTests, form: PostedForm) ->
     )
     ids = [each.subscriber_id for each in known]
     return {"testers": known, "tester": chosen if chosen in ids else next(iter(ids), "")}
-
-
-async def search(page: PageContext, subscribers: Subscribers, who: str) -> list[Subscriber]:
-    """Subscribers whose name, username or external id begins so."""
-    if not who.strip():
-        return []
-    try:
-        query = validate(SubscriberQuery, {"query": who.strip(), "limit": _MOST_FOUND})
-    except ApiError:
-        # Longer than any name.
-        return []
-    found = await subscribers.page(page.tx, page.project_id, query)
-    return found[:_MOST_FOUND]
 
 
 async def send(page: PageContext, drafts: DraftTests, draft: MailingMessage) -> Message:

@@ -206,14 +206,13 @@ class Accounts:
         return project
 
     async def all_projects(
-        self, tx: Tx, after: str | None, most: int
-    ) -> list[tuple[Project, str | None]]:
-        """Every project, with its owner's email, the newest first; for the operator."""
-        listed = await self._projects.list_newest(tx, after, most)
+        self, tx: Tx, after: str | None, most: int, prefix: str = ""
+    ) -> list[tuple[Project, Account | None]]:
+        """Every project whose name or id begins with `prefix`, with its owner, the newest first; for the
+        operator."""
+        listed = await self._projects.list_newest(tx, after, most, prefix)
         owners = await store.find_many(tx, {owner for _, owner in listed if owner is not None})
-        return [
-            (project, owners[owner].email if owner in owners else None) for project, owner in listed
-        ]
+        return [(project, owners.get(owner or "")) for project, owner in listed]
 
     async def give_project(self, tx: Tx, project_id: str, account_id: str | None) -> None:
         """Makes an account the owner of a project. Raises `NotFound`."""

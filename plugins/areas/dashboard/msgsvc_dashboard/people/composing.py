@@ -7,22 +7,20 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.dashboard.people import search_people
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
 from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
 from msgsvc_core.messages.templates.service import Templates
-from msgsvc_core.subscribers.models import Subscriber, SubscriberQuery
+from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people import words
 from msgsvc_dashboard.people.content import read_content, read_variables
 from msgsvc_dashboard.people.declared import message_pages as pages
 from msgsvc_dashboard.people.messages import receiver
-
-#: People that a search offers; who is not among them needs more letters.
-MOST_FOUND = 10
 
 #: Templates that are offered.
 MOST_TEMPLATES = 100
@@ -74,16 +72,7 @@ class ComposeForm:
         )
 
     async def search(self, page: PageContext) -> list[Subscriber]:
-        who = page.query.get("who", "").strip()
-        if not who:
-            return []
-        try:
-            query = validate(SubscriberQuery, {"query": who, "limit": MOST_FOUND})
-        except ApiError:
-            # Longer than any name.
-            return []
-        found = await self._subscribers.page(page.tx, page.project_id, query)
-        return found[:MOST_FOUND]
+        return await search_people(page, self._subscribers, page.query.get("who", ""))
 
     async def previews(self, page: PageContext) -> list[Preview]:
         """By the channel of the person, if one is chosen already, else by each."""

@@ -1,5 +1,6 @@
 """Edits a template, with a preview by language and messenger."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
@@ -20,6 +21,7 @@ from msgsvc_dashboard.people.content import (
     read_variables,
 )
 from msgsvc_dashboard.people.declared import template_pages as pages
+from msgsvc_dashboard.people.template_samples import samples_of
 
 Previews = list[tuple[str, list[Preview]]]
 
@@ -48,7 +50,8 @@ async def template(
     key = page.params["template"]
     content = await templates.content_of(page.tx, page.project_id, key)
     given = of_template(content, settings.default_lang)
-    return _form(page, key, given, *_tried(page, templates, messages, content))
+    tried = _tried(page, templates, messages, content)
+    return _form(page, key, given, *tried, samples=samples_of(settings.base_url, key, tried[0]))
 
 
 @pages.post("/templates/{template}", access="project:write", form_page=template)
@@ -93,9 +96,11 @@ def _form(
     variables: list[str],
     shown: Previews,
     refused: ApiError | None,
+    samples: Sequence[tuple[str, str]] = (),
 ) -> Render:
     values: dict[str, Any] = {
         "key": key,
+        "samples": samples,
         "given": given,
         "variables": variables,
         "shown": shown,

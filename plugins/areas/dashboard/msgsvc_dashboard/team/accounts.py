@@ -20,12 +20,12 @@ ACCOUNTS = "/operator/accounts"
     nav=Nav("Accounts", icon="people", group="overview", order=10),
 )
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
-    """Newest first."""
-    query = _query(page)
-    found = await all_accounts.page(page.tx, query.after, query.fetch_limit)
+    """Newest first, or those whose email begins so."""
+    query, search = _query(page), page.query.get("query", "")
+    found = await all_accounts.page(page.tx, query.after, query.fetch_limit, search.strip().lower())
     listed, cursor = query.cut(found, lambda account: account.account_id)
-    older = page.url(ACCOUNTS, cursor=cursor) if cursor else ""
-    return Render("accounts.html", {"accounts": listed, "older": older})
+    older = page.url(ACCOUNTS, query=search, cursor=cursor) if cursor else ""
+    return Render("accounts.html", {"accounts": listed, "search": search, "older": older})
 
 
 @OPERATOR.post("/accounts", access="installation:operate", form_page=accounts)
@@ -87,11 +87,12 @@ async def set_operator(page: PageContext, all_accounts: Accounts) -> Redirect:
     nav=Nav("All projects", icon="database", group="overview", order=20),
 )
 async def projects(page: PageContext, all_accounts: Accounts) -> Render:
-    query = _query(page)
-    found = await all_accounts.all_projects(page.tx, query.after, query.fetch_limit)
+    """Newest first, or those whose name or id begins so."""
+    query, search = _query(page), page.query.get("query", "")
+    found = await all_accounts.all_projects(page.tx, query.after, query.fetch_limit, search.strip())
     listed, cursor = query.cut(found, lambda each: each[0].project_id)
-    older = page.url("/operator/projects", cursor=cursor) if cursor else ""
-    return Render("all_projects.html", {"projects": listed, "older": older})
+    older = page.url("/operator/projects", query=search, cursor=cursor) if cursor else ""
+    return Render("all_projects.html", {"projects": listed, "search": search, "older": older})
 
 
 def _somebody_else(page: PageContext) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard.people import chosen_person, search_people
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_drip.dashboard.chains import get
@@ -17,6 +18,7 @@ def declare(pages: Pages) -> None:
     here = "/drips/{drip_id}/people"
     one = f"{here}/{{enrollment_id}}"
     pages.get(here, access="project:read")(listed)
+    pages.get(f"{here}/found", access="project:write")(found_people)
     pages.post(here, access="project:write", form_page=listed)(enroll)
     pages.post(f"{one}/pause", access="project:write", form_page=listed)(pause_person)
     pages.post(f"{one}/resume", access="project:write", form_page=listed)(resume_person)
@@ -42,15 +44,22 @@ async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> R
             "rows": [(each, people.get((page.project_id, each.subscriber_id))) for each in rows],
             "status": query.status,
             "more": more if following else "",
+            "found": await search_people(page, subscribers, page.form.text("person")),
         },
     )
 
 
+async def found_people(page: PageContext, subscribers: Subscribers) -> Render:
+    """A fragment: who the search for a person to enroll finds."""
+    searched = page.query.get("person", "")
+    found = await search_people(page, subscribers, searched)
+    return Render("found.html", {"name": "person", "searched": searched, "found": found})
+
+
 async def enroll(page: PageContext, drips: Drips) -> Redirect:
-    """By the subscriber's id, or their `external_id`."""
-    drip_id, person = page.params["drip_id"], page.form.text("person").strip()
-    name = "subscriber_id" if person.startswith("sub_") else "external_id"
-    body = validate(EnrollBody, {name: person})
+    """By a search, the subscriber's id, or their `external_id`."""
+    drip_id = page.params["drip_id"]
+    body = validate(EnrollBody, chosen_person(page.form, "person"))
     made = await drips.enroll(page.tx, page.project_id, drip_id, body)
     page.note(drip=drip_id, enrollment=made.enrollment_id)
     return Redirect(page.url(f"/drips/{drip_id}/people"), notice=page._("Added to the campaign."))

@@ -1,10 +1,9 @@
 """Pages: the latest codes, one code, and a test code."""
 
-from typing import Any
-
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard.people import chosen_person, search_people
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.subscribers.service import Subscribers
@@ -35,6 +34,7 @@ async def codes(
         page.tx, [(page.project_id, each.subscriber_id) for each in shown if each.subscriber_id]
     )
     now_ms = clock.now_ms()
+    recipient = page.form.text("who") or page.query.get("subscriber_id", "")
     values = {
         "codes": [
             (each, each.status(now_ms), people.get((page.project_id, each.subscriber_id or "")))
@@ -45,16 +45,24 @@ async def codes(
         "tones": TONES,
         "settings": settings,
         "purpose": DEFAULT_PURPOSE,
-        "person": page.query.get("subscriber_id", ""),
+        "recipient": recipient,
+        "found": await search_people(page, subscribers, recipient),
     }
     return Render("codes.html", values)
 
 
+@pages.get("/codes/recipients", access="project:write")
+async def recipients(page: PageContext, subscribers: Subscribers) -> Render:
+    """A fragment: who the search for a recipient finds."""
+    searched = page.query.get("who", "")
+    found = await search_people(page, subscribers, searched)
+    return Render("recipients.html", {"name": "who", "searched": searched, "found": found})
+
+
 @pages.post("/codes", access="project:write", form_page=codes)
 async def send_code(page: PageContext, one_time_codes: OneTimeCodes) -> Redirect:
-    who = page.form.text("who").strip()
-    names = "subscriber_id" if who.startswith("sub_") else "external_id"
-    asked: dict[str, Any] = {names: who, "purpose": page.form.text("purpose").strip()}
+    purpose = page.form.text("purpose").strip()
+    asked = {**chosen_person(page.form, "who"), "purpose": purpose}
     code = await one_time_codes.send(page.tx, page.project_id, validate(SendOtpBody, asked))
     page.note(otp_id=code.otp_id)
     return Redirect(page.url(f"/codes/{code.otp_id}"), page._("The code is being sent."))

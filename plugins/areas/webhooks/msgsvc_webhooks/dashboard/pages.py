@@ -26,6 +26,9 @@ from msgsvc_webhooks.service import Webhooks
 #: Milliseconds of the times that a replay offers, and their names.
 REPLAYS = (("1", HOUR_MS), ("24", DAY_MS), ("168", 7 * DAY_MS))
 
+#: Deliveries among which the last failure of a webhook is looked for: those before it wait for their turn.
+LATEST = 10
+
 pages = Pages("webhooks", package="msgsvc_webhooks.dashboard", styles=("webhooks.css",))
 
 
@@ -38,9 +41,18 @@ async def webhooks(page: PageContext, all_webhooks: Webhooks) -> Render:
     found = await all_webhooks.page(
         page.tx, page.project_id, None, PageQuery(limit=100).fetch_limit
     )
+    failures = {
+        each.webhook_id: await _last_failure(page, all_webhooks, each.webhook_id)
+        for each in found
+        if each.failing_since_ms is not None
+    }
     return Render(
         "webhooks.html",
-        {"webhooks": found, "most": all_webhooks.settings.endpoints_per_project},
+        {
+            "webhooks": found,
+            "failures": failures,
+            "most": all_webhooks.settings.endpoints_per_project,
+        },
     )
 
 
@@ -203,6 +215,13 @@ async def redeliver(page: PageContext, all_webhooks: Webhooks) -> Redirect:
     delivery_id = page.params["delivery_id"]
     await all_webhooks.redeliver(page.tx, page.project_id, delivery_id)
     return Redirect(page.url(f"/webhooks/deliveries/{delivery_id}"), page._("Redelivering."))
+
+
+async def _last_failure(page: PageContext, all_webhooks: Webhooks, webhook_id: str) -> str:
+    """One sentence about the newest delivery that was tried; empty if none of the latest was."""
+    query = DeliveryQuery(limit=LATEST)
+    logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
+    return next((what_happened(page._, each, tries) for each, tries in logged if tries), "")
 
 
 async def _changed(
