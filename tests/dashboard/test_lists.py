@@ -37,6 +37,8 @@ BOUNDED: Mapping[str, int] = {
     "SELECT 0 AS place, COUNT(*)": 10_000,
     # All accounts, which are those who rent the service and not their customers: once for each of them.
     "SUBSTR(a.email, 1, :length) = :prefix": 2 * 4000 + 100,
+    # All projects, likewise.
+    "SUBSTR(project_id, 1, :length) = :prefix": 2 * 4000 + 1000,
     # Up to 1,000 active subscribers; of more the number of the last hour is shown.
     "status = 'active' LIMIT :at_most": 2 * 1000 + 100,
     # Up to 10,000 entries of a list, along its index; those of a tag or a permission with the person.

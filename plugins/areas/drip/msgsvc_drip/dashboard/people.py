@@ -49,8 +49,9 @@ async def listed(page: PageContext, drips: Drips, subscribers: Subscribers) -> R
     )
 
 
-async def found_people(page: PageContext, subscribers: Subscribers) -> Render:
+async def found_people(page: PageContext, drips: Drips, subscribers: Subscribers) -> Render:
     """A fragment: who the search for a person to enroll finds."""
+    await get(page, drips)
     searched = page.query.get("person", "")
     found = await search_people(page, subscribers, searched)
     return Render("found.html", {"name": "person", "searched": searched, "found": found})
