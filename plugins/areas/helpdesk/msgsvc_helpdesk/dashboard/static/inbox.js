@@ -130,9 +130,13 @@ document.addEventListener("click", (event) => {
   if (ways?.open && !ways.contains(event.target)) ways.open = false;
 });
 
-// A ticket that is opened finds the list where it was.
+// A ticket that is opened finds the list where it was; a list of other filters begins at its top.
 const list = document.querySelector(".desk .list");
 if (list) {
-  list.scrollTop = Number(sessionStorage.getItem("msgsvc list"));
-  addEventListener("pagehide", () => sessionStorage.setItem("msgsvc list", list.scrollTop));
+  const asked = new URLSearchParams(location.search);
+  const filters = ["status", "who", "priority", "tag", "due"].map((name) => asked.get(name) || "");
+  if (filters[0] === "open") filters[0] = "";
+  const key = `msgsvc list ${JSON.stringify(filters)}`;
+  list.scrollTop = Number(sessionStorage.getItem(key));
+  addEventListener("pagehide", () => sessionStorage.setItem(key, list.scrollTop));
 }
