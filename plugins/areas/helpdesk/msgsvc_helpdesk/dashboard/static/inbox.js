@@ -112,10 +112,14 @@ for (const form of document.querySelectorAll("form.saves")) {
     timer = setTimeout(save, SETTLES_MS);
   });
   select.addEventListener("blur", () => timer && save());
-  // What was refused is not shown as if it were so.
+  // What was refused is not shown as if it were so, and said here: the next poll that succeeds empties `#problem`.
   form.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.successful) saved = event.detail.requestConfig.formData.get(select.name);
-    else if (!timer) select.value = saved;
+    else {
+      if (!timer) select.value = saved;
+      const status = document.querySelector("#saved");
+      status.textContent = status.dataset.failed;
+    }
   });
 }
 
