@@ -64,6 +64,10 @@ async def test_what_a_customer_writes_appears_and_what_an_agent_is_writing_stays
         await expect(page.get_by_role("button", name="Assign to me")).to_have_count(0)
         await expect(answer).to_have_value("Yes, it")
         await answer.press_sequentially(" is here.")
+        await page.locator(".other-ways > summary").press("Enter")
+        await page.keyboard.press("Escape")
+        await expect(page.get_by_role("button", name="Send and close")).to_be_hidden()
+        await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Send and close").click()
         await expect(page.locator("#talk")).to_contain_text("Yes, it is here.")
         await expect(page.get_by_role("button", name="Reopen")).to_be_visible()
@@ -122,16 +126,16 @@ async def test_two_agents_see_each_others_replies_and_never_answer_twice_unknowi
         # The second has not heard of it yet when they press Send.
         await second.route("**/conversation*", lambda route: route.abort())
         await first.get_by_label("Answer to the customer").fill("It is at the door")
-        await first.get_by_role("button", name="Send", exact=True).click()
+        await first.get_by_role("button", name="Send and wait for reply").click()
         await expect(first.locator(".said.agent")).to_have_count(1)
-        await second.get_by_role("button", name="Send", exact=True).click()
+        await second.get_by_role("button", name="Send and wait for reply").click()
 
         await expect(
             second.get_by_role("alert").filter(has_text="replied meanwhile")
         ).to_be_visible()
         await expect(second.locator(".said.agent")).to_contain_text("It is at the door")
         await expect(answer).to_have_value("It is in the mail")
-        await second.get_by_role("button", name="Send", exact=True).click()
+        await second.get_by_role("button", name="Send and wait for reply").click()
         await expect(second.locator(".said.agent")).to_have_count(2)
         await expect(first.locator(".said.agent")).to_have_count(2)
         await colleague.client.aclose()
@@ -239,3 +243,47 @@ async def test_tickets_are_worked_on_by_single_keys_but_never_while_somebody_wri
         await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
         await page.keyboard.press("e")
         await expect(page.get_by_role("button", name="Reopen")).to_be_visible()
+
+
+async def test_assignee_and_priority_are_saved_as_they_are_chosen_and_the_page_says_so(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as (made, page):
+        await page.goto(made.url + made.owner.url(f"/tickets/{made.ids['ticket_id']}"))
+        about = page.get_by_role("complementary", name="About this ticket")
+        said = page.locator("#saved")
+        await page.get_by_label("Answer to the customer").fill("Yes, it")
+        await expect(about.get_by_role("button", name="Assign", exact=True)).to_be_hidden()
+        priority = page.get_by_label("Priority").and_(page.locator("#f-priority"))
+        await priority.focus()
+        await page.keyboard.type("U")
+        await expect(said).to_have_text("Saved. Priority: Urgent")
+        await expect(priority).to_be_focused()
+        await expect(page.locator("#marks")).to_contain_text("Urgent")
+        assignee = page.locator("#f-assignee_id")
+        await assignee.select_option(index=1)
+        await expect(said).to_contain_text("Saved. Assignee: ")
+        await page.route("**/priority*", lambda route: route.abort())
+        await priority.select_option("low")
+
+        await expect(said).to_have_text("Not saved. Try again.")
+        await expect(priority).to_have_value("urgent")
+        await expect(page.get_by_label("Answer to the customer")).to_have_value("Yes, it")
+
+
+async def test_a_ticket_is_opened_beside_a_list_that_stays_where_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (made, page):
+        for number in range(20):
+            body = {"channel": "virtual", "text": f"Question {number}"}
+            answer = await made.tenant.client.post("/v1/tickets", json=body)
+            assert answer.status_code == 201, answer.text
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await page.goto(made.url + made.owner.url("/tickets"))
+        link = page.locator("a.ticket", has_text="Question 5")
+        await link.scroll_into_view_if_needed()
+        before = await link.bounding_box()
+        await link.click()
+        await expect(page.locator(".desk.is-ticket")).to_be_visible()
+
+        await expect(page.locator("#ticket-tabs")).to_be_visible()
+        assert await link.bounding_box() == before

@@ -138,7 +138,7 @@ async def test_a_ticket_is_read_and_answered(
     await expect(answer).to_have_value("Yes, come by")
     await keys.to(page.get_by_role("combobox", name="Format"))
     await keys.press("ArrowDown")
-    await keys.follow(named(page, "Send"))
+    await keys.follow(named(page, "Send and wait for reply"))
     await expect(page.locator(".said.agent").last).to_contain_text("Yes, come by")
     await keys.choose("Internal note")
     note = page.get_by_role("textbox", name="Internal note")

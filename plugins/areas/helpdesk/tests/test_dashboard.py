@@ -117,6 +117,50 @@ async def test_a_ticket_that_arrives_is_answered_noted_given_and_closed_from_its
     assert "Internal note, not visible to the customer" in shown.text
 
 
+async def test_a_choice_is_saved_in_place_where_the_page_asks_for_that(
+    tenant: Tenant, mia: Visitor
+) -> None:
+    ticket = await virtual(tenant.client, "Where is it?")
+    at = f"/tickets/{ticket['ticket_id']}"
+    [agent, *_] = (await tenant.client.get("/v1/tickets/agents")).json()["data"]
+    in_place = {"HX-Request": "true", "HX-Target": "saved"}
+
+    async def choose(what: str, **form: str) -> str:
+        answer = await mia.post(f"{at}/{what}", form, headers=in_place)
+        assert answer.status_code == 200, answer.text
+        return str(answer.text)
+
+    urgent = await choose("priority", priority="urgent")
+    given = await choose("assign", assignee_id=agent["member_id"])
+    nobodys = await choose("assign", assignee_id="")
+    kept = await whole(tenant.client, ticket)
+
+    assert "Saved. Priority: Urgent" in urgent
+    assert 'id="marks"' in urgent
+    assert f"Saved. Assignee: {agent['name']}" in given
+    assert "Saved. Assignee: Unassigned" in nobodys
+    assert "<main" not in nobodys
+    assert (kept["priority"], kept["assignee_id"]) == ("urgent", None)
+
+
+async def test_closed_tickets_are_among_the_filters_and_a_tab_only_while_they_are_shown(
+    tenant: Tenant, mia: Visitor
+) -> None:
+    await virtual(tenant.client, "Where is it?")
+
+    def tabs(html: str) -> list[str]:
+        [nav] = re.findall(r'<nav id="ticket-tabs".*?</nav>', html, re.DOTALL)
+        return re.sub(r"<[^>]+>", " ", nav).split()
+
+    opened = await mia.get("/tickets")
+    closed = await mia.get("/tickets", status="closed")
+
+    assert tabs(opened.text) == ["Open", "1", "Pending", "Snoozed"]
+    assert tabs(closed.text) == ["Open", "1", "Pending", "Snoozed", "Closed"]
+    assert '<option value="closed">' in opened.text
+    assert '<option value="closed" selected>' in closed.text
+
+
 async def test_a_reply_that_comes_after_a_colleagues_is_held_back_once(
     tenant: Tenant, ann: Person, mia: Visitor, enter: Enter
 ) -> None:

@@ -1,16 +1,17 @@
 """Changes to a ticket from its page: replies, notes, assignee, status, priority, tags, deletion."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import PageContext, Redirect
+from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.clock import Clock, to_rfc3339
 from msgsvc_core.kernel.errors import Conflict, ValidationFailed
 from msgsvc_core.members import Members
 from msgsvc_helpdesk.dashboard.acting import who_acts
 from msgsvc_helpdesk.dashboard.area import pages
-from msgsvc_helpdesk.dashboard.inbox import FILTERS
+from msgsvc_helpdesk.dashboard.inbox import FILTERS, TicketList
 from msgsvc_helpdesk.dashboard.tickets import ticket as ticket_page
 from msgsvc_helpdesk.models import (
     Actor,
@@ -34,6 +35,9 @@ MOST_FILES = 5
 
 #: Newest entries in which a colleague's reply is looked for.
 UNSEEN = 50
+
+#: The part of the page that says a choice was saved, without loading the page again.
+SAVED = "saved"
 
 #: Hour of the morning until which a ticket is snoozed.
 MORNING = 9
@@ -77,7 +81,9 @@ async def note(page: PageContext, tickets: Tickets, members: Members) -> Redirec
 
 
 @pages.post("/tickets/{ticket_id}/assign", access="customers:write", form_page=ticket_page)
-async def assign(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
+async def assign(
+    page: PageContext, tickets: Tickets, members: Members, listing: TicketList
+) -> Redirect | Render:
     """Assigns the ticket to a member, to the current one (`me`), or unassigns it."""
     ticket, actor = await _begun(page, tickets, members)
     whom = page.form.text("assignee_id")
@@ -86,6 +92,11 @@ async def assign(page: PageContext, tickets: Tickets, members: Members) -> Redir
     )
     await tickets.assign(page.tx, page.project_id, ticket.ticket_id, wanted.assignee_id, actor)
     page.note(assignee_id=wanted.assignee_id)
+    if page.fragment == SAVED:
+        values = await _in_place(page, ticket, tickets, listing)
+        name = values["names"].get(wanted.assignee_id) or page._("Unassigned")
+        notice = page._("Saved. Assignee: {name}", name=name)
+        return Render("saved.html", {**values, "notice": notice})
     notice = page._("The ticket is reassigned.")
     return _back(
         page, ticket, notice if wanted.assignee_id else page._("The ticket is unassigned.")
@@ -114,11 +125,17 @@ async def snooze(page: PageContext, clock: Clock, tickets: Tickets, members: Mem
 
 
 @pages.post("/tickets/{ticket_id}/priority", access="customers:write", form_page=ticket_page)
-async def priority(page: PageContext, tickets: Tickets, members: Members) -> Redirect:
+async def priority(
+    page: PageContext, tickets: Tickets, members: Members, listing: TicketList
+) -> Redirect | Render:
     ticket, actor = await _begun(page, tickets, members)
     wanted = validate(PriorityBody, {"priority": page.form.text("priority")}).priority
     await tickets.set_priority(page.tx, page.project_id, ticket.ticket_id, wanted, actor)
     page.note(priority=wanted)
+    if page.fragment == SAVED:
+        return Render(
+            "saved.html", {**await _in_place(page, ticket, tickets, listing), "notice": ""}
+        )
     return _back(page, ticket, page._("Saved."))
 
 
@@ -205,6 +222,14 @@ async def _check_seen(
             name=who,
         )
         raise Conflict(text)
+
+
+async def _in_place(
+    page: PageContext, ticket: Ticket, tickets: Tickets, listing: TicketList
+) -> dict[str, Any]:
+    """What the head of the ticket's page shows after a change."""
+    changed = await tickets.get(page.tx, page.project_id, ticket.ticket_id)
+    return {**await listing.listed(page, ticket.ticket_id), "ticket": changed}
 
 
 def _back(page: PageContext, ticket: Ticket, notice: str) -> Redirect:

@@ -77,7 +77,12 @@ function addFiles(event, from) {
   const all = new DataTransfer();
   for (const file of [...chosen.files, ...from.files]) all.items.add(file);
   chosen.files = all.files;
+  nameChosen();
 }
+function nameChosen() {
+  document.querySelector("#chosen-files").textContent = [...chosen.files].map((file) => file.name).join(", ");
+}
+chosen?.addEventListener("change", nameChosen);
 if (composer && chosen) {
   composer.addEventListener("paste", (event) => addFiles(event, event.clipboardData));
   composer.addEventListener("dragover", (event) => {
@@ -89,4 +94,53 @@ if (composer && chosen) {
     composer.addEventListener(name, () => composer.classList.remove("dropping"));
   }
   composer.addEventListener("drop", (event) => addFiles(event, event.dataTransfer));
+}
+
+// Assignee and priority are saved as soon as they are chosen; by keys once the choice stays, or the focus leaves.
+const SETTLES_MS = 700;
+for (const form of document.querySelectorAll("form.saves")) {
+  const select = form.querySelector("select");
+  let saved = select.value;
+  let timer = 0;
+  const save = () => {
+    clearTimeout(timer);
+    timer = 0;
+    if (select.value !== saved) form.dispatchEvent(new Event("save"));
+  };
+  select.addEventListener("change", () => {
+    clearTimeout(timer);
+    timer = setTimeout(save, SETTLES_MS);
+  });
+  select.addEventListener("blur", () => timer && save());
+  // What was refused is not shown as if it were so, and said here: the next poll that succeeds empties `#problem`.
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) saved = event.detail.requestConfig.formData.get(select.name);
+    else {
+      if (!timer) select.value = saved;
+      const status = document.querySelector("#saved");
+      status.textContent = status.dataset.failed;
+    }
+  });
+}
+
+// The other ways to send close with Escape, which gives the focus back, and at a click beside them.
+const ways = document.querySelector(".other-ways");
+ways?.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !ways.open) return;
+  ways.open = false;
+  ways.querySelector("summary").focus();
+});
+document.addEventListener("click", (event) => {
+  if (ways?.open && !ways.contains(event.target)) ways.open = false;
+});
+
+// A ticket that is opened finds the list where it was; a list of other filters begins at its top.
+const list = document.querySelector(".desk .list");
+if (list) {
+  const asked = new URLSearchParams(location.search);
+  const filters = ["status", "who", "priority", "tag", "due"].map((name) => asked.get(name) || "");
+  if (filters[0] === "open") filters[0] = "";
+  const key = `msgsvc list ${JSON.stringify(filters)}`;
+  list.scrollTop = Number(sessionStorage.getItem(key));
+  addEventListener("pagehide", () => sessionStorage.setItem(key, list.scrollTop));
 }
