@@ -17,7 +17,7 @@ from tests.pictures.comparing import (
     drawn_there,
     shrunk,
 )
-from tests.pictures.pages import Pictured
+from tests.pictures.pages import Pictured, pictured
 from tests.pictures.taking import Size, take, windows_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
@@ -30,7 +30,7 @@ ACCEPT_VARIABLE = "MSGSVC_ACCEPT_PICTURES"
 @pytest.mark.parametrize("size", ["wide", "phone"])
 @pytest.mark.parametrize("lang", ["en", "ru"])
 async def test_every_page_looks_as_it_was_accepted(
-    place: Furnished, browser: Browser, pages: Sequence[Pictured], lang: str, size: Size
+    untouched: Furnished, browser: Browser, lang: str, size: Size
 ) -> None:
     accepting = bool(os.environ.get(ACCEPT_VARIABLE))
     here, there = drawn_here(), drawn_there()
@@ -41,8 +41,9 @@ async def test_every_page_looks_as_it_was_accepted(
     album = Album(f"{lang}.{size}", accepting=accepting)
 
     # The reference of the API is in English.
+    pages = await pictured(untouched)
     shown = [page for page in pages if lang == "en" or not page.name.startswith("docs.")]
-    async with windows_of(browser, place, lang, size) as windows:
+    async with windows_of(browser, untouched, lang, size) as windows:
         async for opened in windows.open(shown):
             album.add(opened.page.name, "light", await take(opened, "light"))
             album.add(opened.page.name, "dark", await take(opened, "dark"))
