@@ -49,7 +49,7 @@ ANY_ORDER = {
 }
 
 HIDE = """(selector) => {
-  for (const one of document.querySelectorAll(selector)) one.style.visibility = "hidden";
+  for (const one of document.querySelectorAll(selector)) one.style.display = "none";
 }"""
 
 SETTLED = """() => document.fonts.ready.then(() => new Promise((done) => {

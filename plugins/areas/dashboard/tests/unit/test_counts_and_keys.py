@@ -3,6 +3,7 @@
 import pytest
 
 from msgsvc_core.api.endpoint import Router
+from msgsvc_core.dashboard.people import MOST_FOUND
 from msgsvc_core.events import Event
 from msgsvc_core.jobs import NewJob
 from msgsvc_core.kernel.clock import DAY_MS
@@ -13,7 +14,7 @@ from msgsvc_core.subscribers.permissions.models import CreatePermissionBody
 from msgsvc_dashboard.developers.scopes import KeyAreas
 from msgsvc_dashboard.overview import Counts, FoldJob
 from msgsvc_dashboard.overview.counting import KEPT_DAYS
-from msgsvc_dashboard.people.composing import MOST_FOUND, ComposeForm
+from msgsvc_dashboard.people.composing import ComposeForm
 from msgsvc_dashboard.views.service import SavedViews
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeJobContext, FakeTx, claimed
