@@ -23,8 +23,13 @@ SANDBOX: Mapping[str, Any] = {
     "plugins": ("sandbox",),
 }
 
-#: Forms that don't show again what was written: a preview of a colour, and the choice of a time.
-NOT_SHOWN_AGAIN = {"/branding-preview", "/tickets/{id}/snooze"}
+#: Forms that don't show again what was written: a preview of a colour, and choices, which hold no text.
+NOT_SHOWN_AGAIN = {
+    "/branding-preview",
+    "/tickets/{id}/assign",
+    "/tickets/{id}/priority",
+    "/tickets/{id}/snooze",
+}
 
 #: What makes nearly every field too long, and so has its form refused.
 TOO_LONG = "x" * 5000
