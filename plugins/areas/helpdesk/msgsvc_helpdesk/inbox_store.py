@@ -50,7 +50,8 @@ async def _list(
     order = "t.last_message_at_ms DESC, t.ticket_id DESC"
     if due is not None:
         # What is due is few: SQLite is kept from the list's own order, and from the status.
-        conditions = [each.replace("t.status =", "+t.status =") for each in conditions]
+        if tx.dialect == "sqlite":
+            conditions = [each.replace("t.status =", "+t.status =") for each in conditions]
         conditions.append("t.due_at_ms > :due_after_ms AND t.due_at_ms <= :due_by_ms")
         params |= {"due_after_ms": due[0], "due_by_ms": due[1]}
         order = "+t.last_message_at_ms DESC, t.ticket_id DESC"
