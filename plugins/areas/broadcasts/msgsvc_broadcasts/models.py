@@ -1,6 +1,6 @@
 """Models of broadcasts in the API."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
@@ -395,8 +395,8 @@ class VariantFigures(ResponseModel):
     ) -> "VariantFigures":
         return cls(
             name=outcomes.name,
-            message=MailingMessageAnswer(
-                **{name: each for name, each in message.items() if each}  # type: ignore[typeddict-item]
+            message=cast(
+                "MailingMessageAnswer", {name: each for name, each in message.items() if each}
             ),
             sent=outcomes.sent,
             failed=outcomes.failed,
