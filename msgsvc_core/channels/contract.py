@@ -13,9 +13,14 @@ from msgsvc_core.content.markup import Span, TextUnit, to_spans, visible_length
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.kernel.visible_text import has_visible
 
-#: What a platform has for buttons: native buttons; none, so that users reply with a number or a word; or none
+#: What a platform has for buttons: native buttons; buttons that can only open URLs, so that the others open a
+#: page of this service on which the user confirms; none, so that users reply with a number or a word; or none
 #: and no replies, so that only URLs can be shown.
-Buttons = Literal["native", "words", "links"]
+Buttons = Literal["native", "pages", "words", "links"]
+
+#: What the platform knows its users by, and so what a sign-in proves: an account on the platform, access to a
+#: mailbox, a phone number, or an account that a homeserver of the user's choice vouches for.
+Identity = Literal["account", "mailbox", "phone", "homeserver"]
 
 #: Maximum length of the instruction for numbered replies, in any language.
 HINT_LENGTH = 60
@@ -40,9 +45,15 @@ class Capabilities:
     text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
-    #: If it is not `native`, `send` and `edit` get messages without buttons: the core writes URLs into the
-    #: text and, for `words`, numbers the other buttons, and treats the user's reply as a press.
+    #: With `pages`, `send` and `edit` get buttons with a `url` only: where one sent data, the URL of a page on
+    #: which the user confirms the press. With `words` and `links` they get messages without buttons: the core
+    #: writes URLs into the text and, for `words`, numbers the other buttons, and treats the user's reply as a
+    #: press.
     buttons: Buttons = "native"
+    identity: Identity = "account"
+    #: Whether people are known by an address before they ever wrote, e.g. an email address or a phone number:
+    #: see `Channel.parse_address`.
+    addresses: bool = False
     #: Whether a link can start the bot with a payload; otherwise `deep_link` opens the chat, and users send
     #: `start` and a code that the service shows them.
     start_links: bool = True
@@ -68,6 +79,11 @@ class Capabilities:
         if self.buttons not in get_args(Buttons):
             raise ValueError(
                 f"Capabilities.buttons is one of {', '.join(get_args(Buttons))}, not {self.buttons!r}"
+            )
+        if self.identity not in get_args(Identity):
+            raise ValueError(
+                f"Capabilities.identity is one of {', '.join(get_args(Identity))},"
+                f" not {self.identity!r}"
             )
 
     @property
@@ -265,6 +281,16 @@ class Channel(ABC):
     def is_group(self, chat_id: str) -> bool:
         """Whether it is a group chat."""
         return False
+
+    def parse_address(self, text: str) -> str:
+        """The normal form of an address that people know their own by, e.g. `ann@example.com`.
+
+        It is both the user's id and the id of the chat with them. Raises `InvalidValue`, which does not
+        repeat the address, for anything else. Makes no network calls. Called if `capabilities.addresses` is
+        True.
+        """
+        # Not abstract: on most platforms only a user can begin.
+        raise NotImplementedError("where capabilities.addresses is True, implement parse_address")
 
     # ---- incoming -------------------------------------------------------------------------------
 
