@@ -2,6 +2,7 @@
 columns that are not copied."""
 
 from msgsvc_core.channels import retention as channels
+from msgsvc_core.channels.linked_buttons import SEALED as BUTTON_PAGES
 from msgsvc_core.channels.offers import SEALED as CHANNEL_QUESTIONS
 from msgsvc_core.channels.project_channels.service import SEALED as CHANNEL_SETTINGS
 from msgsvc_core.channels.reception_models import ReceptionInterrupted, ReceptionRecovered
@@ -130,6 +131,7 @@ CORE_SEALED = (
     CONTACTS,
     key_canary.SEALED,
     *CHANNEL_QUESTIONS,
+    BUTTON_PAGES,
     FILE_SOURCES,
     STORED_RESPONSES,
 )
@@ -143,7 +145,9 @@ def retention_rules(settings: Settings) -> list[RetentionRule]:
     """How long rows of the core's tables are kept."""
     limits = settings.limits
     return [
-        *channels.retention_rules(answer_hours=limits.answer_hours),
+        *channels.retention_rules(
+            answer_hours=limits.answer_hours, button_page_days=limits.button_page_days
+        ),
         idempotency_retention(hours=limits.idempotency_hours),
         events.retention_rule(event_days=limits.event_days),
         SUBSCRIPTION_LINKS,

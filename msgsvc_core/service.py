@@ -28,6 +28,8 @@ from msgsvc_core.channels import (
     Update,
 )
 from msgsvc_core.channels.addresses import ChannelAddresses
+from msgsvc_core.channels.button_pages import ButtonPages
+from msgsvc_core.channels.button_pages.pages import ButtonPagesRoutes
 from msgsvc_core.channels.calls import BotCalls
 from msgsvc_core.channels.commands import CommandCatalogue
 from msgsvc_core.channels.dispatch import InboundDispatcher
@@ -368,11 +370,18 @@ class Service:
             most=limits.bulk_action_subscribers,
         )
         self.contacts = VerifiedContacts(clock=self.clock, secrets=self.secrets)
+        self.button_pages = ButtonPages(
+            clock=self.clock,
+            secrets=self.secrets,
+            base_url=settings.base_url,
+            days=limits.button_page_days,
+        )
         self.channel_sender = ChannelSender(
             db=self.db,
             clock=self.clock,
             secrets=self.secrets,
             texts=self.texts,
+            pages=self.button_pages,
             on_moved=self.subscribers.move_chat,
             language_of=self.subscribers.language_of,
         )
@@ -823,6 +832,14 @@ class Service:
                 *file_routes(self.files),
                 *branding_routes(self.db),
                 *self._preferences_pages().routes(),
+                *ButtonPagesRoutes(
+                    db=self.db,
+                    texts=self.texts,
+                    projects=self.projects,
+                    channels=self.channels,
+                    pages=self.button_pages,
+                    press=self.inbound.press,
+                ).routes(),
                 *pages,
             ],
             edge=edge,

@@ -1,9 +1,30 @@
 """The SQL of bots' chats with users. `channel` is a channel's key."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from msgsvc_core.channels import linked_buttons
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import for_update, key_params, key_table
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChat:
+    """A chat's user, by the platform's id, its project if it belongs to one, and the language that the user
+    chose there."""
+
+    user_id: str
+    project_id: str | None
+    lang: str | None
+
+
+async def find(tx: Tx, channel: str, chat_id: str) -> StoredChat | None:
+    row = await tx.fetch_one(
+        "SELECT user_id, project_id, lang FROM core_chats"
+        " WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return None if row is None else StoredChat(row["user_id"], row["project_id"], row["lang"])
 
 
 async def touch(
@@ -90,6 +111,7 @@ async def move(tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
             " AND there.chat_id = :new_chat_id)",
             {"channel": channel, "chat_id": chat_id, "new_chat_id": new_chat_id},
         )
+    await linked_buttons.move(tx, channel, chat_id, new_chat_id)
 
 
 async def lock_of_person(
@@ -110,6 +132,7 @@ async def lock_of_person(
 async def forget_questions(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:
     """Deletes the open questions of these chats, given as (channel, chat_id)."""
     await _delete(tx, "core_offers", keys)
+    await linked_buttons.delete_of_chats(tx, keys)
 
 
 async def delete(tx: Tx, keys: Sequence[tuple[str, str]]) -> None:

@@ -45,7 +45,7 @@ class Capabilities:
     text_unit: TextUnit = "characters"
     formats: frozenset[Format] = frozenset({"plain", "markdown", "html"})
     media_types: frozenset[str] = frozenset({"image", "video", "document"})
-    #: With `pages`, `send` and `edit` get buttons with a `url` only: where one sent data, the URL of a page on
+    #: With `pages`, `send` and `edit` get buttons with a `url` only: in place of data, the URL of a page on
     #: which the user confirms the press. With `words` and `links` they get messages without buttons: the core
     #: writes URLs into the text and, for `words`, numbers the other buttons, and treats the user's reply as a
     #: press.
@@ -268,7 +268,7 @@ class Channel(ABC):
             return "text: shows nothing but markup"
         if message.media and takes.max_caption_length is not None:
             longest, where = takes.max_caption_length, " beside a file"
-        if takes.buttons != "native" and message.buttons:
+        if takes.buttons in {"words", "links"} and message.buttons:
             longest -= _length_in_words(message)
         # No unit counts a Python character as more than two.
         if 2 * len(message.text) <= longest:

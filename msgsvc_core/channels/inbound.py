@@ -58,6 +58,9 @@ class InboundContext:
     argument: str = ""
     #: Whether a reply was sent already: see `answer_button`.
     replied: bool = False
+    #: If the button was pressed on a page, its place for replies and edits: the page shows them, and nothing
+    #: is sent.
+    shown: list[OutgoingMessage] | None = None
 
     def serves(self, project_id: str) -> bool:
         """Whether the bot may act for this project; a project's own bot only acts for that project.
@@ -81,6 +84,9 @@ class InboundContext:
         if asks and self.answers_in_words:
             await offers.delete(self.tx, self.channel, self.update.chat_id)
         self.replied = True
+        if self.shown is not None:
+            self.shown.append(message)
+            return
         await self.outbox.send(self.tx, self.channel, self.update.chat_id, message, lang=self.lang)
 
     async def edit(
@@ -89,6 +95,10 @@ class InboundContext:
         """Edits a message of the bot, after the commit; with `otherwise` if the platform can't show
         `message`, e.g. a button's URL."""
         chat_id = self.update.chat_id
+        if self.shown is not None:
+            self.replied = True
+            self.shown.append(message)
+            return
         if self.answers_in_words:
             # The open question is closed, or repeated by `message`.
             await offers.delete(self.tx, self.channel, chat_id)
@@ -106,10 +116,11 @@ class InboundContext:
     async def answer_button(self, text: str | None = None) -> None:
         """Ends the waiting state of the pressed button, with an optional notice.
 
-        If the user replied in words, the notice is a message, unless a reply was sent already.
+        If the user replied in words, or pressed on a page, the notice is a message, unless a reply was sent
+        already.
         """
         assert isinstance(self.update, ButtonPressed)
-        if self.answers_in_words:
+        if self.answers_in_words or self.shown is not None:
             if text is not None and not self.replied:
                 await self.reply(OutgoingMessage(text))
             return
@@ -209,17 +220,43 @@ class Inbound:
             self._metrics.received(channel, "failed")
             log.exception("update_failed", channel=channel, update_id=update.update_id)
 
+    async def press(self, channel: str, press: ButtonPressed) -> list[OutgoingMessage] | None:
+        """Processes a press on a page once: returns what the bot says to it, which is not sent; None if it
+        was processed before, or the channel is gone.
+
+        Raises `DatabaseUnavailable`, and what a handler raises.
+        """
+        attributes = {"msgsvc.channel": channel, "msgsvc.update.type": "ButtonPressed"}
+        with first_span(self._tracing, "process ButtonPressed", "consumer", attributes):
+            shown: list[OutgoingMessage] = []
+            try:
+                known = await self._process(channel, press, self._dispatcher.handle, shown)
+            except ForeignBot:
+                shown.clear()
+                handle = self._dispatcher.handle_unclaimed
+                known = await self._process(channel, press, handle, shown)
+        return shown if known else None
+
     async def _process(
-        self, channel: str, update: Update, handle: Callable[[InboundContext], Awaitable[None]]
-    ) -> None:
+        self,
+        channel: str,
+        update: Update,
+        handle: Callable[[InboundContext], Awaitable[None]],
+        shown: list[OutgoingMessage] | None = None,
+    ) -> bool:
+        """False for an update of a channel that is gone, and for one that was processed before."""
         bot = await self._channels.find(channel)
         if bot is None:
             log.info("update_of_gone_channel", channel=channel)
-            return
+            return False
         async with self._db.transaction() as tx:
-            if await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
-                await handle(await self._context(tx, bot, update))
-                tx.on_commit(partial(self._metrics.received, channel, "handled"))
+            if not await store.insert_update(tx, channel, update.update_id, self._clock.now_ms()):
+                return False
+            ctx = await self._context(tx, bot, update)
+            ctx.shown = shown
+            await handle(ctx)
+            tx.on_commit(partial(self._metrics.received, channel, "handled"))
+        return True
 
     async def _context(self, tx: Tx, channel: Channel, update: Update) -> InboundContext:
         bot = channel.identity

@@ -1,8 +1,8 @@
-"""Buttons on platforms without them: numbered replies, and URLs as lines of the text.
+"""Buttons on platforms without them: numbered replies, URLs as lines of the text, and pages.
 
 A channel's `Capabilities.buttons` says what its platform has. If that is `words`, the buttons are numbered
 below the text and stored for the chat, and a reply with a number or a button's label counts as a press
-(docs/decisions/0059-buttons-as-text.md).
+(docs/decisions/0059-buttons-as-text.md). If it is `pages`, each gets the URL of a page: see `button_pages`.
 """
 
 import json
@@ -14,6 +14,7 @@ from html import escape as escape_html
 import structlog
 
 from msgsvc_core.channels import chats, offers
+from msgsvc_core.channels.button_pages import ButtonPages
 from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.failures import DeliveryError, LocalFailure, Reason
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
@@ -114,10 +115,12 @@ class ChannelSender:
         clock: Clock,
         secrets: SecretBox,
         texts: Texts,
+        pages: ButtonPages,
         on_moved: OnChatMoved,
         language_of: LanguageOf,
     ) -> None:
         self._db = db
+        self._pages = pages
         self._clock = clock
         self._secrets = secrets
         self._texts = texts
@@ -164,6 +167,8 @@ class ChannelSender:
             await self._follow_question(channel, chat_id)
         if kind == "native" or not message.buttons:
             return await channel.send(chat_id, message)
+        if kind == "pages":
+            return await self._send_with_pages(channel, chat_id, message, lang)
         choices = choices_of(message) if kind == "words" else []
         own = all(choice.data.startswith(_OWN_BUTTON) for choice in choices)
         offer_id = new_id(OWN_QUESTION if own else PROJECTS_QUESTION)
@@ -192,6 +197,34 @@ class ChannelSender:
                 # It was sent and must not be sent again; a reply to it is matched by its text.
                 log.warning("offer_without_message", channel=channel.key, error=str(error))
         return ref
+
+    async def _send_with_pages(
+        self, channel: Channel, chat_id: str, message: OutgoingMessage, lang: str | None
+    ) -> str:
+        linked, digest = await self._on_pages(channel, chat_id, message, lang)
+        ref = await channel.send(chat_id, linked)
+        if digest is not None:
+            try:
+                async with self._db.transaction() as tx:
+                    await self._pages.set_ref(tx, digest, ref)
+            except DatabaseUnavailable as error:
+                # It was sent and must not be sent again; a press then names no message.
+                log.warning("offer_without_message", channel=channel.key, error=str(error))
+        return ref
+
+    async def _on_pages(
+        self, channel: Channel, chat_id: str, message: OutgoingMessage, lang: str | None
+    ) -> tuple[OutgoingMessage, str | None]:
+        """The message with URLs in all of its buttons, and the digest of their pages; None without any."""
+        if not any(button.data is not None for row in message.buttons for button in row):
+            return message, None
+        try:
+            async with self._db.transaction() as tx:
+                lang = lang or await self._language(tx, channel.key, chat_id)
+                return await self._pages.offer(tx, channel, chat_id, message, lang or "")
+        except DatabaseUnavailable as error:
+            # The platform was not called.
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
 
     async def _language(self, tx: Tx, channel_key: str, chat_id: str) -> str | None:
         """The language that the chat's user chose, or subscribed in; None if neither is known."""
@@ -224,6 +257,9 @@ class ChannelSender:
         if kind == "native":
             await channel.edit(chat_id, message_ref, message)
             return
+        if kind == "pages":
+            await self._edit_with_pages(channel, chat_id, message_ref, message)
+            return
         choices = choices_of(message) if kind == "words" else []
         try:
             async with self._db.transaction() as tx:
@@ -239,6 +275,21 @@ class ChannelSender:
             raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
         shown = in_words(message, self._texts.into(lang or ""), answered=kind == "words")
         await channel.edit(chat_id, message_ref, shown)
+
+    async def _edit_with_pages(
+        self, channel: Channel, chat_id: str, message_ref: str, message: OutgoingMessage
+    ) -> None:
+        try:
+            async with self._db.transaction() as tx:
+                await self._pages.withdraw(tx, channel, chat_id, message_ref)
+        except DatabaseUnavailable as error:
+            # The platform was not called.
+            raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
+        linked, digest = await self._on_pages(channel, chat_id, message, None)
+        if digest is not None:
+            async with self._db.transaction() as tx:
+                await self._pages.set_ref(tx, digest, message_ref)
+        await channel.edit(chat_id, message_ref, linked)
 
 
 class TypedAnswers:

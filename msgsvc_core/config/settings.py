@@ -242,6 +242,12 @@ class LimitSettings(Section):
         description="Hours for which a numbered reply is accepted as a button press, on platforms "
         "without buttons.",
     )
+    button_page_days: int = Field(
+        30,
+        ge=1,
+        description="Days for which a button in an email, or on another platform whose buttons only open "
+        "pages, can be pressed.",
+    )
     idempotency_hours: int = Field(24, ge=1, description="Hours that idempotency keys are kept.")
     event_days: int = Field(30, ge=1, description="Days for which events stay in the feed.")
     message_days: int = Field(

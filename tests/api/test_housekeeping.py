@@ -93,6 +93,11 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "asked_at_ms",
         {"channel": "messenger_a", "offer_id": "off_1", "sealed": ""},
     ),
+    "core_button_pages": (
+        "digest",
+        "shown_at_ms",
+        {"channel": "messenger_a", "chat_id": "77", "sealed": ""},
+    ),
     "core_start_codes": ("digest", "expires_at_ms", {"sealed": ""}),
     "core_idempotency": ("key", "created_at_ms", {"fingerprint": "x"}),
     "core_events": ("event_id", "occurred_at_ms", {"name": "x", "data": "{}"}),
@@ -130,6 +135,7 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
 OF_NONE = {
     "core_updates",
     "core_offers",
+    "core_button_pages",
     "core_start_codes",
     "dashboard_account_sessions",
     "dashboard_account_requests",

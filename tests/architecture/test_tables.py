@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 CORE_TABLES = {
     "channels": (
         "core_bots",
+        "core_button_pages",
         "core_channel_states",
         "core_channels",
         "core_chats",

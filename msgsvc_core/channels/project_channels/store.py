@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgsvc_core.channels import linked_buttons
 from msgsvc_core.channels.project_channels.models import OwnChannel, State
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import array_param, in_array
@@ -129,6 +130,7 @@ async def remove(tx: Tx, channel: OwnChannel, now_ms: int, *, keep: bool) -> boo
     await tx.execute(
         "DELETE FROM core_offers WHERE channel = :channel", {"channel": channel.channel_id}
     )
+    await linked_buttons.delete_of_channel(tx, channel.channel_id)
     await tx.execute(
         "DELETE FROM core_chats WHERE channel = :channel", {"channel": channel.channel_id}
     )
