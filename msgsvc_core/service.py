@@ -52,6 +52,7 @@ from msgsvc_core.channels.words import ChannelSender, TypedAnswers
 from msgsvc_core.config.settings import Section, Settings, read_sections
 from msgsvc_core.core_parts import CORE_EVENTS, CORE_SEALED, retention_rules
 from msgsvc_core.dashboard import Pages
+from msgsvc_core.dashboard.previewing import MessagePreviews
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.db import (
     CORE_MIGRATIONS,
@@ -1168,6 +1169,7 @@ class Service:
                 default_lang=self.settings.default_lang,
             )
         )
+        found.add(MessagePreviews(mailings=self.mailings, messages=self.messages))
         return found
 
     def _channel_context(self) -> ChannelContext:

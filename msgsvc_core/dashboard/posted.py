@@ -47,5 +47,15 @@ class PostedForm:
         given = self.files.get(name)
         return given[0] if given else None
 
+    def starting_with(self, prefix: str) -> "PostedForm":
+        """The values whose names start with `prefix`, by what follows it."""
+        return PostedForm(
+            {
+                name.removeprefix(prefix): texts
+                for name, texts in self.values.items()
+                if name.startswith(prefix)
+            }
+        )
+
     def __contains__(self, name: object) -> bool:
         return name in self.values

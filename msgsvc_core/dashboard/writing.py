@@ -1,5 +1,5 @@
 """Forms for messages and audiences, and their conversion to bodies of the API. Pages of several areas have
-the same fields (`sending.html` of the frame)."""
+the same fields (`composer.html` and `sending.html` of the frame)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,28 +72,91 @@ class MessageChoices:
         }
 
 
-def message_of(form: PostedForm) -> dict[str, Any]:
-    """The message of the form, unvalidated."""
-    message: dict[str, Any] = {}
-    if form.text("written") == "template":
-        message["template"] = form.text("template")
-    else:
-        message["text"] = _localized(form, "text")
-        message["format"] = form.text("format", "plain")
+class MessageForm:
+    """A message in a form, as `composer.html` of the frame draws its fields; unvalidated.
+
+    Of several messages in a form each has a `prefix` of its fields. `options` are the same for all of them.
+    """
+
+    def __init__(self, form: PostedForm, prefix: str = "") -> None:
+        self._whole = form
+        self._form = form.starting_with(prefix) if prefix else form
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is something to show: a template, or a text in any language."""
+        if self._is_template:
+            return bool(self._form.text("template"))
+        return bool(_localized(self._form, "text"))
+
+    def content(self) -> dict[str, Any]:
+        """`text`, `format`, `media` and `buttons` as in the bodies of the API; a text is one for all, or one
+        per language."""
+        form = self._form
+        content: dict[str, Any] = {
+            "text": _localized(form, "text"),
+            "format": form.text("format", "plain"),
+        }
         if url := form.text("media_url").strip():
-            message["media"] = {"type": form.text("media_type", "image"), "url": url}
+            content["media"] = {"type": form.text("media_type", "image"), "url": url}
             if filename := form.text("media_filename").strip():
-                message["media"]["filename"] = filename
-        message["buttons"] = _buttons(form)
-    if variables := _variables(form.text("variables")):
-        message["variables"] = variables
-    if permission := form.text("permission"):
-        message["permission"] = permission
-    if form.checked("silent"):
-        message["silent"] = True
-    if hours := form.text("expires_hours").strip():
-        message["expires_in"] = _seconds(hours)
-    return message
+                content["media"]["filename"] = filename
+        content["buttons"] = _buttons(form)
+        return content
+
+    def source(self) -> dict[str, Any]:
+        """The content or the template, and the variables."""
+        source: dict[str, Any] = (
+            {"template": self._form.text("template")} if self._is_template else self.content()
+        )
+        if variables := _variables(self._form.text("variables")):
+            source["variables"] = variables
+        return source
+
+    def options(self) -> dict[str, Any]:
+        """How it is sent: `permission`, `silent`, `expires_in`."""
+        form = self._whole
+        options: dict[str, Any] = {}
+        if permission := form.text("permission"):
+            options["permission"] = permission
+        if form.checked("silent"):
+            options["silent"] = True
+        if hours := form.text("expires_hours").strip():
+            options["expires_in"] = _seconds(hours)
+        return options
+
+    def message(self) -> dict[str, Any]:
+        """All of it."""
+        return {**self.source(), **self.options()}
+
+    @property
+    def _is_template(self) -> bool:
+        return self._form.text("written") == "template"
+
+    @staticmethod
+    def values_of(message: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+        """The values of the fields for a message, or for its content alone, without a prefix: for editing, or
+        for a copy."""
+        values: dict[str, Sequence[str]] = {
+            "written": ["template" if message.get("template") else "text"],
+            "template": [message.get("template") or ""],
+            **_text_values(message.get("text") or "", "text"),
+            "format": [message.get("format") or "plain"],
+        }
+        media = message.get("media") or {}
+        for name in ("type", "url", "filename"):
+            values[f"media_{name}"] = [media.get(name) or ""]
+        values |= _button_values(message.get("buttons") or [])
+        variables = message.get("variables") or {}
+        values["variables"] = [
+            "\n".join(f"{name} = {to_line(to_text(value))}" for name, value in variables.items())
+        ]
+        values["permission"] = [message.get("permission") or ""]
+        if message.get("silent"):
+            values["silent"] = ["1"]
+        seconds = message.get("expires_in")
+        values["expires_hours"] = [f"{seconds / _HOUR_S:g}" if seconds else ""]
+        return {name: texts for name, texts in values.items() if texts != [""]}
 
 
 def audience_of(form: PostedForm) -> dict[str, Any]:
@@ -113,30 +176,13 @@ def audience_of(form: PostedForm) -> dict[str, Any]:
     return audience
 
 
-def form_of(message: Mapping[str, Any], audience: Mapping[str, Any] | None = None) -> PostedForm:
-    """Form values for a message and audience: for editing, or for a copy."""
-    values: dict[str, Sequence[str]] = {
-        "written": ["template" if "template" in message else "text"]
-    }
-    values["template"] = [message.get("template") or ""]
-    values |= _text_values(message.get("text") or "", "text")
-    values["format"] = [message.get("format", "plain")]
-    media = message.get("media") or {}
-    for name in ("type", "url", "filename"):
-        values[f"media_{name}"] = [media.get(name) or ""]
-    values |= _button_values(message.get("buttons") or [])
-    variables = message.get("variables") or {}
-    values["variables"] = [
-        "\n".join(f"{name} = {to_line(to_text(value))}" for name, value in variables.items())
-    ]
-    values["permission"] = [message.get("permission") or ""]
-    if message.get("silent"):
-        values["silent"] = ["1"]
-    seconds = message.get("expires_in")
-    values["expires_hours"] = [f"{seconds / _HOUR_S:g}" if seconds else ""]
-    if audience is not None:
-        values |= _audience_values(audience)
-    return PostedForm({name: texts for name, texts in values.items() if texts != [""]})
+def audience_values(audience: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """The values of the fields for an audience: for a copy."""
+    values: dict[str, Sequence[str]] = {"to": ["all" if audience.get("all") else "some"]}
+    for name in (*_TAGS, "channels", "langs"):
+        values[name] = list(audience.get(name) or [])
+    values["audience_permission"] = [audience.get("permission") or ""]
+    return {name: texts for name, texts in values.items() if texts != [""]}
 
 
 def _localized(form: PostedForm, name: str, number: str = "") -> Localized:
@@ -212,12 +258,4 @@ def _button_values(rows: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Seq
         values[f"button_data_{number}"] = [button.get("data") or ""]
         if is_beside:
             values[f"button_beside_{number}"] = ["1"]
-    return values
-
-
-def _audience_values(audience: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    values: dict[str, Sequence[str]] = {"to": ["all" if audience.get("all") else "some"]}
-    for name in (*_TAGS, "channels", "langs"):
-        values[name] = list(audience.get(name) or [])
-    values["audience_permission"] = [audience.get("permission") or ""]
     return values

@@ -107,11 +107,10 @@ async def test_a_language_that_is_listed_no_more_stays_when_a_person_is_changed(
 async def test_templates_permissions_and_settings_keep_each_language(
     service: Service, owner: Visitor
 ) -> None:
-    button = {"b-0-0-kind": "url", "b-0-0-value": "https://a.example"}
-    await owner.post(
-        "/new-template",
-        {"key": "hi", "format": "plain", **typed("text"), **typed("b-0-0-text"), **button},
-    )
+    texts = {"text" if lang == "en" else f"text_{lang}": text for lang, text in HELLO.items()}
+    labels = {f"button_{name}_1": text for name, text in texts.items()}
+    button = {"button_url_1": "https://a.example"}
+    await owner.post("/new-template", {"key": "hi", "format": "plain", **texts, **labels, **button})
     await owner.post("/permissions", {"key": "news", **typed("title"), **typed("description")})
     pages = {
         at: values_of((await owner.get(at)).text)
@@ -121,7 +120,7 @@ async def test_templates_permissions_and_settings_keep_each_language(
 
     # Saved as they are shown, nothing is lost.
     again = {name: text for name, text in pages["/templates/hi"].items() if name != "_csrf"}
-    await owner.post("/templates/hi", {**again, **button, "format": "plain"})
+    await owner.post("/templates/hi", {**again, "format": "plain"})
     await owner.post("/permissions/news", {**typed("title"), **typed("description")})
     await owner.post("/settings", {"name": "Shop", **welcome})
     async with service.db.read() as tx:

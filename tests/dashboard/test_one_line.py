@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from msgsvc_core.dashboard.one_line import from_line, to_line
 from msgsvc_core.dashboard.posted import PostedForm
-from msgsvc_core.dashboard.writing import form_of, message_of
+from msgsvc_core.dashboard.writing import MessageForm
 
 TEXTS = st.text(alphabet=" \\\n\t|=nst\u00a0x\u2028")
 
@@ -41,9 +41,8 @@ def test_true_false_and_numbers_come_back_as_people_read_them() -> None:
 
 def sent_in_again(message: dict[str, Any]) -> dict[str, Any]:
     """Through the form, as a browser sends it."""
-    shown = form_of(message)
+    shown = MessageForm.values_of(message)
     texts = {
-        name: [each.replace("\n", "\r\n") for each in values]
-        for name, values in shown.values.items()
+        name: [each.replace("\n", "\r\n") for each in values] for name, values in shown.items()
     }
-    return message_of(PostedForm(texts))
+    return MessageForm(PostedForm(texts)).message()

@@ -30,6 +30,7 @@ NAMED: dict[str, str] = {
     "/sign-in/try/{session_id} session_id": "trial_id",
     "/drips/{drip_id}/steps/{number} number": "=1",
     "/drips/{drip_id}/steps/{number}/move number": "=1",
+    "/drips/{drip_id}/steps/{number}/preview number": "=1",
     "/drips/{drip_id}/steps/{number}/remove number": "=1",
     **{f"/jobs/{{job_id}}{rest} job_id": "waiting_job_id" for rest in ("", "/retry", "/discard")},
 }

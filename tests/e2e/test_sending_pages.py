@@ -105,6 +105,27 @@ async def test_numbers_of_a_broadcast_do_not_wrap_and_what_failed_is_in_its_bar(
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+@pytest.mark.parametrize("path", ["/drips/new", "/schedules/new", "/new-template"])
+async def test_a_message_is_previewed_while_it_is_composed(
+    place: Furnished, new_window: NewWindow, path: str, scripts: bool
+) -> None:
+    page = await place.open(new_window, path, scripts=scripts)
+
+    await page.locator('[name="text"]').fill("Hello **you**")
+    await page.get_by_label("Format").select_option("markdown")
+    await page.get_by_text("Buttons", exact=True).click()
+    await page.get_by_text("More buttons").click()
+    await page.locator('[name="button_text_9"]').fill("Last")
+    await page.locator('[name="button_url_9"]').fill("https://shop.example/")
+    if not scripts:
+        await page.get_by_role("button", name="Preview").click()
+
+    await expect(page.locator("#preview .mark-bold").first).to_have_text("you")
+    await expect(page.locator("#preview .bubble-button").first).to_contain_text("Last")
+    await expect(page.locator('[name="button_text_9"]')).to_have_value("Last")
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
 async def test_steps_of_a_chain_change_places(
     place: Furnished, new_window: NewWindow, scripts: bool
 ) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from msgsvc_core.channels.contract import Capabilities
 from msgsvc_core.config.settings import LimitSettings
+from msgsvc_core.content.spans import Span
 from msgsvc_core.dashboard.access import Viewer
 from msgsvc_core.dashboard.context import PageContext
 from msgsvc_core.dashboard.posted import PostedForm
+from msgsvc_core.dashboard.previewing import MessagePreviews
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.messages.limits import MessageLimits
@@ -175,6 +177,31 @@ async def test_a_form_offers_what_the_project_has_in_the_readers_words() -> None
     assert offers["permissions"] == [("news", "Новости")]
     assert offers["templates"] == [("hello", "hello")]
     assert offers["channels"] == ["messenger_a", "messenger_b"]
+
+
+async def test_a_written_message_is_shown_by_language_and_a_wrong_one_says_why() -> None:
+    core = plugin_context()
+    previews = MessagePreviews(mailings=core.mailings, messages=core.messages)
+    page = await page_of(core, "en")
+
+    shown = await previews.tried(page, {"text": {"en": "Hi", "ru": "Привет"}}, ["messenger_b"])
+    alike = await previews.tried(page, {"text": "Hi {{ first_name }}"})
+    wrong = await previews.tried(page, {"text": "Hi {{ attributes.city }}"})
+
+    assert [
+        (langs, [(preview.channels, preview.spans) for preview in each])
+        for langs, each in shown.samples
+    ] == [
+        (("en",), [(("messenger_b",), (Span("Hi"),))]),
+        (("ru",), [(("messenger_b",), (Span("Привет"),))]),
+    ]
+    assert [(langs, each[0].spans) for langs, each in alike.samples] == [
+        (("en", "ru"), (Span("Hi Alex"),))
+    ]
+    assert shown.refused is None
+    assert not wrong.samples
+    assert wrong.refused is not None
+    assert wrong.refused.status == 400
 
 
 async def test_of_many_tags_the_newest_are_offered_by_name() -> None:

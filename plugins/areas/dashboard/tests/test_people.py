@@ -144,19 +144,21 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
         "to": ann,
         "text": "**Sale** <b>",
         "format": "markdown",
-        "b-0-0-text": "Open",
-        "b-0-0-value": "https://shop.example/a",
+        "button_text_1": "Open",
+        "button_url_1": "https://shop.example/a",
     }
 
     search = await owner.get("/messages/new", who="an")
     page = await owner.get("/messages/new", to=ann)
     previewed = await owner.post("/messages/new/preview", written)
-    wrong = await owner.post("/messages/new", {**written, "b-0-0-value": "javascript:alert(1)"})
+    wrong = await owner.post("/messages/new", {**written, "button_url_1": "javascript:alert(1)"})
     sent = await owner.post("/messages/new", written)
     await settled(service)
     at = sent.headers["location"]
     shown = (await owner.client.get(at)).text
     listed = (await owner.get("/messages", status="sent")).text
+    editor = (await owner.client.get(at + "/edit")).text
+    looks = await owner.post(at + "/edit/preview", {**written, "text": "**Over**"})
     edited = await owner.post(at + "/edit", {**written, "text": "Over"})
     deleted = await owner.post(at + "/delete")
     await settled(service)
@@ -170,6 +172,9 @@ async def test_a_message_is_previewed_sent_followed_and_taken_back(
     assert "buttons[0][0].url" in wrong.text
     assert "**Sale** &lt;b&gt;</textarea>" in wrong.text
     assert "Sent" in shown
+    assert 'value="https://shop.example/a"' in editor
+    assert '<span class="mark-bold">Over</span>' in looks.text
+    assert "**Over**</textarea>" in looks.text
     assert at.rpartition("/")[2] in listed
     assert (edited.status_code, deleted.status_code) == (303, 303)
     assert "Deleted" in after
@@ -251,15 +256,14 @@ async def test_a_template_is_written_tried_sent_and_deleted(
     ann = await subscribed(service, owner.project_id, "Ann")
     written = {
         "key": "order",
-        "text-en": "Hello, *{{ name }}*!",
-        "text-ru": "Привет, *{{ name }}*!",
+        "text": "Hello, *{{ name }}*!",
+        "text_ru": "Привет, *{{ name }}*!",
         "format": "markdown",
-        "b-1-0-text-en": "Track",
-        "b-1-0-kind": "url",
-        "b-1-0-value": "https://shop.example/{{ order }}",
+        "button_text_1": "Track",
+        "button_url_1": "https://shop.example/{{ order }}",
     }
 
-    wrong = await owner.post("/new-template", {**written, "text-en": "Hello, {{ name"})
+    wrong = await owner.post("/new-template", {**written, "text": "Hello, {{ name"})
     made = await owner.post("/new-template", written)
     tried = await owner.post("/template-preview", {**written, "of": "order", "var-name": NASTY})
     listed = (await owner.get("/templates")).text
@@ -269,7 +273,7 @@ async def test_a_template_is_written_tried_sent_and_deleted(
         "/messages/new", {"to": ann, "template": "order", "var-name": "Ann", "var-order": "7"}
     )
     message = (await owner.client.get(sent.headers["location"])).text
-    await owner.post("/templates/order", {**written, "text-ru": ""})
+    await owner.post("/templates/order", {**written, "text_ru": ""})
     async with service.db.read() as tx:
         content = await service.templates.content_of(tx, owner.project_id, "order")
     deleted = await owner.post("/templates/order/delete")

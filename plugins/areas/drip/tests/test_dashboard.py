@@ -69,6 +69,52 @@ async def test_a_chain_is_built_step_by_step(shop: Shop) -> None:
     assert "Tag new added" in shown.text
 
 
+async def test_a_step_is_previewed_while_it_is_written_and_nothing_is_changed(shop: Shop) -> None:
+    admin = await visitor(shop.service, shop.project_id, "admin")
+    viewer = await visitor(shop.service, shop.project_id, "viewer")
+    here = (await admin.post("/drips", FIRST)).headers["location"]
+    step = {"delay": "2", "unit": "days", "place": "1", "version": "1"}
+    typed = {**step, "text": "Hi **{{ first_name }}**", "format": "markdown"}
+
+    async def fragment(path: str, **fields: str) -> str:
+        by_htmx = {"HX-Request": "true", "HX-Target": "preview"}
+        answer = await admin.post(f"{path}/preview", {**typed, **fields}, headers=by_htmx)
+        assert answer.status_code == 200
+        assert "<html" not in answer.text
+        return answer.text
+
+    paths = ("/drips", f"{here}/steps/new", f"{here}/steps/1")
+    live = [await fragment(path) for path in paths]
+    one = await fragment(paths[1], when_channel="messenger_b")
+    empty = await fragment(paths[1], text="")
+    wrong = [
+        await fragment(paths[2], text="x" * 5000),
+        await fragment(paths[2], text="Hi {{ attributes.city }}"),
+        await fragment(paths[2], variables="a = 1"),
+    ]
+    hostile = await fragment(paths[0], text=HOSTILE)
+    whole = [await admin.post(f"{path}/preview", typed) for path in paths]
+    gone = await admin.post(f"{here}/steps/2/preview", typed)
+    refused = await viewer.post(f"{here}/steps/1/preview", typed)
+    kept = await shop.call(f"/drips/{here.rpartition('/')[2]}", "GET")
+
+    for shown in (*live, *(page.text for page in whole)):
+        assert '<span class="mark-bold">Alex</span>' in shown
+        assert "messenger_a" in shown
+    assert "messenger_b" in one
+    assert "messenger_a" not in one
+    assert "as you type" in empty
+    assert [each.count('class="notice') for each in wrong] == [1, 1, 1]
+    assert "<script>alert" not in hostile
+    for page in whole:
+        assert "Hi **{{ first_name }}**</textarea>" in page.text
+        assert 'name="delay" type="number" value="2"' in page.text
+    assert 'name="place" value="1"' in whole[1].text
+    assert f'action="{here}/steps/1"' in whole[2].text
+    assert (gone.status_code, refused.status_code) == (404, 403)
+    assert [each["message"]["text"] for each in kept["steps"]] == [HOSTILE]
+
+
 @pytest.mark.parametrize("written", ["soon", "²", "9" * 5000])
 async def test_what_is_no_number_is_refused(shop: Shop, written: str) -> None:
     admin = await visitor(shop.service, shop.project_id, "admin")

@@ -63,6 +63,61 @@ async def test_a_message_to_one_person_is_scheduled_changed_and_sent(
     assert conflict.status_code == 409
 
 
+async def test_a_message_is_previewed_on_the_messengers_of_its_audience(
+    service: Service, tenant: Tenant, ann: str
+) -> None:
+    project_id = tenant.project.project_id
+    admin = await visitor(service, project_id, "admin")
+    viewer = await visitor(service, project_id, "viewer")
+    typed = {"text": "Hi **{{ first_name }}**", "format": "markdown", "kind": "recurring"}
+    times = {"rhythm": "days", "every": "3", "timezone": "Europe/Berlin"}
+    by_b = {"to": "some", "channels": "messenger_b"}
+    made = await admin.post("/schedules", {**typed, **times, **by_b})
+    here = made.headers["location"]
+
+    async def fragment(path: str, **fields: str) -> str:
+        by_htmx = {"HX-Request": "true", "HX-Target": "preview"}
+        answer = await admin.post(f"{path}/preview", {**typed, **fields}, headers=by_htmx)
+        assert answer.status_code == 200
+        assert "<html" not in answer.text
+        return answer.text
+
+    everywhere = [
+        await fragment("/schedules"),
+        await fragment("/schedules", receiver="person", person=ann, **by_b),
+    ]
+    by_one = [await fragment("/schedules", **by_b), await fragment(here)]
+    empty = await fragment("/schedules", text="")
+    wrong = await fragment(here, text="Hi {{ attributes.city }}")
+    hostile = await fragment("/schedules", text=HOSTILE)
+    whole = [
+        await admin.post("/schedules/preview", {**typed, **times}),
+        await admin.post(f"{here}/preview", {**typed, **times, "text": "Ho {{ first_name }}"}),
+    ]
+    refused = await viewer.post(f"{here}/preview", typed)
+    kept = await get(tenant.client, f"/v1/recurring/{here.rpartition('/')[2]}")
+
+    assert '<span class="mark-bold">Alex</span>' in everywhere[0]
+    assert [("messenger_a" in each, "messenger_b" in each) for each in everywhere] == [
+        (True, True),
+        (True, True),
+    ]
+    assert [("messenger_a" in each, "messenger_b" in each) for each in by_one] == [
+        (False, True),
+        (False, True),
+    ]
+    assert "as you type" in empty
+    assert "attributes.city" in wrong
+    assert "<script>alert" not in hostile
+    assert "Hi **{{ first_name }}**</textarea>" in whole[0].text
+    assert "Ho {{ first_name }}</textarea>" in whole[1].text
+    for page in whole:
+        assert "Alex" in page.text
+        assert 'value="3"' in page.text
+    assert refused.status_code == 403
+    assert kept["message"]["text"] == "Hi **{{ first_name }}**"
+
+
 async def test_a_recurring_message_shows_its_next_times_and_is_held_and_ended(
     service: Service, tenant: Tenant, ann: str
 ) -> None:

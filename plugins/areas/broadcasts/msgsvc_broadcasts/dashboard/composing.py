@@ -12,15 +12,20 @@ from msgsvc_core.api.validation import validate
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
 from msgsvc_core.dashboard.people import search_people
-from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of
+from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
+from msgsvc_core.dashboard.writing import (
+    MessageChoices,
+    MessageForm,
+    asked,
+    audience_of,
+    audience_values,
+)
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import ApiError, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.kernel.time_zones import ms_of
-from msgsvc_core.mailings import Audience, MailingMessage
+from msgsvc_core.mailings import Audience
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.previews import Preview
-from msgsvc_core.messages.service import Messages
 from msgsvc_core.security import SecretBox
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -54,11 +59,12 @@ async def compose(
         mailing = await broadcasts.get(page.tx, page.project_id, job_id)
         shown = mailing.shown_audience
         # Whom ids named is not kept, and without them the other filters would reach more people.
-        given = form_of(mailing.to_message(), {} if "subscriber_ids_count" in shown else shown)
+        audience = {} if "subscriber_ids_count" in shown else shown
         more = {"name": mailing.name or "", "pace": str(mailing.per_minute or "")}
         given = PostedForm(
             {
-                **given.values,
+                **MessageForm.values_of(mailing.to_message()),
+                **audience_values(audience),
                 **{name: [text] for name, text in more.items() if text},
                 **varying.values_of(mailing),
             }
@@ -79,17 +85,13 @@ async def change(
 
 
 async def preview(
-    page: PageContext,
-    mailings: Mailings,
-    messages: Messages,
-    drafts: DraftTests,
-    choices: MessageChoices,
+    page: PageContext, previews: MessagePreviews, drafts: DraftTests, choices: MessageChoices
 ) -> Render:
     """The message on each messenger: as a fragment for htmx, otherwise with the form."""
-    tried = await _tried(page, mailings, messages)
+    tried = await _tried(page, previews)
     if page.fragment:
-        return Render("compose_preview.html", tried)
-    return await _form(page, choices, drafts, page.form, **tried)
+        return Render("compose_preview.html", {"tried": tried})
+    return await _form(page, choices, drafts, page.form, tried=tried)
 
 
 async def testers(page: PageContext, drafts: DraftTests, subscribers: Subscribers) -> Render:
@@ -135,7 +137,7 @@ async def review(
     page: PageContext,
     broadcasts: Broadcasts,
     mailings: Mailings,
-    messages: Messages,
+    previews: MessagePreviews,
     channels: Channels,
     secrets: SecretBox,
 ) -> Render:
@@ -153,7 +155,7 @@ async def review(
             "counted": await count(page, mailings, channels, body.audience, body.permission),
             "credits": counted.credits,
             "variants": [
-                (name, await previews(page, mailings, messages, message, body.audience.channels))
+                (name, await previews.samples(page, message, body.audience.channels))
                 for name, message in zip(
                     body.variant_names or [""], body.to_messages(), strict=True
                 )
@@ -197,7 +199,7 @@ async def _form(
             "variants": varying.offered(given),
             "waits_s": varying.WAITS_S,
             "most_variants": MAX_VARIANTS,
-            "shown": [],
+            "tried": [],
             **await testing.testers_of(page, drafts, given),
             "found": [],
             "who": given.text("test_who"),
@@ -207,27 +209,20 @@ async def _form(
     )
 
 
-async def _tried(page: PageContext, mailings: Mailings, messages: Messages) -> dict[str, Any]:
-    """Previews of what is in the form, of each variant with its name: or why there are none. Neither for one
-    without a message."""
+async def _tried(page: PageContext, previews: MessagePreviews) -> list[tuple[str, TriedMessage]]:
+    """Each variant of the form by its name, and one message by none; those that are not written yet are left
+    out."""
     form = page.form
     channels = form.texts("channels") if form.text("to") == "some" else []
     names = [name for _, name in varying.offered(form)]
-    tried: list[tuple[str, list[tuple[str, list[Preview]]], ApiError | None]] = []
-    for name, written in zip(names, varying.messages_of(form), strict=True):
-        if not (written.get("template") or written.get("text")):
-            continue
-        shown: list[tuple[str, list[Preview]]] = []
-        refused: ApiError | None = None
-        try:
-            message = validate(MailingMessage, written, languages=page.languages)
-            shown = await previews(page, mailings, messages, message, channels or None)
-        except ApiError as error:
-            if error.status >= 500:
-                raise
-            refused = error
-        tried.append((name if len(names) > 1 else "", shown, refused))
-    return {"shown": tried}
+    return [
+        (
+            name if len(names) > 1 else "",
+            await previews.tried(page, written.message(), channels or None),
+        )
+        for name, written in zip(names, varying.written(form), strict=True)
+        if written.is_written
+    ]
 
 
 def _offered(page: PageContext, secrets: SecretBox) -> str:
@@ -258,24 +253,6 @@ def _body(page: PageContext) -> BroadcastBody:
     if form.text("pace").strip():
         given["messages_per_minute"] = form.number("pace")
     return validate(BroadcastBody, given, languages=page.languages)
-
-
-async def previews(
-    page: PageContext,
-    mailings: Mailings,
-    messages: Messages,
-    message: MailingMessage,
-    channels: list[str] | None,
-) -> list[tuple[str, list[Preview]]]:
-    """Previews on each messenger of an audience, for each language with differences.
-
-    Raises what `Mailings.samples` does.
-    """
-    samples = await mailings.samples(page.tx, page.project_id, message)
-    return [
-        (", ".join(each.langs), messages.previews(page.project_id, each.message, channels))
-        for each in samples
-    ]
 
 
 def _moment(page: PageContext) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from msgsvc_broadcasts.clicks import Clicks
-from msgsvc_broadcasts.dashboard.composing import previews
 from msgsvc_broadcasts.experiments import Experiments
 from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
@@ -17,14 +16,13 @@ from msgsvc_broadcasts.models import (
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard.previewing import MessagePreviews, Sample
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.i18n import in_language
 from msgsvc_core.mailings import Mailing, MailingMessage
 from msgsvc_core.mailings.models import MOST_LOOKED_AT, NotSent, OutcomeReason
 from msgsvc_core.mailings.service import Mailings
-from msgsvc_core.messages.previews import Preview
-from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
 
 #: Broadcasts on the overview.
@@ -79,7 +77,7 @@ async def broadcast(
     experiments: Experiments,
     links: Links,
     mailings: Mailings,
-    messages: Messages,
+    previews: MessagePreviews,
     clock: Clock,
 ) -> Render:
     """One broadcast: message, audience, progress, failures, variants, and clicks on its links and buttons."""
@@ -93,7 +91,7 @@ async def broadcast(
             **values,
             **await _variants(page, experiments, mailing),
             "messages": [
-                (name, message, await _shown(page, mailings, messages, mailing, message))
+                (name, message, await _shown(page, previews, mailing, message))
                 for name, message in _messages(mailing)
             ],
             "audience": mailing.shown_audience,
@@ -228,16 +226,12 @@ def _list_url(page: PageContext, mailing: Mailing, why: OutcomeReason) -> str:
 
 
 async def _shown(
-    page: PageContext,
-    mailings: Mailings,
-    messages: Messages,
-    mailing: Mailing,
-    written: dict[str, Any],
-) -> list[tuple[str, list[Preview]]]:
+    page: PageContext, previews: MessagePreviews, mailing: Mailing, written: dict[str, Any]
+) -> list[Sample]:
     """How it looks; nothing of it where today's limits would not let it be sent any more."""
     try:
         message = validate(MailingMessage, written, languages=None)
-        return await previews(page, mailings, messages, message, mailing.audience.get("channels"))
+        return await previews.samples(page, message, mailing.audience.get("channels"))
     except ApiError as error:
         if error.status >= 500:
             raise

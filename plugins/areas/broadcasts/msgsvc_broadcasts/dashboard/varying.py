@@ -7,7 +7,7 @@ from typing import Any
 from msgsvc_broadcasts.models import MAX_VARIANTS, BroadcastBody, BroadcastExperiment
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, PostedForm
-from msgsvc_core.dashboard.writing import form_of, message_of
+from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.mailings import Mailing, MailingMessage
 from msgsvc_core.mailings.models import MessageSource
 
@@ -37,10 +37,14 @@ def offered(form: PostedForm) -> list[tuple[str, str]]:
     ]
 
 
+def written(form: PostedForm) -> list[MessageForm]:
+    """The message of each variant; of one message, itself."""
+    return [MessageForm(form, prefix) for prefix, _ in offered(form)]
+
+
 def messages_of(form: PostedForm) -> list[dict[str, Any]]:
-    """The message of each variant, unvalidated; of one message, itself."""
-    common = {name: each for name, each in message_of(form).items() if name not in _CONTENT}
-    return [{**common, **_content(form, prefix)} for prefix, _ in offered(form)]
+    """Likewise, as bodies, unvalidated."""
+    return [each.message() for each in written(form)]
 
 
 def message_for_test(page: PageContext) -> MailingMessage:
@@ -56,15 +60,16 @@ def body_of(form: PostedForm) -> dict[str, Any]:
     """The fields of a body that the message needs, or its variants; unvalidated."""
     variants = offered(form)
     if len(variants) == 1:
-        return message_of(form)
-    common = {name: each for name, each in message_of(form).items() if name not in _CONTENT}
+        return MessageForm(form).message()
     experiment: dict[str, Any] = {"winner": form.text("winner", "clicks")}
     for name in ("share_percent", "after_s"):
         if form.text(name).strip():
             experiment[name] = form.number(name)
     return {
-        **common,
-        "variants": [{**_content(form, prefix), "name": name} for prefix, name in variants],
+        **MessageForm(form).options(),
+        "variants": [
+            {**MessageForm(form, prefix).source(), "name": name} for prefix, name in variants
+        ],
         "experiment": experiment,
     }
 
@@ -77,7 +82,7 @@ def values_of(mailing: Mailing) -> Mapping[str, Sequence[str]]:
     for number, (prefix, variant) in enumerate(zip(PREFIXES, mailing.variants, strict=False)):
         message = mailing.to_message(number)
         content = {name: each for name, each in message.items() if name in _CONTENT}
-        filled = form_of(content).values
+        filled = MessageForm.values_of(content)
         values |= {f"{prefix}{name}": texts for name, texts in filled.items()}
         values[f"{prefix}variant_name"] = [variant["name"]]
     terms = {"share_percent": mailing.experiment["share_percent"], **mailing.experiment["terms"]}
@@ -87,13 +92,3 @@ def values_of(mailing: Mailing) -> Mapping[str, Sequence[str]]:
 def experiment_of(body: BroadcastBody) -> BroadcastExperiment | None:
     """How the variants of a body are tried; None for one message."""
     return None if body.variants is None else body.experiment or BroadcastExperiment()
-
-
-def _content(form: PostedForm, prefix: str) -> dict[str, Any]:
-    """The content of one variant."""
-    own = {
-        name.removeprefix(prefix): texts
-        for name, texts in form.values.items()
-        if name.startswith(prefix)
-    }
-    return {name: each for name, each in message_of(PostedForm(own)).items() if name in _CONTENT}

@@ -1,6 +1,5 @@
 """Sends a message to one subscriber: recipient, content, preview on each messenger."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
@@ -8,9 +7,10 @@ from msgsvc_core.billing import MESSAGE, BillingGate
 from msgsvc_core.content.outgoing import OutgoingMessage
 from msgsvc_core.dashboard import PageContext, Redirect, Render
 from msgsvc_core.dashboard.people import search_people
+from msgsvc_core.dashboard.previewing import TriedMessage
+from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError, NotFound
 from msgsvc_core.messages.models import Content, SendBody
-from msgsvc_core.messages.previews import Preview
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import TemplateAnswer
 from msgsvc_core.messages.templates.service import Templates
@@ -18,7 +18,7 @@ from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_dashboard.people import words
-from msgsvc_dashboard.people.content import read_content, read_variables
+from msgsvc_dashboard.people.content import read_variables
 from msgsvc_dashboard.people.declared import message_pages as pages
 from msgsvc_dashboard.people.messages import receiver
 
@@ -44,9 +44,7 @@ class ComposeForm:
         self._subscribers = subscribers
         self._default_lang = default_lang
 
-    async def shown(
-        self, page: PageContext, previews: Sequence[Preview] = (), refused: ApiError | None = None
-    ) -> Render:
+    async def shown(self, page: PageContext, tried: TriedMessage | None = None) -> Render:
         project_id = page.project_id
         to = page.form.text("to") or page.query.get("to", "")
         key = page.form.text("template") or page.query.get("template", "")
@@ -64,9 +62,8 @@ class ComposeForm:
                 "templates": kept,
                 "permissions": await self._permissions.list_all(page.tx, project_id),
                 "default_lang": self._default_lang,
-                "previews": previews,
-                "refused": refused,
-                "given": {},
+                "tried": tried,
+                "given": page.form,
                 "words": words,
             },
         )
@@ -74,8 +71,21 @@ class ComposeForm:
     async def search(self, page: PageContext) -> list[Subscriber]:
         return await search_people(page, self._subscribers, page.query.get("who", ""))
 
-    async def previews(self, page: PageContext) -> list[Preview]:
-        """By the channel of the person, if one is chosen already, else by each."""
+    async def tried(self, page: PageContext) -> TriedMessage | None:
+        """On the channel of the person, if one is chosen already, else on each; None for an empty message."""
+        if not page.form.text("template") and not MessageForm(page.form).is_written:
+            return None
+        try:
+            message, channels = await self._message(page)
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            return TriedMessage(refused=error)
+        previews = self._messages.previews(page.project_id, message, channels)
+        return TriedMessage([((), previews)])
+
+    async def _message(self, page: PageContext) -> tuple[OutgoingMessage, list[str] | None]:
+        """The message of the form, and the channels to show it on."""
         form = page.form
         to = form.text("to")
         person = await receiver(page, self._subscribers, to) if to else None
@@ -85,9 +95,8 @@ class ComposeForm:
             template = await self._templates.content_of(page.tx, page.project_id, key)
             message = self._templates.try_out(template, read_variables(form), lang)
         else:
-            message = validate(Content, read_content(form)).to_message()
-        channels = [person.channel] if person else None
-        return self._messages.previews(page.project_id, message, channels)
+            message = validate(Content, MessageForm(form).content()).to_message()
+        return message, [person.channel] if person else None
 
     async def _template(self, page: PageContext, key: str) -> TemplateAnswer | None:
         """None for one that is gone."""
@@ -114,15 +123,10 @@ async def people(page: PageContext, compose_form: ComposeForm) -> Render:
 @pages.post("/messages/new/preview", access="customers:write", read_only=True)
 async def preview(page: PageContext, compose_form: ComposeForm) -> Render:
     """A preview: as a fragment for htmx, and with the complete form for browsers without scripts."""
-    shown: list[Preview] = []
-    refused: ApiError | None = None
-    try:
-        shown = await compose_form.previews(page)
-    except ApiError as error:
-        refused = error
+    tried = await compose_form.tried(page)
     if page.fragment:
-        return Render("compose_preview.html", {"previews": shown, "refused": refused})
-    return await compose_form.shown(page, shown, refused)
+        return Render("compose_preview.html", {"tried": tried})
+    return await compose_form.shown(page, tried)
 
 
 @pages.post("/messages/new", access="customers:write", form_page=compose)
@@ -136,7 +140,7 @@ async def send(page: PageContext, billing: BillingGate, messages: Messages) -> R
     if template := form.text("template"):
         given |= {"template": template, "variables": read_variables(form)}
     else:
-        given |= read_content(form)
+        given |= MessageForm(form).content()
     await billing.check(page.project_id, MESSAGE, page.tx)
     message = await messages.queue(page.tx, page.project_id, validate(SendBody, given))
     page.note(message=message.message_id, subscriber=message.subscriber_id)

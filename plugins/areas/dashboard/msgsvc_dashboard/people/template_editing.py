@@ -5,38 +5,34 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import PageContext, Redirect, Render
+from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.dashboard import PageContext, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.previewing import MessagePreviews, Sample, TriedMessage
+from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_core.kernel.errors import ApiError
-from msgsvc_core.messages.previews import Preview
-from msgsvc_core.messages.service import Messages
 from msgsvc_core.messages.templates.models import (
     CreateTemplateBody,
     TemplateContent,
     UpdateTemplateBody,
 )
 from msgsvc_core.messages.templates.service import Templates
-from msgsvc_dashboard.people.content import (
-    of_template,
-    read_content,
-    read_variables,
-)
+from msgsvc_dashboard.people.content import read_variables
 from msgsvc_dashboard.people.declared import template_pages as pages
 from msgsvc_dashboard.people.template_samples import samples_of
 
-Previews = list[tuple[str, list[Preview]]]
-
-#: The variables of a template, how it looks, and why it could not be shown.
-Tried = tuple[list[str], Previews, ApiError | None]
+#: The variables of a template, and how it looks.
+Tried = tuple[list[str], TriedMessage | None]
 
 
 @pages.get("/new-template", access="project:write")
 async def new(page: PageContext) -> Render:
-    return _form(page, "", {"format": "markdown"}, [], [], None)
+    given = page.form if page.form.values else PostedForm({"format": ["markdown"]})
+    return _form(page, "", given, [], None)
 
 
 @pages.post("/new-template", access="project:write", form_page=new)
 async def create(page: PageContext, templates: Templates) -> Redirect:
-    given = {"key": page.form.text("key").strip(), **read_content(page.form, page.languages)}
+    given = {"key": page.form.text("key").strip(), **MessageForm(page.form).content()}
     body = validate(CreateTemplateBody, given, languages=page.languages)
     page.note(template=body.key)
     await templates.create(page.tx, page.project_id, body)
@@ -45,19 +41,21 @@ async def create(page: PageContext, templates: Templates) -> Redirect:
 
 @pages.get("/templates/{template}", access="project:read")
 async def template(
-    page: PageContext, templates: Templates, settings: Settings, messages: Messages
+    page: PageContext, templates: Templates, settings: Settings, previews: MessagePreviews
 ) -> Render:
-    key = page.params["template"]
+    key, given = page.params["template"], page.form
     content = await templates.content_of(page.tx, page.project_id, key)
-    given = of_template(content, settings.default_lang)
-    tried = _tried(page, templates, messages, content)
-    return _form(page, key, given, *tried, samples=samples_of(settings.base_url, key, tried[0]))
+    if not given.values:
+        given = PostedForm(MessageForm.values_of(content.model_dump()))
+    variables, tried = _tried(page, templates, previews, content)
+    samples = samples_of(settings.base_url, key, variables)
+    return _form(page, key, given, variables, tried, samples=samples)
 
 
 @pages.post("/templates/{template}", access="project:write", form_page=template)
 async def edit(page: PageContext, templates: Templates) -> Redirect:
     key = page.params["template"]
-    given = {"media": None, **read_content(page.form, page.languages)}
+    given = {"media": None, **MessageForm(page.form).content()}
     body = validate(UpdateTemplateBody, given, languages=page.languages)
     page.note(template=key)
     await templates.update(page.tx, page.project_id, key, body)
@@ -73,29 +71,28 @@ async def delete(page: PageContext, templates: Templates) -> Redirect:
 
 
 @pages.post("/template-preview", access="project:read", read_only=True)
-async def preview(page: PageContext, templates: Templates, messages: Messages) -> Render:
+async def preview(page: PageContext, templates: Templates, previews: MessagePreviews) -> Render:
     """A preview of the form's values: as a fragment for htmx, otherwise with the form."""
-    tried: Tried
-    try:
-        given = read_content(page.form, page.languages)
-        content = validate(TemplateContent, given, languages=page.languages)
-        tried = _tried(page, templates, messages, content)
-    except ApiError as error:
-        tried = [], [], error
+    written = MessageForm(page.form)
+    variables: list[str] = []
+    tried: TriedMessage | None = None
+    if written.is_written:
+        try:
+            content = validate(TemplateContent, written.content(), languages=page.languages)
+            variables, tried = _tried(page, templates, previews, content)
+        except ApiError as error:
+            tried = TriedMessage(refused=error)
     if page.fragment:
-        variables, shown, refused = tried
-        values = {"shown": shown, "variables": variables, "refused": refused}
-        return Render("template_preview.html", values)
-    return _form(page, page.form.text("of"), {}, *tried)
+        return Render("template_preview.html", {"variables": variables, "tried": tried})
+    return _form(page, page.form.text("of"), page.form, variables, tried)
 
 
 def _form(
     page: PageContext,
     key: str,
-    given: dict[str, str],
+    given: PostedForm,
     variables: list[str],
-    shown: Previews,
-    refused: ApiError | None,
+    tried: TriedMessage | None,
     samples: Sequence[tuple[str, str]] = (),
 ) -> Render:
     values: dict[str, Any] = {
@@ -103,31 +100,33 @@ def _form(
         "samples": samples,
         "given": given,
         "variables": variables,
-        "shown": shown,
-        "refused": refused,
+        "tried": tried,
     }
     return Render("template.html", values)
 
 
 def _tried(
-    page: PageContext, templates: Templates, messages: Messages, content: TemplateContent
+    page: PageContext, templates: Templates, previews: MessagePreviews, content: TemplateContent
 ) -> Tried:
     variables: list[str] = []
     try:
         variables = templates.variables_of(content)
-        return variables, _previews(page, messages, templates, content), None
+        return variables, TriedMessage(_samples(page, templates, previews, content))
     except ApiError as error:
-        return variables, [], error
+        return variables, TriedMessage(refused=error)
 
 
-def _previews(
-    page: PageContext, messages: Messages, templates: Templates, content: TemplateContent
-) -> Previews:
+def _samples(
+    page: PageContext, templates: Templates, previews: MessagePreviews, content: TemplateContent
+) -> list[Sample]:
+    """One for all languages that are shown the same."""
     values = read_variables(page.form)
-    return [
-        (
-            lang,
-            messages.previews(page.project_id, templates.try_out(content, values, lang)),
-        )
-        for lang in page.languages
-    ]
+    shown: list[tuple[list[str], OutgoingMessage]] = []
+    for lang in page.languages:
+        message = templates.try_out(content, values, lang)
+        alike = next((langs for langs, known in shown if known == message), None)
+        if alike is None:
+            shown.append(([lang], message))
+        else:
+            alike.append(lang)
+    return [(tuple(langs), previews.of(page, message)) for langs, message in shown]

@@ -182,12 +182,21 @@ async def test_a_preview_is_by_the_persons_messenger_and_before_by_each() -> Non
     core = plugin_context()
     core.subscribers.person("sub_1", channel="messenger_b")
     form = compose_form(core)
-    shown = [await form.previews(page(to=to, text="Hello", format="plain")) for to in ("sub_1", "")]
+    tried = [await form.tried(page(to=to, text="Hello", format="plain")) for to in ("sub_1", "")]
+    empty = await form.tried(page(to="sub_1", text="", format="plain"))
+    refused = await form.tried(page(to="sub_1", text="Hello", button_text_1="Open"))
 
-    assert [each.channels for previews in shown for each in previews] == [
-        ("messenger_b",),
-        ("messenger_a", "messenger_b"),
-    ]
+    assert [
+        preview.channels
+        for each in tried
+        if each is not None
+        for _langs, previews in each.samples
+        for preview in previews
+    ] == [("messenger_b",), ("messenger_a", "messenger_b")]
+    assert empty is None
+    assert refused is not None
+    assert refused.refused is not None
+    assert not refused.samples
 
 
 async def test_the_form_goes_on_without_a_template_and_a_person_that_are_gone() -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
+from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
 from msgsvc_core.dashboard.writing import MessageChoices
 from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.values import whole_number
-from msgsvc_drip.dashboard.chains import chain, drawn, get
+from msgsvc_drip.dashboard.chains import chain, drawn, get, tried_step
 from msgsvc_drip.dashboard.filled_in import form_of_step, step_of
 from msgsvc_drip.models import Drip, UpdateDripBody
 from msgsvc_drip.service import Drips
@@ -19,9 +20,15 @@ def declare(pages: Pages) -> None:
     """Registers these pages."""
     pages.get("/drips/{drip_id}/steps/new", access="project:write")(new_step)
     pages.post("/drips/{drip_id}/steps/new", access="project:write", form_page=new_step)(add_step)
+    pages.post("/drips/{drip_id}/steps/new/preview", access="project:write", read_only=True)(
+        preview_new_step
+    )
     pages.get("/drips/{drip_id}/steps/{number}", access="project:write")(step)
     pages.post("/drips/{drip_id}/steps/{number}", access="project:write", form_page=step)(
         change_step
+    )
+    pages.post("/drips/{drip_id}/steps/{number}/preview", access="project:write", read_only=True)(
+        preview_step
     )
     pages.post("/drips/{drip_id}/steps/{number}/move", access="project:write", form_page=chain)(
         move_step
@@ -36,6 +43,16 @@ async def new_step(page: PageContext, drips: Drips, choices: MessageChoices) -> 
     found = await get(page, drips)
     place = page.form.text("place") or page.query.get("place") or str(len(found.definition.steps))
     return await _form(page, choices, found, page.form, place=place)
+
+
+async def preview_new_step(
+    page: PageContext, drips: Drips, previews: MessagePreviews, choices: MessageChoices
+) -> Render:
+    """A new step on each messenger: as a fragment for htmx, otherwise with the form."""
+    found, tried = await get(page, drips), await tried_step(page, previews)
+    if page.fragment:
+        return Render("step_preview.html", {"tried": tried})
+    return await _form(page, choices, found, page.form, tried, place=page.form.text("place"))
 
 
 async def add_step(page: PageContext, drips: Drips) -> Redirect | Render:
@@ -55,6 +72,17 @@ async def step(page: PageContext, drips: Drips, choices: MessageChoices) -> Rend
     if not given.values:
         given = form_of_step(found.definition.steps[place])
     return await _form(page, choices, found, given, number=place + 1)
+
+
+async def preview_step(
+    page: PageContext, drips: Drips, previews: MessagePreviews, choices: MessageChoices
+) -> Render:
+    """An edited step on each messenger: as a fragment for htmx, otherwise with the form."""
+    found = await get(page, drips)
+    number, tried = _place(page, found) + 1, await tried_step(page, previews)
+    if page.fragment:
+        return Render("step_preview.html", {"tried": tried})
+    return await _form(page, choices, found, page.form, tried, number=number)
 
 
 async def change_step(page: PageContext, drips: Drips) -> Redirect | Render:
@@ -100,11 +128,25 @@ async def _saved(page: PageContext, drips: Drips, steps: Steps, notice: str) -> 
 
 
 async def _form(
-    page: PageContext, choices: MessageChoices, found: Drip, given: PostedForm, **place: object
+    page: PageContext,
+    choices: MessageChoices,
+    found: Drip,
+    given: PostedForm,
+    tried: TriedMessage | None = None,
+    *,
+    number: int | None = None,
+    place: str = "",
 ) -> Render:
-    values = {"number": None, "place": "", **place}
     return Render(
-        "step.html", {"chain": found, "given": given, "offers": await choices.of(page), **values}
+        "step.html",
+        {
+            "chain": found,
+            "given": given,
+            "offers": await choices.of(page),
+            "tried": tried,
+            "number": number,
+            "place": place,
+        },
     )
 
 

@@ -5,8 +5,10 @@ from typing import Any
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import Nav, PageContext, Pages, PostedForm, Redirect, Render
-from msgsvc_core.dashboard.writing import MessageChoices
+from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
+from msgsvc_core.dashboard.writing import MessageChoices, MessageForm
 from msgsvc_drip.dashboard.filled_in import step_of
+from msgsvc_drip.definition import StepMessage
 from msgsvc_drip.models import CreateDripBody, Drip, UpdateDripBody
 from msgsvc_drip.service import Drips
 
@@ -17,6 +19,7 @@ def declare(pages: Pages) -> None:
     pages.get("/drips", access="project:read", nav=nav)(listed)
     pages.get("/drips/new", access="project:write")(compose)
     pages.post("/drips", access="project:write", form_page=compose)(create)
+    pages.post("/drips/preview", access="project:write", read_only=True)(preview)
     pages.get("/drips/{drip_id}", access="project:read")(chain)
     pages.get("/drips/{drip_id}/edit", access="project:write")(edit)
     pages.post("/drips/{drip_id}/edit", access="project:write", form_page=edit)(change)
@@ -48,9 +51,15 @@ async def listed(page: PageContext, drips: Drips) -> Render:
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:
     """An empty campaign with its first step."""
-    return Render(
-        "compose.html", {"given": page.form, "offers": await choices.of(page), "chain": None}
-    )
+    return await _form(page, choices)
+
+
+async def preview(page: PageContext, previews: MessagePreviews, choices: MessageChoices) -> Render:
+    """The first step on each messenger: as a fragment for htmx, otherwise with the form."""
+    tried = await tried_step(page, previews)
+    if page.fragment:
+        return Render("step_preview.html", {"tried": tried})
+    return await _form(page, choices, tried)
 
 
 async def create(page: PageContext, drips: Drips) -> Redirect:
@@ -103,6 +112,24 @@ async def delete(page: PageContext, drips: Drips) -> Redirect:
     await drips.delete(page.tx, page.project_id, found.drip_id)
     page.note(drip=found.drip_id, name=found.name)
     return Redirect(page.url("/drips"), notice=page._("The campaign is deleted."))
+
+
+async def tried_step(page: PageContext, previews: MessagePreviews) -> TriedMessage | None:
+    """How the message of a step in the form looks, on the messenger that it is for; None if it is empty."""
+    written, channel = MessageForm(page.form), page.form.text("when_channel").strip()
+    if not written.is_written:
+        return None
+    channels = [channel] if channel else None
+    return await previews.tried(page, written.message(), channels, model=StepMessage)
+
+
+async def _form(
+    page: PageContext, choices: MessageChoices, tried: TriedMessage | None = None
+) -> Render:
+    offers = await choices.of(page)
+    return Render(
+        "compose.html", {"given": page.form, "offers": offers, "chain": None, "tried": tried}
+    )
 
 
 def _moved(page: PageContext, notice: str) -> Redirect:

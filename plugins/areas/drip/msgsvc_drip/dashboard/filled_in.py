@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgsvc_core.dashboard import PostedForm
-from msgsvc_core.dashboard.writing import form_of, message_of
+from msgsvc_core.dashboard.writing import MessageForm
 from msgsvc_drip.definition import Step
 
 _UNITS = ("minutes", "hours", "days")
@@ -15,7 +15,7 @@ _UNITS = ("minutes", "hours", "days")
 def step_of(form: PostedForm, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The step of a form, unvalidated. Fields that the form does not have keep their value from `before`."""
     unit = form.text("unit", "days")
-    message = message_of(form)
+    message = MessageForm(form).message()
     old = (before or {}).get("message", {})
     if "metadata" in old:
         message["metadata"] = old["metadata"]
@@ -49,7 +49,10 @@ def form_of_step(step: Step) -> PostedForm:
         "when_equals": _shown(attribute.get("equals", "")),
     }
     return PostedForm(
-        {**form_of(given["message"]).values, **{name: [text] for name, text in values.items()}}
+        {
+            **MessageForm.values_of(given["message"]),
+            **{name: [text] for name, text in values.items()},
+        }
     )
 
 

@@ -1,10 +1,12 @@
 """Pages for scheduling a message, and for editing it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.dashboard import PageContext, Pages, PostedForm, Redirect, Render
-from msgsvc_core.dashboard.writing import MessageChoices, asked, audience_of, form_of, message_of
+from msgsvc_core.dashboard.previewing import MessagePreviews, TriedMessage
+from msgsvc_core.dashboard.writing import MessageChoices, MessageForm, asked, audience_of
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.kernel.time_zones import local_of, zone
@@ -20,9 +22,13 @@ def declare(pages: Pages) -> None:
     """Registers these pages."""
     pages.get("/schedules/new", access="project:write")(compose)
     pages.get("/schedules/runs", access="project:write")(runs)
+    pages.post("/schedules/preview", access="project:write", read_only=True)(preview)
     pages.post("/schedules", access="project:write", form_page=compose)(create)
     pages.get("/schedules/{record_id}/edit", access="project:write")(edit)
     pages.post("/schedules/{record_id}/edit", access="project:write", form_page=edit)(change)
+    pages.post("/schedules/{record_id}/preview", access="project:write", read_only=True)(
+        preview_changes
+    )
 
 
 async def compose(page: PageContext, choices: MessageChoices) -> Render:
@@ -40,9 +46,29 @@ async def edit(page: PageContext, scheduling: Scheduling, choices: MessageChoice
     record = await get(page, scheduling)
     given = page.form
     if not given.values:
-        written = form_of(record.message).values
-        given = PostedForm({**written, **_time_values(record)})
+        given = PostedForm({**MessageForm.values_of(record.message), **_time_values(record)})
     return await _form(page, choices, given, record.rule is not None, record)
+
+
+async def preview(page: PageContext, previews: MessagePreviews, choices: MessageChoices) -> Render:
+    """The message on each messenger: as a fragment for htmx, otherwise with the form."""
+    form = page.form
+    audience = audience_of(form) if form.text("receiver") != "person" else {}
+    tried = await _tried(page, previews, audience.get("channels"))
+    if page.fragment:
+        return Render("compose_preview.html", {"tried": tried})
+    return await _form(page, choices, form, form.text("kind") == "recurring", None, tried)
+
+
+async def preview_changes(
+    page: PageContext, scheduling: Scheduling, previews: MessagePreviews, choices: MessageChoices
+) -> Render:
+    """The edited message on each messenger: as a fragment for htmx, otherwise with the form."""
+    record = await get(page, scheduling)
+    tried = await _tried(page, previews, (record.shown_audience or {}).get("channels"))
+    if page.fragment:
+        return Render("compose_preview.html", {"tried": tried})
+    return await _form(page, choices, page.form, record.rule is not None, record, tried)
 
 
 async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Render:
@@ -62,7 +88,7 @@ async def runs(page: PageContext, scheduling: Scheduling, clock: Clock) -> Rende
 
 async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
     form = page.form
-    body = {**message_of(form), **_receiver(form)}
+    body = {**MessageForm(form).message(), **_receiver(form)}
     if form.text("kind") == "recurring":
         wanted = validate(RecurringBody, body | _times(form), languages=page.languages)
         record = await scheduling.create_recurring(page.tx, page.project_id, wanted)
@@ -76,7 +102,7 @@ async def create(page: PageContext, scheduling: Scheduling) -> Redirect:
 async def change(page: PageContext, scheduling: Scheduling) -> Redirect:
     record, form = await get(page, scheduling), page.form
     before = PostedForm(_time_values(record))
-    body = _changes(message_of(form))
+    body = _changes(MessageForm(form).message())
     if record.rule is not None:
         body |= _differing(_times(form, full=True), _times(before, full=True))
         wanted = validate(UpdateRecurringBody, body, languages=page.languages)
@@ -96,6 +122,7 @@ async def _form(
     given: PostedForm,
     repeats: bool,
     record: Record | None,
+    tried: TriedMessage | None = None,
 ) -> Render:
     return Render(
         "compose.html",
@@ -104,8 +131,19 @@ async def _form(
             "offers": await choices.of(page),
             "repeats": repeats,
             "record": record,
+            "tried": tried,
         },
     )
+
+
+async def _tried(
+    page: PageContext, previews: MessagePreviews, channels: Sequence[str] | None
+) -> TriedMessage | None:
+    """None for an empty message."""
+    written = MessageForm(page.form)
+    if not written.is_written:
+        return None
+    return await previews.tried(page, written.message(), channels)
 
 
 def _receiver(form: PostedForm) -> dict[str, Any]:
