@@ -71,6 +71,7 @@ FIELDS = {
     "runner_id": "the process whose lease was ended",
     "sample": "the share of such requests that is logged, see `log.request_sample`; absent if all are",
     "sessions": "how many sign-in sessions",
+    "server": "host and port of a mail server",
     "since": "since when",
     "start": "the first id of the partition",
     "status": "the HTTP status; 0 if there was no response",

@@ -36,7 +36,8 @@ def declared(group: str) -> dict[str, str]:
     return found
 
 
-PLUGINS = sorted(declared(ENTRY_POINT_GROUP))
+#: Left out: the core's accounts and contacts have an `email` too.
+PLUGINS = sorted(declared(ENTRY_POINT_GROUP).keys() - {"email"})
 
 #: Plugins whose names are words of English, too: in a sentence they mean a plugin only in quotes, backticks
 #: or brackets.

@@ -108,7 +108,7 @@ class Life(Stage):
         if not secrets:
             pytest.skip("the channel's settings hold no SecretStr")
         with _everything_said() as said:
-            said.extend([repr(channel), str(channel), channel.deep_link("a")])
+            said.extend([repr(channel), str(channel), channel.link("a") or ""])
             for fault in QUICK:
                 await messenger.break_next(fault)
                 said.append(await _failure(channel, chat_id))
