@@ -370,7 +370,9 @@ class Service:
             tags=self.tags,
             most=limits.bulk_action_subscribers,
         )
-        self.contacts = VerifiedContacts(clock=self.clock, secrets=self.secrets)
+        self.contacts = VerifiedContacts(
+            clock=self.clock, secrets=self.secrets, channels=self.channels
+        )
         self.button_pages = ButtonPages(
             clock=self.clock,
             secrets=self.secrets,
@@ -623,6 +625,7 @@ class Service:
             outcomes=self.message_outcomes,
             retries=retries,
             sender=self.channel_sender,
+            preferences=self.subscribers.preferences,
         )
         self.message_editor = MessageEditor(
             clock=self.clock,

@@ -17,7 +17,7 @@ from msgsvc_core.channels.ref_counts import ChannelRefCounts, close_quietly
 from msgsvc_core.channels.updates import Update
 from msgsvc_core.config.settings import ChannelSettings, Settings, SettingsError
 from msgsvc_core.db import Database, Tx
-from msgsvc_core.kernel.errors import Conflict, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, InvalidValue, ValidationFailed
 from msgsvc_core.kernel.ids import is_id
 
 #: Takes over the channels that other processes have added. Raises `DatabaseUnavailable`.
@@ -156,6 +156,23 @@ class Channels:
         if self.resolve(project_id, name) is None:
             known = ", ".join(channel.name for channel in self.list_for_project(project_id))
             raise ValidationFailed("must be one of {choices}", field="channel", choices=known)
+
+    def of_addresses(self, project_id: str, name: str) -> Channel:
+        """A project's channel that knows people by their address. Raises `ValidationFailed` for others."""
+        self.check_name(project_id, name)
+        channel = self.resolve(project_id, name)
+        if channel is None or not channel.capabilities.addresses:
+            raise ValidationFailed(
+                "people on {name} have no address: they begin by a link", field="channel", name=name
+            )
+        return channel
+
+    def parse_address(self, channel: Channel, text: str) -> str:
+        """The normal form of an address on a channel. Raises `ValidationFailed`, which does not repeat it."""
+        try:
+            return channel.parse_address(text)
+        except InvalidValue as error:
+            raise ValidationFailed.because(error, field="address") from None
 
     def name_for(self, project_id: str, key: str) -> str:
         """The name of a bot's channel in the project. Raises `ForeignBot` for another project's bot."""

@@ -10,7 +10,10 @@ from msgsvc_core.content.outgoing import MediaType
 
 @dataclass(frozen=True, slots=True)
 class ChannelUser:
-    """The user as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`."""
+    """The user as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`.
+
+    On a channel of addresses, `user_id` and `username` are the address. An empty `first_name` leaves the one
+    that is known."""
 
     user_id: str
     first_name: str

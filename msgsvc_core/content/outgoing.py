@@ -33,7 +33,9 @@ class OutgoingMessage:
     """The content of a chat message. `buttons` are rows from top to bottom.
 
     `key` identifies the message to its platform: at most 64 of `A-Z a-z 0-9 _ -`, the same on every retry
-    of this message, and unique to it. It is not part of the content.
+    of this message, and unique to it. `unsubscribe_url` is set for a project's messages on a channel of
+    addresses: the page on which the recipient chooses what they get, which also takes the POST request of
+    RFC 8058 (`List-Unsubscribe=One-Click`). Neither is part of the content.
     """
 
     text: str
@@ -42,10 +44,15 @@ class OutgoingMessage:
     media: Media | None = None
     silent: bool = False
     key: str = field(default="", compare=False)
+    unsubscribe_url: str | None = field(default=None, compare=False)
 
     def with_key(self, key: str) -> "OutgoingMessage":
         """The same message with a key, for a channel."""
         return replace(self, key=key)
+
+    def with_unsubscribe_url(self, url: str) -> "OutgoingMessage":
+        """The same message with the page of its recipient."""
+        return replace(self, unsubscribe_url=url)
 
     def to_payload(self) -> dict[str, Any]:
         """JSON for a job's payload or a column; `from_payload` reads it back."""

@@ -197,6 +197,10 @@ class RecipientSender:
         assert delivery.content is not None, "what is sent was prepared"
         # From mailing and recipient: the same after a crash, when no message has an id yet.
         content = delivery.content.with_key(f"{context.mailing.job_id}-{delivery.subscriber_id}")
+        if channel.capabilities.addresses:
+            links = self._subscribers.preferences
+            url = links.url(context.mailing.project_id, delivery.subscriber_id)
+            content = content.with_unsubscribe_url(url)
         send = partial(self._sender.send, channel, chat_id, content)
         await delivery.make(context.gate, channel, chat_id, send, in_flight=True)
 

@@ -32,6 +32,7 @@ from msgsvc_core.messages.deliveries import Delivery, DeliveryLoader, is_due
 from msgsvc_core.messages.files import MessageFiles
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.outcomes import DIED, MessageOutcomes, refuse_ended
+from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 
 JOB = "message.deliver"
 
@@ -59,6 +60,7 @@ class MessageDelivery:
         outcomes: MessageOutcomes,
         retries: RetryPolicy,
         sender: ChannelSender,
+        preferences: PreferencesLinks,
     ) -> None:
         self._clock = clock
         self._gates = gates
@@ -67,6 +69,7 @@ class MessageDelivery:
         self._outcomes = outcomes
         self._retries = retries
         self._sender = sender
+        self._preferences = preferences
 
     @property
     def spec(self) -> JobSpec:
@@ -137,6 +140,9 @@ class MessageDelivery:
         channel, chat_id, message = batch.channel, delivery.chat_id, delivery.message
         assert channel is not None, "what is due has a channel"
         content = message.content.with_key(message.message_id)
+        if channel.capabilities.addresses:
+            url = self._preferences.url(message.project_id, message.subscriber_id)
+            content = content.with_unsubscribe_url(url)
         send = partial(self._sender.send, channel, chat_id, content)
         # It was marked for its chat's turn, which is soon.
         await delivery.make(batch.gate, channel, chat_id, send, in_flight=True, patience_s=None)

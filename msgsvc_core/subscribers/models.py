@@ -26,6 +26,9 @@ from msgsvc_core.subscribers import searching
 Source = Literal["deep_link", "mini_app", "auth", "otp", "form", "helpdesk", "api"]
 Status = Literal["active", "unsubscribed", "blocked"]
 
+#: What a project may say of a person whom it adds.
+AddedStatus = Literal["active", "unsubscribed"]
+
 #: A tag's name: letters of any script, digits, `_` and `-` (decision 0075: up to 64 characters).
 TagName = Annotated[str, Characters(r"[\w-]", 64), Field(examples=[examples.TAG])]
 
@@ -45,7 +48,8 @@ FirstName = Annotated[
 Username = Annotated[
     str,
     Field(
-        description="Name on the messenger, without `@`; empty for people without one.",
+        description="Name on the messenger, without `@`; empty for people without one. On channels of"
+        " addresses it is the address.",
         examples=["ann_example"],
     ),
 ]
@@ -245,6 +249,56 @@ class SubscriberQuery(SubscriberFilters, PageQuery):
             return subscriber.subscriber_id
         names = (subscriber.first_name, subscriber.username, subscriber.external_id)
         return searching.place_of(self.query, subscriber.subscriber_id, *names)
+
+
+#: An address of a channel of addresses, in requests.
+Address = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=320,
+        description="Email address or phone number, on a channel where people are known by one.",
+        examples=["ann@example.com"],
+    ),
+]
+
+
+class AddSubscriberBody(RequestModel):
+    """A person by their address, on a channel where people are known by one, such as email."""
+
+    channel: str = Field(description="Name of the channel.", examples=["email"])
+    address: Address
+    status: AddedStatus = Field(
+        "active",
+        description="`active` people get messages: you have their consent. `unsubscribed` ones get one-time"
+        " codes and sign-ins alone.",
+    )
+    first_name: str = Field("", max_length=128, description="First name.", examples=["Ann"])
+    lang: Language | None = Field(
+        None,
+        description="Language of system messages and templates; without it, the service's.",
+        examples=["en"],
+    )
+    external_id: str | None = Field(
+        None,
+        description="Your own id of the person, 1-128 printable characters.",
+        examples=[examples.EXTERNAL_ID],
+    )
+    tags: list[TagName] = Field(
+        default=[],
+        description="The person's tags; missing ones are created.",
+        examples=[[examples.TAG]],
+    )
+    permissions: list[PermissionKey] = Field(
+        default=[],
+        description="Keys of permissions that the person has granted, beside those that all get.",
+        examples=[[examples.PERMISSION]],
+    )
+    attributes: dict[str, Any] = Field(
+        default={},
+        description="Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON.",
+        examples=[{"city": "Oslo"}],
+    )
 
 
 class UpdateSubscriberBody(RequestModel):

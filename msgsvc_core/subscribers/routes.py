@@ -6,6 +6,7 @@ from msgsvc_core.api.types import SubscriberId
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.errors import (
+    AlreadySubscribed,
     BadRequest,
     Conflict,
     InvalidExternalId,
@@ -14,6 +15,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.models import (
+    AddSubscriberBody,
     LinkAnswer,
     LinkBody,
     NamedPermission,
@@ -46,6 +48,22 @@ async def list_subscribers(
         data=[SubscriberAnswer.of(subscriber) for subscriber in page],
         next_cursor=following,
     )
+
+
+@router.post(
+    "/v1/subscribers",
+    status=201,
+    errors=(AlreadySubscribed, Conflict, InvalidExternalId, NotFound),
+)
+async def add_subscriber(
+    ctx: Context, body: AddSubscriberBody, subscribers: Subscribers
+) -> SubscriberAnswer:
+    """Adds a person by their address, on a channel where people are known by one, such as email.
+
+    On messengers, people subscribe by themselves: see `POST /v1/subscribers/links`. The address counts as
+    verified once the person signs in or enters a one-time code.
+    """
+    return SubscriberAnswer.of(await subscribers.add(ctx.tx, ctx.project_id, body))
 
 
 @router.get("/v1/subscribers/{subscriber_id}", errors=(SubscriberNotFound,))

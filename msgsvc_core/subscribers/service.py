@@ -22,6 +22,8 @@ from msgsvc_core.kernel.json import to_json
 from msgsvc_core.subscribers import search_store, store
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.models import (
+    AddedStatus,
+    AddSubscriberBody,
     PersonSubscription,
     Recipient,
     Source,
@@ -124,6 +126,88 @@ class Subscribers:
             permissions=permissions,
             external_id=external_id,
         )
+
+    async def register(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: str,
+        address: str,
+        *,
+        source: Source,
+        status: AddedStatus = "unsubscribed",
+        first_name: str = "",
+        lang: str | None = None,
+    ) -> tuple[Subscriber, bool]:
+        """The subscriber with an address on a project's channel by its name, and whether they are new.
+
+        Those who are known stay as they are. `unsubscribed` is for people who have not consented to messages:
+        one-time codes and questions reach them all the same. Emits nothing. Raises `ValidationFailed` for
+        something that is not an address, and for a channel that knows nobody by one.
+        """
+        found = self._channels.of_addresses(project_id, channel)
+        return await self._subscribing.register(
+            tx,
+            project_id,
+            found,
+            self._channels.parse_address(found, address),
+            source=source,
+            status=status,
+            first_name=first_name,
+            lang=lang,
+        )
+
+    async def add(self, tx: Tx, project_id: str, body: AddSubscriberBody) -> Subscriber:
+        """Adds a person by their address, and emits `subscription.created` for an active one.
+
+        Raises what `register` and `change` do, `NotFound` for an unknown permission, `AlreadySubscribed`,
+        and `Conflict` for a person who is known and not subscribed.
+        """
+        given = {"tags": body.tags, "attributes": body.attributes, "external_id": body.external_id}
+        details = UpdateSubscriberBody.model_validate({k: v for k, v in given.items() if v})
+        self._check(details)
+        if body.external_id is not None:
+            await lock_external_id(tx, project_id, body.external_id)
+        known, is_new = await self.register(
+            tx,
+            project_id,
+            body.channel,
+            body.address,
+            source="api",
+            status=body.status,
+            first_name=body.first_name,
+            lang=body.lang,
+        )
+        subscriber_id = known.subscriber_id
+        if not is_new and known.status == "active":
+            raise AlreadySubscribed(
+                "{subscriber_id} is subscribed already", subscriber_id=subscriber_id
+            )
+        if not is_new:
+            raise Conflict(
+                "{subscriber_id} has this address and is {status}; they or POST"
+                " /v1/subscribers/{subscriber_id}/subscribe can change that",
+                subscriber_id=subscriber_id,
+                status=known.status,
+            )
+        if details.model_fields_set:
+            known = await self.change(tx, project_id, subscriber_id, details)
+        if body.status == "active":
+            await self._events.emit(
+                tx, project_id, "subscription.created", {"source": "api"}, subscriber=known
+            )
+            await self._subscribing.grant_defaults(tx, known)
+        for key in dict.fromkeys(body.permissions):
+            await self.set_permission(tx, project_id, subscriber_id, key, True)
+        return await self.get(tx, project_id, subscriber_id)
+
+    def takes_codes(self, project_id: str, subscriber: Subscriber) -> bool:
+        """Whether one-time codes and questions reach a subscriber: an active one and, on a channel of
+        addresses, one who has asked for no messages."""
+        if subscriber.status != "unsubscribed":
+            return subscriber.status == "active"
+        channel = self._channels.resolve(project_id, subscriber.channel)
+        return channel is not None and channel.capabilities.addresses
 
     async def change(
         self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
@@ -365,6 +449,10 @@ class Subscribers:
         """
         for owner, subscriber_id in await store.deactivate_all(tx, channel, user_id, "blocked"):
             await self._emit_deleted(tx, await self.get(tx, owner, subscriber_id), reason)
+        bot = await self._channels.find(channel)
+        if bot is not None and bot.capabilities.addresses:
+            # Codes reach those who unsubscribed, unless their address no longer exists.
+            await store.block_unsubscribed(tx, channel, user_id)
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
         """The user unblocked the bot. That is not consent: they stay unsubscribed until they press Start,

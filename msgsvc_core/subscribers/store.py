@@ -72,23 +72,24 @@ async def insert_if_new(tx: Tx, subscriber: Subscriber) -> bool:
 
 async def refresh(tx: Tx, seen: Subscriber) -> tuple[str, bool] | None:
     """Updates name, bot, chat and time of a known user: returns their id, and whether they were not
-    active. None if they are not known."""
+    active. None if they are not known. An empty name tells nothing, as of an address."""
     key = {
         "project_id": seen.project_id,
         "channel": seen.channel,
         "user_id": seen.user_id,
     }
     where = "project_id = :project_id AND channel = :channel AND user_id = :user_id"
+    names: dict[str, str | None] = {"username": seen.username}
+    if seen.first_name:
+        names["first_name"] = seen.first_name
+    named = {**names, **columns_of(**names)}
     subscriber_id: str | None = await tx.fetch_val(
-        "UPDATE core_subscribers SET first_name = :first_name, username = :username,"
-        " search_name = :search_name, search_username = :search_username,"
+        f"UPDATE core_subscribers SET {', '.join(f'{column} = :{column}' for column in named)},"
         f" bot = :bot, chat_id = :chat_id, last_seen_at_ms = :now_ms WHERE {where}"
         " RETURNING subscriber_id",
         {
             **key,
-            **columns_of(first_name=seen.first_name, username=seen.username),
-            "first_name": seen.first_name,
-            "username": seen.username,
+            **named,
             "bot": seen.bot,
             "chat_id": seen.chat_id,
             "now_ms": seen.last_seen_at_ms,
@@ -360,6 +361,15 @@ async def deactivate_all(tx: Tx, bot: str, user_id: str, status: str) -> list[tu
         {"status": status, "bot": bot, "user_id": user_id},
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
+
+
+async def block_unsubscribed(tx: Tx, bot: str, user_id: str) -> None:
+    """Marks a user's ended subscriptions by a bot as blocked."""
+    await tx.execute(
+        "UPDATE core_subscribers SET status = 'blocked'"
+        " WHERE bot = :bot AND user_id = :user_id AND status = 'unsubscribed'",
+        {"bot": bot, "user_id": user_id},
+    )
 
 
 async def deactivate(tx: Tx, project_id: str, subscriber_id: str, status: str) -> bool:

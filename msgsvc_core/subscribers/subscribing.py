@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgsvc_core.channels import chats
+from msgsvc_core.channels.contract import Channel
 from msgsvc_core.channels.registry import Channels
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Tx
@@ -12,7 +13,7 @@ from msgsvc_core.kernel.i18n import Texts
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers import store
 from msgsvc_core.subscribers.greetings import Greetings
-from msgsvc_core.subscribers.models import Source, Subscriber
+from msgsvc_core.subscribers.models import Source, Status, Subscriber
 from msgsvc_core.subscribers.permissions.service import Permissions
 from msgsvc_core.subscribers.preferences_links import PreferencesLinks
 from msgsvc_core.subscribers.tags.service import Tags
@@ -95,6 +96,49 @@ class Subscribing:
         if subscribed:
             await self._greetings.welcome(tx, subscriber, source)
         return subscriber, subscribed
+
+    async def register(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: Channel,
+        address: str,
+        *,
+        source: Source,
+        status: Status = "active",
+        first_name: str = "",
+        lang: str | None = None,
+    ) -> tuple[Subscriber, bool]:
+        """The subscriber with an address, in its normal form, and whether they are new; see
+        `Subscribers.register`. No event, and no default permissions."""
+        now_ms = self._clock.now_ms()
+        _, chosen = await chats.find_language(tx, channel.key, address) or ("", None)
+        new = Subscriber(
+            project_id=project_id,
+            subscriber_id=new_id(ID_PREFIX),
+            channel=channel.name,
+            bot=channel.key,
+            user_id=address,
+            chat_id=address,
+            first_name=first_name,
+            username=address,
+            lang=lang or chosen or self._texts.choose(None),
+            external_id=None,
+            status=status,
+            source=source,
+            created_at_ms=now_ms,
+            last_seen_at_ms=now_ms,
+        )
+        is_new = await store.insert_if_new(tx, new)
+        # Pages and replies of the chat are the project's from now on, unless it is another's.
+        await chats.touch(
+            tx, channel.key, address, user_id=address, project_id=project_id, now_ms=now_ms
+        )
+        return await self._refresh(tx, new), is_new
+
+    async def grant_defaults(self, tx: Tx, subscriber: Subscriber) -> None:
+        """Grants the project's default permissions to a new subscriber."""
+        await self._permissions.grant(tx, subscriber, (), defaults=True)
 
     async def _insert_or_refresh(self, tx: Tx, seen: Subscriber) -> tuple[str, bool, bool]:
         """The id of the subscriber, whether they are new, and whether they were not active before."""

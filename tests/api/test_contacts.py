@@ -62,10 +62,15 @@ async def reseal(service: Service, *keys: str) -> None:
 async def test_contacts_are_encrypted_anew_after_a_rotation(
     service: Service, tenant: Tenant, ann: str, clock: FakeClock
 ) -> None:
-    await record(VerifiedContacts(clock=clock, secrets=SecretBox([OLDER])), service, tenant, ann)
+    await record(
+        VerifiedContacts(clock=clock, channels=service.channels, secrets=SecretBox([OLDER])),
+        service,
+        tenant,
+        ann,
+    )
     await reseal(service, NEWER, OLDER)
 
-    newest = VerifiedContacts(clock=clock, secrets=SecretBox([NEWER]))
+    newest = VerifiedContacts(clock=clock, channels=service.channels, secrets=SecretBox([NEWER]))
     async with service.db.read() as tx:
         found = await newest.find(tx, tenant.project.project_id, ann)
     assert (found.phone, found.email) == (PHONE, EMAIL)
@@ -78,11 +83,16 @@ async def test_contacts_of_a_lost_key_are_unknown_and_left_as_they_are(
     service: Service, tenant: Tenant, ann: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msgsvc_core.security.rotation.STEP", 1)
-    await record(VerifiedContacts(clock=clock, secrets=SecretBox([OLDER])), service, tenant, ann)
+    await record(
+        VerifiedContacts(clock=clock, channels=service.channels, secrets=SecretBox([OLDER])),
+        service,
+        tenant,
+        ann,
+    )
     before = await stored(service)
     await reseal(service, NEWER)
 
-    lost = VerifiedContacts(clock=clock, secrets=SecretBox([NEWER]))
+    lost = VerifiedContacts(clock=clock, channels=service.channels, secrets=SecretBox([NEWER]))
     async with service.db.read() as tx:
         assert await lost.find(tx, tenant.project.project_id, ann) == Contacts()
     assert await stored(service) == before

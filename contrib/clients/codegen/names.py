@@ -21,6 +21,7 @@ DOTTED_NAMES: dict[str, str] = {
     "check_channel": "channels.check",
     # Subscribers
     "list_subscribers": "subscribers.list",
+    "add_subscriber": "subscribers.add",
     "get_subscriber": "subscribers.get",
     "update_subscriber": "subscribers.update",
     "delete_subscriber": "subscribers.delete",

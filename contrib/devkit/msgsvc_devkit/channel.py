@@ -21,6 +21,7 @@ from msgsvc_core.channels import (
     Reason,
 )
 from msgsvc_core.config.settings import Section
+from msgsvc_core.kernel import email
 from msgsvc_core.plugins.hookspecs import hookimpl
 
 
@@ -105,6 +106,9 @@ class RecordingChannel(Channel):
         if len(content) > max_bytes:
             raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
         into.write(content)
+
+    def parse_address(self, text: str) -> str:
+        return email.normalized(text)
 
     def deep_link(self, payload: str) -> str:
         return f"https://{self.name}.example/bot?start={payload}"

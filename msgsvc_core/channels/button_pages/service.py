@@ -45,12 +45,17 @@ class ButtonPage:
     button: Button
     message_ref: str
 
+    @property
+    def username(self) -> str | None:
+        """The address, where people are known by one."""
+        return self.user_id if self.channel.capabilities.addresses else None
+
     def press(self, token: str, attempt: str) -> ButtonPressed:
         """The press as an update; the same for a form that is sent twice."""
         return ButtonPressed(
             update_id=f"page:{token}:{attempt}",
             chat_id=self.chat_id,
-            user=ChannelUser(self.user_id, "", lang=self.lang or None),
+            user=ChannelUser(self.user_id, "", self.username, self.lang or None),
             data=self.button.data or "",
             message_ref=self.message_ref,
             button_ref="",

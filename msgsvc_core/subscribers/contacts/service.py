@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import structlog
 
+from msgsvc_core.channels.contract import Identity
+from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import InvalidValue, SubscriberNotFound, ValidationFailed
@@ -17,6 +19,7 @@ from msgsvc_core.subscribers.contacts.models import (
     Contacts,
     normalized_contact,
 )
+from msgsvc_core.subscribers.models import Subscriber
 
 SEALED = SealedColumn(
     table="core_subscriber_contacts",
@@ -28,15 +31,36 @@ SEALED = SealedColumn(
     if_lost="they are unknown until people share them again, e.g. at their next sign-in",
 )
 
+#: The contact that an address is, by what its channel proves.
+_KINDS: dict[Identity, ContactKind] = {"mailbox": "email", "phone": "phone"}
+
 log = structlog.get_logger(__name__)
 
 
 class VerifiedContacts:
     """`service.contacts`. A subscriber has at most one contact of each kind: the one verified last."""
 
-    def __init__(self, *, clock: Clock, secrets: SecretBox) -> None:
+    def __init__(self, *, clock: Clock, secrets: SecretBox, channels: Channels) -> None:
         self._clock = clock
+        self._channels = channels
         self._secrets = secrets
+
+    async def record_address(self, tx: Tx, subscriber: Subscriber) -> None:
+        """Saves a subscriber's own address on a channel of addresses, whose access to it was proven now.
+        Does nothing on other channels."""
+        channel = self._channels.resolve(subscriber.project_id, subscriber.channel)
+        if channel is None or not channel.capabilities.addresses:
+            return
+        kind = _KINDS.get(channel.capabilities.identity)
+        if kind is not None:
+            await self.record(
+                tx,
+                subscriber.project_id,
+                subscriber.subscriber_id,
+                kind=kind,
+                value=subscriber.user_id,
+                source=channel.name,
+            )
 
     async def record(
         self,

@@ -53,7 +53,7 @@ class PreferencesPages:
         ]
 
     async def page(self, request: Request) -> Response:
-        """What the person gets, or by POST a change of it."""
+        """What the person gets, or by POST a change of it, also by a mail program (RFC 8058)."""
         token = request.path_params["token"]
         if request.method == "POST":
             return await self._change(request, token)
@@ -68,13 +68,17 @@ class PreferencesPages:
             shown = [str(key) for key in form.getlist("shown")]
             granted = [str(key) for key in form.getlist("granted")]
             lang = str(form.get("lang") or "")
+            by_mail_client = form.get("List-Unsubscribe") == "One-Click"
         async with self._db.transaction() as tx:
-            if action == "stop":
+            if action == "stop" or by_mail_client:
                 await self._preferences.stop(tx, token)
             elif action == "start":
                 await self._preferences.start(tx, token)
             else:
                 await self._preferences.save(tx, token, shown=shown, granted=granted, lang=lang)
+        if by_mail_client:
+            # RFC 8058, section 3.2: a program asked, which follows no redirect.
+            return Response(status_code=HTTPStatus.OK, headers=page_headers())
         done = action if action in {"stop", "start"} else "save"
         here = f"{_root(request)}/{token}?done={done}&lang={self._language(request)}"
         return RedirectResponse(here, HTTPStatus.SEE_OTHER, page_headers())

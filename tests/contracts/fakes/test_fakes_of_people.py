@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from msgsvc_core.api.pagination import PageQuery, position_of
+from msgsvc_core.channels import Capabilities
 from msgsvc_core.channels.updates import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.errors import (
@@ -22,6 +23,7 @@ from msgsvc_core.members.models import AddMemberBody, MemberQuery, UpdateMemberB
 from msgsvc_core.plugins.context import PluginContext
 from msgsvc_core.subscribers.contacts import ContactKind, Contacts
 from msgsvc_core.subscribers.models import (
+    AddSubscriberBody,
     Subscriber,
     SubscriberFilters,
     SubscriberQuery,
@@ -124,6 +126,49 @@ async def test_what_a_project_does_not_have_is_not_given_with_a_subscription(
 
     assert subscriber.tags == ("vip",)
     assert sorted(subscriber.permissions) == ["ads", "news"]
+
+
+async def test_a_person_is_added_by_their_address(
+    core: PluginContext, tx: Tx, project_id: str, clock: FakeClock
+) -> None:
+    channel = core.channels.resolve(project_id, "messenger_a")
+    assert channel is not None
+    channel.capabilities = Capabilities(addresses=True, identity="mailbox")
+    await core.permissions.create(
+        tx, project_id, CreatePermissionBody(key="ads", title="Ads", default=True)
+    )
+
+    known, is_new = await core.subscribers.register(
+        tx, project_id, "messenger_a", " Ann@Example.com", source="otp"
+    )
+    again, is_new_again = await core.subscribers.register(
+        tx, project_id, "messenger_a", "ann@example.com", source="api", status="active"
+    )
+    bob = AddSubscriberBody(channel="messenger_a", address="bob@example.com", tags=["vip"])
+    added = await core.subscribers.add(tx, project_id, bob)
+    await core.contacts.record_address(tx, added)
+    with pytest.raises(AlreadySubscribed):
+        await core.subscribers.add(tx, project_id, bob)
+    with pytest.raises(ValidationFailed, match="address: must be an email address"):
+        await core.subscribers.register(tx, project_id, "messenger_a", "ann", source="api")
+    with pytest.raises(ValidationFailed, match="channel: people on messenger_b have no address"):
+        await core.subscribers.register(tx, project_id, "messenger_b", "a@b.example", source="api")
+
+    assert (is_new, is_new_again) == (True, False)
+    assert known == again
+    assert (known.user_id, known.username, known.status) == (
+        "ann@example.com",
+        "ann@example.com",
+        "unsubscribed",
+    )
+    assert core.subscribers.takes_codes(project_id, known)
+    assert (added.status, added.tags, added.permissions) == ("active", ("vip",), ("ads",))
+    contacts = await core.contacts.find(tx, project_id, added.subscriber_id)
+    assert contacts.email == "bob@example.com"
+    assert await names(core, tx, project_id, clock) == [
+        "subscription.created",
+        "subscription.permission_changed",
+    ]
 
 
 async def test_an_external_id_is_bound_once_and_to_one_on_a_channel(

@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from msgsvc_core.channels.button_pages import ButtonPages
 from msgsvc_core.channels.outages import ChannelOutages
 from msgsvc_core.channels.outbound import OutboundGates
 from msgsvc_core.channels.states import ChannelStates
@@ -20,6 +21,12 @@ async def ignore(*_: object) -> None:
     """Nobody follows what a platform does."""
 
 
+def button_pages(core: FakeContext) -> ButtonPages:
+    return ButtonPages(
+        clock=core.clock, secrets=core.secrets, base_url="https://msgsvc.test", days=30
+    )
+
+
 def no_checks() -> MessageFiles:
     """Files of messages are not looked at."""
 
@@ -35,6 +42,7 @@ def sender_of(core: FakeContext) -> ChannelSender:
         clock=core.clock,
         secrets=core.secrets,
         texts=core.texts,
+        pages=button_pages(core),
         on_moved=core.subscribers.move_chat,
         language_of=core.subscribers.language_of,
     )

@@ -6,7 +6,7 @@ from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_core.subscribers.contacts import Contacts, VerifiedContacts
 from msgsvc_core.subscribers.contacts.models import normalized_contact
 from msgsvc_devkit import FakeClock
-from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_secrets
+from msgsvc_devkit.fakes import PROJECT, FakeChannels, FakeTx, fake_secrets
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_is_no_phone_number_is_refused(given: str) -> None:
 
 
 async def test_a_contact_is_encrypted_for_its_row() -> None:
-    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets())
+    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets(), channels=FakeChannels())
     tx = FakeTx(replies={"INSERT INTO core_subscriber_contacts": 1})
     await contacts.record(tx, PROJECT, "sub_1", kind="phone", value="+12025550123", source="m")
 
@@ -55,7 +55,7 @@ async def test_a_contact_is_encrypted_for_its_row() -> None:
 
 
 async def test_what_is_no_contact_is_not_in_the_error() -> None:
-    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets())
+    contacts = VerifiedContacts(clock=FakeClock(), secrets=fake_secrets(), channels=FakeChannels())
     with pytest.raises(ValidationFailed) as refused:
         await contacts.record(FakeTx(), PROJECT, "sub_1", kind="email", value="s3cret", source="m")
 

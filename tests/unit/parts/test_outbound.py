@@ -18,6 +18,7 @@ from msgsvc_core.jobs.contract import NewJob
 from msgsvc_devkit import FakeContext, plugin_context
 from msgsvc_devkit.fakes import FakeJobContext, FakeTx, claimed
 from tests.unit.parts.channels import Observed, outages_with, watched_states
+from tests.unit.parts.outbound import button_pages
 from tests.unit.parts.rows import NOW_MS
 
 # ---- the way out --------------------------------------------------------------------------------
@@ -177,6 +178,7 @@ def sender_with(core: FakeContext, moved: list[tuple[str, str]]) -> ChannelSende
         clock=core.clock,
         secrets=core.secrets,
         texts=core.texts,
+        pages=button_pages(core),
         on_moved=on_moved,
         language_of=core.subscribers.language_of,
     )

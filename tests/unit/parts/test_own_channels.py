@@ -297,7 +297,7 @@ async def test_a_channel_by_which_people_came_stays_as_a_name(
     async def came(_tx: Tx, _project_id: str, _key: str) -> bool:
         return people
 
-    removal = [1] if people else [0, 0, 1]
+    removal = [1] if people else [0, 0, 0, 1]
     tx = FakeTx(answers=[found(row(core)), *removal, 1, 1, 1, revision(3)])
     await own_channels_of(core, came).delete(tx, PROJECT, "support")
 

@@ -71,6 +71,7 @@ def delivery_of(core: FakeContext, gates: OutboundGates | None = None) -> Messag
         outcomes=outcomes,
         retries=RETRIES,
         sender=sender_of(core),
+        preferences=core.subscribers.preferences,
     )
 
 

@@ -291,7 +291,7 @@ async def test_an_erasure_is_told_without_who_it_was() -> None:
     core = plugin_context()
     person = core.subscribers.person(username="ann", external_id="e1", tags=["vip"])
     # Their chats, bots of other projects, offers, chats, the project's, whether it is there, the row.
-    tx = FakeTx(answers=[CHATS, [], 2, 2, 0, [], 1])
+    tx = FakeTx(answers=[CHATS, [], 2, 0, 2, 0, [], 1])
     assert await erasure_of(core).start(tx, person)
 
     [event] = core.events.emitted
@@ -304,7 +304,7 @@ async def test_an_erasure_is_told_without_who_it_was() -> None:
 
 async def test_a_chat_that_another_project_writes_to_stays() -> None:
     core = plugin_context()
-    tx = FakeTx(answers=[CHATS, [{"bot": "messenger_a"}], 2, 1, 1, [{"found": 1}], 1])
+    tx = FakeTx(answers=[CHATS, [{"bot": "messenger_a"}], 2, 0, 1, 1, [{"found": 1}], 1])
     await erasure_of(core).start(tx, core.subscribers.person())
 
     deleted = [params["keys"] for sql, params in tx.statements if "FROM core_chats WHERE (" in sql]

@@ -22,6 +22,33 @@ class AddMemberBody(_AddMemberBody, total=False):
     role: Literal["owner", "admin", "agent", "viewer"]
 
 
+class _AddSubscriberBody(TypedDict):
+    #: Name of the channel.
+    channel: str
+    #: Email address or phone number, on a channel where people are known by one.
+    address: str
+
+
+class AddSubscriberBody(_AddSubscriberBody, total=False):
+    """A person by their address, on a channel where people are known by one, such as email."""
+
+    #: `active` people get messages: you have their consent. `unsubscribed` ones get one-time codes and
+    #: sign-ins alone.
+    status: Literal["active", "unsubscribed"]
+    #: First name.
+    first_name: str
+    #: Language of system messages and templates; without it, the service's.
+    lang: Literal["en", "ru"] | None
+    #: Your own id of the person, 1-128 printable characters.
+    external_id: str | None
+    #: The person's tags; missing ones are created.
+    tags: Sequence[str]
+    #: Keys of permissions that the person has granted, beside those that all get.
+    permissions: Sequence[str]
+    #: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON.
+    attributes: Mapping[str, Any]
+
+
 class _AssignBody(TypedDict):
     #: The member who is to handle the ticket, no viewer; null to unassign it.
     assignee_id: str | None
@@ -987,6 +1014,9 @@ class SendOtpBody(TypedDict, total=False):
     external_id: str | None
     #: With `external_id`, the channel to choose; without it, the one that the person has to be on.
     channel: str | None
+    #: Email address or phone number instead, on the `channel` where people are known by one. Whoever
+    #: is not known there is added and gets no other messages.
+    address: str | None
     #: With it the answer has the `url` of a page that asks for the code, and leads back here with
     #: `result` and `otp_id`; with `error=cancelled` if the person goes back. https, except on
     #: localhost.

@@ -212,7 +212,8 @@ class AuthCompletedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -814,7 +815,8 @@ class ButtonClickedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -1329,7 +1331,8 @@ class DeliveryFailedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -1405,7 +1408,8 @@ class DeliverySuccessEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -1519,7 +1523,8 @@ class DripCompletedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -1570,7 +1575,8 @@ class DripStepSentEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -1767,7 +1773,8 @@ class EventTrackedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -2039,7 +2046,8 @@ class FormSubmittedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -2259,7 +2267,8 @@ class LinkClickedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -2620,7 +2629,8 @@ class MiniAppAnswer(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -2914,7 +2924,8 @@ class OtpFailedAttemptEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -2962,7 +2973,8 @@ class OtpMaxAttemptsReachedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -3010,7 +3022,8 @@ class OtpSentEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -3058,7 +3071,8 @@ class OtpVerifiedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -3568,7 +3582,8 @@ class RecurringSentEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -3846,7 +3861,8 @@ class ScheduledFailedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -3895,7 +3911,8 @@ class ScheduledSentEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -3943,7 +3960,8 @@ class ScheduledSkippedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -4427,7 +4445,8 @@ class SubscriberAnswer(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -4480,7 +4499,8 @@ class SubscriptionCreatedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -4523,7 +4543,8 @@ class SubscriptionDeletedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -4570,7 +4591,8 @@ class SubscriptionPermissionChangedEventData(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -4837,7 +4859,8 @@ class TicketAssignedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -4892,7 +4915,8 @@ class TicketClosedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -4974,7 +4998,8 @@ class TicketCreatedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5029,7 +5054,8 @@ class TicketCsatReceivedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5139,7 +5165,8 @@ class TicketRepliedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5200,7 +5227,8 @@ class TicketSlaBreachedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5262,7 +5290,8 @@ class TicketSlaDueSoonEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5324,7 +5353,8 @@ class TicketStatusChangedEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5385,7 +5415,8 @@ class TicketUnanswered24hEventData(Model):
     channel: str | None
     #: First name, as the messenger has it.
     first_name: str | None
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str | None
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"] | None
@@ -5647,7 +5678,8 @@ class VerifyAnswer(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]
@@ -5695,7 +5727,8 @@ class VerifyOtpAnswer(Model):
     channel: str
     #: First name, as the messenger has it.
     first_name: str
-    #: Name on the messenger, without `@`; empty for people without one.
+    #: Name on the messenger, without `@`; empty for people without one. On channels of addresses it is
+    #: the address.
     username: str
     #: Language of system messages and templates: the messenger's, until it is changed.
     lang: Literal["en", "ru"]

@@ -18,8 +18,11 @@ class FakeContacts(VerifiedContacts):
     def __init__(
         self, *, clock: Clock | None = None, subscribers: FakeSubscribers | None = None
     ) -> None:
-        super().__init__(clock=clock or FakeClock(), secrets=fake_secrets())
-        self._subscribers = subscribers or FakeSubscribers(clock=clock)
+        subscribers = subscribers or FakeSubscribers(clock=clock)
+        super().__init__(
+            clock=clock or FakeClock(), secrets=fake_secrets(), channels=subscribers.channels
+        )
+        self._subscribers = subscribers
         self.known: dict[tuple[str, str], Contacts] = {}
         self.sources: dict[tuple[str, str, ContactKind], str] = {}
 

@@ -24,6 +24,7 @@ from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.subscribers.erasure.job import SubscriberErasure
 from msgsvc_core.subscribers.greetings import Greetings
 from msgsvc_core.subscribers.models import (
+    AddedStatus,
     PersonSubscription,
     Recipient,
     Source,
@@ -334,6 +335,7 @@ class FakeSubscribers(Subscribers):
             texts=self._texts, outbox=FakeOutbox(), projects=FakeProjects()
         )
         events, channels = events or FakeEvents(clock=clock), channels or FakeChannels(clock=clock)
+        self.channels = channels
         self.tags = tags or FakeTags(clock=clock)
         self.permissions = permissions or FakePermissions(clock=clock, events=events)
         self.permissions.is_active = self._is_active
@@ -419,10 +421,11 @@ class FakeSubscribers(Subscribers):
         seen: dict[str, Any] = {
             "bot": channel,
             "chat_id": chat_id,
-            "first_name": user.first_name,
             "username": user.username,
             "last_seen_at_ms": now_ms,
         }
+        if user.first_name or not known:
+            seen["first_name"] = user.first_name
         is_new, was_active = not known, bool(known and known[0].status == "active")
         if known:
             key = project_id, known[0].subscriber_id
@@ -456,6 +459,41 @@ class FakeSubscribers(Subscribers):
         if not was_active:
             await self._greetings.welcome(tx, self._filled(key), source)
         return self._filled(key), not was_active
+
+    async def register(
+        self,
+        tx: Tx,
+        project_id: str,
+        channel: str,
+        address: str,
+        *,
+        source: Source,
+        status: AddedStatus = "unsubscribed",
+        first_name: str = "",
+        lang: str | None = None,
+    ) -> tuple[Subscriber, bool]:
+        found = self._channels.of_addresses(project_id, channel)
+        address, now_ms = self._channels.parse_address(found, address), self._clock.now_ms()
+        known = self._find(project_id, channel=channel, user_id=address)
+        if known:
+            return self._filled((project_id, known[0].subscriber_id)), False
+        key = project_id, new_id("sub")
+        self.by_id[key] = Subscriber(
+            *key,
+            channel=channel,
+            bot=found.key,
+            user_id=address,
+            chat_id=address,
+            first_name=first_name,
+            username=address,
+            lang=lang or self._texts.choose(None),
+            external_id=None,
+            status=status,
+            source=source,
+            created_at_ms=now_ms,
+            last_seen_at_ms=now_ms,
+        )
+        return self._filled(key), True
 
     async def change(
         self, tx: Tx, project_id: str, subscriber_id: str, body: UpdateSubscriberBody
@@ -603,6 +641,10 @@ class FakeSubscribers(Subscribers):
         for key in self._of_person(channel, user_id, "active"):
             self._change(key, status="blocked")
             await self._emit_deleted(tx, self._filled(key), reason)
+        bot = await self._channels.find(channel)
+        if bot is not None and bot.capabilities.addresses:
+            for key in self._of_person(channel, user_id, "unsubscribed"):
+                self._change(key, status="blocked")
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None:
         for key in self._of_person(channel, user_id, "blocked"):

@@ -21,6 +21,7 @@ from msgsvc_core.kernel.clock import to_rfc3339
 from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.values import value_object
 from msgsvc_core.subscribers.models import (
+    Address,
     BotLinks,
     FirstName,
     Lang,
@@ -156,6 +157,7 @@ class SendOtpBody(Terms):
             "examples": [
                 {"subscriber_id": examples.SUBSCRIBER_ID},
                 {"external_id": examples.EXTERNAL_ID, "purpose": "payment", "ttl_minutes": 2},
+                {"channel": "email", "address": "ann@example.com"},
             ]
         }
     )
@@ -163,6 +165,11 @@ class SendOtpBody(Terms):
     subscriber_id: NamedById = None
     external_id: NamedByExternalId = None
     channel: NamedOnChannel = None
+    address: Address | None = Field(
+        None,
+        description="Email address or phone number instead, on the `channel` where people are known by one."
+        " Whoever is not known there is added and gets no other messages.",
+    )
     return_url: HttpUrl | None = Field(
         None,
         description="With it the answer has the `url` of a page that asks for the code, and leads back here"

@@ -81,7 +81,7 @@ class OtpPlugin:
             hashes=CodeHashes(context.secrets),
             sender=sender,
             subscribers=context.subscribers,
-            channels=context.channels,
+            contacts=context.contacts,
             billing=context.billing,
             events=context.events,
         )

@@ -49,7 +49,7 @@ _WHO: tuple[type[ApiError], ...] = (
 async def send_otp(
     ctx: Context, body: SendOtpBody, one_time_codes: OneTimeCodes, pages: CodePages
 ) -> SendOtpAnswer:
-    """Sends a code to a subscriber; it replaces the previous one of the same purpose.
+    """Sends a code to a subscriber, or to an address; it replaces the previous one of the same purpose.
 
     The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
     `code`, `minutes`, `project` and `purpose`.
@@ -85,6 +85,8 @@ async def request_otp(
 
     The code's lifetime starts when the link is opened. Verify by `otp_id`; the response says who it was.
     """
+    if body.channel is not None:
+        all_channels.check_name(ctx.project_id, body.channel)
     request, token = await one_time_codes.request(ctx.tx, ctx.project_id, body)
     channels, payload = all_channels, request_payload(token)
     names = None if body.channel is None else [body.channel]

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.billing import BillingGate, Charge
-from msgsvc_core.channels.registry import Channels
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import MINUTE_MS, Clock
@@ -19,6 +18,7 @@ from msgsvc_core.kernel.errors import (
 )
 from msgsvc_core.kernel.ids import new_id, new_token
 from msgsvc_core.security import digest
+from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber, SubscriberFilters
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_otp import limits, store
@@ -45,7 +45,7 @@ MOST_CHANNELS = 100
 
 
 class OneTimeCodes:
-    """Sends and verifies codes."""
+    """Sends and verifies codes. On a channel of addresses, the right code verifies the address."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OneTimeCodes:
         hashes: CodeHashes,
         sender: CodeSender,
         subscribers: Subscribers,
-        channels: Channels,
+        contacts: VerifiedContacts,
         billing: BillingGate,
         events: Events,
     ) -> None:
@@ -64,7 +64,7 @@ class OneTimeCodes:
         self._hashes = hashes
         self._sender = sender
         self._subscribers = subscribers
-        self._channels = channels
+        self._contacts = contacts
         self._billing = billing
         self._events = events
 
@@ -75,20 +75,14 @@ class OneTimeCodes:
         `TooEarly`, `OtpRateLimited`, `BillingBlocked`.
         """
         request = self._new(project_id, body, channel=body.channel)
-        receiver = await self._subscribers.get_recipient(
-            project_id,
-            subscriber_id=body.subscriber_id,
-            external_id=body.external_id,
-            channel=body.channel,
-            tx=tx,
-        )
+        subscriber_id = await self._recipient(tx, project_id, body)
         # Before anything is written: an erasure holds the person, and then waits for their codes.
-        if not await self._subscribers.lock_existing(tx, [(project_id, receiver.subscriber_id)]):
+        if not await self._subscribers.lock_existing(tx, [(project_id, subscriber_id)]):
             raise SubscriberNotFound(
-                "there is no subscriber {subscriber_id!r}", subscriber_id=receiver.subscriber_id
+                "there is no subscriber {subscriber_id!r}", subscriber_id=subscriber_id
             )
-        subscriber = await self._subscribers.get(tx, project_id, receiver.subscriber_id)
-        if subscriber.status != "active":
+        subscriber = await self._subscribers.get(tx, project_id, subscriber_id)
+        if not self._subscribers.takes_codes(project_id, subscriber):
             raise Conflict(
                 "{subscriber_id} is {status}, and can't be sent a code; POST"
                 " /v1/otp/request makes a link that subscribes",
@@ -99,6 +93,28 @@ class OneTimeCodes:
         await store.insert(tx, request)
         return await self.issue(tx, request, subscriber)
 
+    async def _recipient(self, tx: Tx, project_id: str, body: SendOtpBody) -> str:
+        """The id of the subscriber who is meant; one with an unknown address is added."""
+        if body.address is None:
+            receiver = await self._subscribers.get_recipient(
+                project_id,
+                subscriber_id=body.subscriber_id,
+                external_id=body.external_id,
+                channel=body.channel,
+                tx=tx,
+            )
+            return receiver.subscriber_id
+        if body.subscriber_id is not None or body.external_id is not None:
+            raise MutuallyExclusiveIdentifiers(
+                "give one of them, not several", field="address, subscriber_id, external_id"
+            )
+        if body.channel is None:
+            raise ValidationFailed("say on which the address is", field="channel")
+        subscriber, _ = await self._subscribers.register(
+            tx, project_id, body.channel, body.address, source="otp", lang=body.lang
+        )
+        return subscriber.subscriber_id
+
     async def request(
         self, tx: Tx, project_id: str, body: RequestOtpBody
     ) -> tuple[OneTimeCode, str]:
@@ -107,8 +123,6 @@ class OneTimeCodes:
         Raises `ValidationFailed`, `BillingBlocked`. It is charged when its code is created.
         """
         await self._billing.check(project_id, OPERATION, tx)
-        if body.channel is not None:
-            self._channels.check_name(project_id, body.channel)
         request = self._new(project_id, body, channel=body.channel)
         # Template errors are reported now: the person who opens the link could not fix them.
         await self._sender.check(tx, request, new_code(request.length))
@@ -183,6 +197,7 @@ class OneTimeCodes:
         consumed = await store.consume(tx, counted)
         if consumed is None:
             raise await self._why_refused(tx, counted, now_ms)
+        await self._contacts.record_address(tx, subscriber)
         await self._emit(tx, VERIFIED, consumed, subscriber)
         return Verdict(consumed, subscriber)
 

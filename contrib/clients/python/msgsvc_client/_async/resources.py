@@ -393,6 +393,63 @@ class AsyncSubscribersResource:
         decode = models.SubscriberAnswer.from_data
         return AsyncPaginator(self._caller, call, decode)
 
+    async def add(
+        self,
+        *,
+        channel: str,
+        address: str,
+        status: Literal["active", "unsubscribed"] | NotGiven = NOT_GIVEN,
+        first_name: str | NotGiven = NOT_GIVEN,
+        lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
+        external_id: str | NotGiven | None = NOT_GIVEN,
+        tags: Sequence[str] | NotGiven = NOT_GIVEN,
+        permissions: Sequence[str] | NotGiven = NOT_GIVEN,
+        attributes: Mapping[str, Any] | NotGiven = NOT_GIVEN,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.SubscriberAnswer:
+        """Adds a person by their address, on a channel where people are known by one, such as email.
+
+        On messengers, people subscribe by themselves: see `POST /v1/subscribers/links`. The address
+        counts as
+        verified once the person signs in or enters a one-time code.
+
+        Arguments:
+            channel: Name of the channel.
+            address: Email address or phone number, on a channel where people are known by one.
+            status: `active` people get messages: you have their consent. `unsubscribed` ones get one-
+                time codes and sign-ins alone.
+            first_name: First name.
+            lang: Language of system messages and templates; without it, the service's.
+            external_id: Your own id of the person, 1-128 printable characters.
+            tags: The person's tags; missing ones are created.
+            permissions: Keys of permissions that the person has granted, beside those that all get.
+            attributes: Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON.
+
+        Error codes: bad_request, invalid_external_id, not_found, already_subscribed, conflict,
+            idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/subscribers",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "channel": channel,
+                "address": address,
+                "status": status,
+                "first_name": first_name,
+                "lang": lang,
+                "external_id": external_id,
+                "tags": tags,
+                "permissions": permissions,
+                "attributes": attributes,
+            }
+        )
+        return await self._caller.json(call, models.SubscriberAnswer.from_data)
+
     async def get(
         self,
         subscriber_id: str,
@@ -4822,11 +4879,13 @@ class AsyncOtpResource:
         subscriber_id: str | NotGiven | None = NOT_GIVEN,
         external_id: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
+        address: str | NotGiven | None = NOT_GIVEN,
         return_url: str | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.SendOtpAnswer:
-        """Sends a code to a subscriber; it replaces the previous one of the same purpose.
+        """Sends a code to a subscriber, or to an address; it replaces the previous one of the same
+        purpose.
 
         The text is that of your template `otp_<purpose>` or `otp`, if you have one, with the variables
         `code`, `minutes`, `project` and `purpose`.
@@ -4847,6 +4906,8 @@ class AsyncOtpResource:
                 one that was seen last is chosen.
             channel: With `external_id`, the channel to choose; without it, the one that the person has
                 to be on.
+            address: Email address or phone number instead, on the `channel` where people are known by
+                one. Whoever is not known there is added and gets no other messages.
             return_url: With it the answer has the `url` of a page that asks for the code, and leads
                 back here with `result` and `otp_id`; with `error=cancelled` if the person goes back.
                 https, except on localhost.
@@ -4871,6 +4932,7 @@ class AsyncOtpResource:
                 "subscriber_id": subscriber_id,
                 "external_id": external_id,
                 "channel": channel,
+                "address": address,
                 "return_url": return_url,
             }
         )

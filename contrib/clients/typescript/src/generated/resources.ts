@@ -8,6 +8,7 @@ import { SessionWaiting } from "../sessions.js";
 import { type PostOptions, type RequestOptions, segment, type Transport } from "../transport.js";
 import type {
   AddMemberBody,
+  AddSubscriberBody,
   AgentAnswer,
   AgentList,
   AssignBody,
@@ -727,6 +728,26 @@ export class SubscribersResource extends Resource {
       query,
     };
     return this.transport.list<SubscriberAnswer>(call, options);
+  }
+
+  /**
+   * On messengers, people subscribe by themselves: see `POST /v1/subscribers/links`. The address counts as
+   * verified once the person signs in or enters a one-time code.
+   *
+   * `POST /v1/subscribers`. Codes of its own: `bad_request`, `invalid_external_id`, `not_found`,
+   * `already_subscribed`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  add(
+    body: AddSubscriberBody,
+    options?: PostOptions,
+  ): Promise<SubscriberAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/subscribers",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<SubscriberAnswer>(call, options);
   }
 
   /**

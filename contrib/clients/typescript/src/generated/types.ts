@@ -16,6 +16,31 @@ export interface AddMemberBody {
   role?: "owner" | "admin" | "agent" | "viewer" | undefined;
 }
 
+/** A person by their address, on a channel where people are known by one, such as email. */
+export interface AddSubscriberBody {
+  /** Name of the channel. */
+  channel: string;
+  /** Email address or phone number, on a channel where people are known by one. */
+  address: string;
+  /**
+   * `active` people get messages: you have their consent. `unsubscribed` ones get one-time codes and sign-ins
+   * alone.
+   */
+  status?: "active" | "unsubscribed" | undefined;
+  /** First name. */
+  first_name?: string | undefined;
+  /** Language of system messages and templates; without it, the service's. */
+  lang?: "en" | "ru" | null | undefined;
+  /** Your own id of the person, 1-128 printable characters. */
+  external_id?: string | null | undefined;
+  /** The person's tags; missing ones are created. */
+  tags?: Array<string> | undefined;
+  /** Keys of permissions that the person has granted, beside those that all get. */
+  permissions?: Array<string> | undefined;
+  /** Your own data, at most `limits.attributes_bytes` of `GET /v1/project` as JSON. */
+  attributes?: Record<string, unknown> | undefined;
+}
+
 /** A member who answers customers, and the open tickets that they have. */
 export interface AgentAnswer {
   /** Id of the member. */
@@ -148,7 +173,10 @@ export interface AuthCompletedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -659,7 +687,10 @@ export interface ButtonClickedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1142,7 +1173,10 @@ export interface DeliveryFailedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1185,7 +1219,10 @@ export interface DeliverySuccessEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1264,7 +1301,10 @@ export interface DripCompletedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1294,7 +1334,10 @@ export interface DripStepSentEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1429,7 +1472,10 @@ export interface EventTrackedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1593,7 +1639,10 @@ export interface FormSubmittedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -1745,7 +1794,10 @@ export interface LinkClickedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -1959,7 +2011,10 @@ export interface MiniAppAnswer {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -2189,7 +2244,10 @@ export interface OtpFailedAttemptEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -2217,7 +2275,10 @@ export interface OtpMaxAttemptsReachedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -2251,7 +2312,10 @@ export interface OtpSentEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -2279,7 +2343,10 @@ export interface OtpVerifiedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -2644,7 +2711,10 @@ export interface RecurringSentEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -2899,7 +2969,10 @@ export interface ScheduledFailedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -2930,7 +3003,10 @@ export interface ScheduledSentEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -2958,7 +3034,10 @@ export interface ScheduledSkippedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3100,6 +3179,11 @@ export interface SendOtpBody {
   external_id?: string | null | undefined;
   /** With `external_id`, the channel to choose; without it, the one that the person has to be on. */
   channel?: string | null | undefined;
+  /**
+   * Email address or phone number instead, on the `channel` where people are known by one. Whoever is not
+   * known there is added and gets no other messages.
+   */
+  address?: string | null | undefined;
   /**
    * With it the answer has the `url` of a page that asks for the code, and leads back here with `result` and
    * `otp_id`; with `error=cancelled` if the person goes back. https, except on localhost.
@@ -3376,7 +3460,10 @@ export interface SubscriberAnswer {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -3429,7 +3516,10 @@ export interface SubscriptionCreatedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -3456,7 +3546,10 @@ export interface SubscriptionDeletedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -3488,7 +3581,10 @@ export interface SubscriptionPermissionChangedEventData {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -3661,7 +3757,10 @@ export interface TicketAssignedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3696,7 +3795,10 @@ export interface TicketClosedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3745,7 +3847,10 @@ export interface TicketCreatedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3780,7 +3885,10 @@ export interface TicketCsatReceivedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3850,7 +3958,10 @@ export interface TicketRepliedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3889,7 +4000,10 @@ export interface TicketSlaBreachedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3931,7 +4045,10 @@ export interface TicketSlaDueSoonEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -3973,7 +4090,10 @@ export interface TicketStatusChangedEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -4018,7 +4138,10 @@ export interface TicketUnanswered24hEventData {
   channel?: string;
   /** First name, as the messenger has it. */
   first_name?: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username?: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang?: "en" | "ru";
@@ -4380,7 +4503,10 @@ export interface VerifyAnswer {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";
@@ -4416,7 +4542,10 @@ export interface VerifyOtpAnswer {
   channel: string;
   /** First name, as the messenger has it. */
   first_name: string;
-  /** Name on the messenger, without `@`; empty for people without one. */
+  /**
+   * Name on the messenger, without `@`; empty for people without one. On channels of addresses it is the
+   * address.
+   */
   username: string;
   /** Language of system messages and templates: the messenger's, until it is changed. */
   lang: "en" | "ru";

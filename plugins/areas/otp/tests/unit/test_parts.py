@@ -66,7 +66,7 @@ def codes(core: FakeContext) -> OneTimeCodes:
         hashes=CodeHashes(core.secrets),
         sender=sender(core),
         subscribers=core.subscribers,
-        channels=core.channels,
+        contacts=core.contacts,
         billing=core.billing,
         events=core.events,
     )
