@@ -198,6 +198,15 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
     "create_link.external_id": lambda it, own: {"external_id": it},
     "update_subscriber.external_id": lambda it, own: {"external_id": it},
     "update_subscriber.tags": lambda it, own: {"tags": [it]},
+    "add_subscriber.channel": lambda it, own: {"channel": it, "address": "cat@shop.example"},
+    **{
+        f"add_subscriber.{name}": lambda it, own, name=name: {
+            "channel": MINI_APP,
+            "address": "cat@shop.example",
+            name: [it] if name.endswith("s") else it,
+        }
+        for name in ("external_id", "tags", "permissions")
+    },
     "create_session.channel": lambda it, own: {"state": "s", "channel": it},
     "send.permission": lambda it, own: {
         "subscriber_id": own["subscriber_id"],
@@ -294,6 +303,8 @@ REFUSED_AS_IT_IS = {
 KEPT_AS_GIVEN = {
     "create_link.tags",
     "create_link.external_id",
+    "add_subscriber.tags",
+    "add_subscriber.external_id",
     # Those of an audience are looked up at its time.
     "schedule_message.audience.subscriber_ids",
     "create_recurring.audience.subscriber_ids",

@@ -171,9 +171,11 @@ async def resources_of(
 
 
 class MiniAppChannel(RecordingChannel):
-    """Takes everyone for who they say they are."""
+    """Takes everyone for who they say they are, and knows people by their address too."""
 
-    capabilities = replace(RecordingChannel.capabilities, mini_app=True)
+    capabilities = replace(
+        RecordingChannel.capabilities, mini_app=True, addresses=True, identity="mailbox"
+    )
 
     def verify_mini_app(self, init_data: str) -> MiniAppUser:
         person = ChannelUser(f"user-{init_data}", init_data, None, "en")

@@ -54,6 +54,7 @@ GOES_ON: dict[str, Any] = {
     "take_otp_result": {"result": "0" * 40},
     "create_channel": {"name": "new_bot", "plugin": "recording"},
     "create_link": {},
+    "add_subscriber": {"channel": "mini", "address": "cat@shop.example"},
     "create_tag": {"name": "new"},
     "start_bulk_action": {"action": "add_tag", "tag": "new", "all": True},
     "create_permission": {"key": "new", "title": "New"},
