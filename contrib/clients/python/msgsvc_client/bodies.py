@@ -1033,6 +1033,10 @@ class SessionBody(TypedDict, total=False):
     callback_url: str | None
     #: Offer only this channel; without it, all that can ask.
     channel: str | None
+    #: Email address or phone number, on the `channel` where people are known by one: the question is
+    #: sent there at once. Use `match` too, so that nobody confirms a sign-in that another person
+    #: started.
+    address: str | None
     #: Language of the bot's question; without it, the person's own.
     lang: Literal["en", "ru"] | None
     #: Number matching: the person chooses in the bot the number that your page shows.

@@ -4121,7 +4121,7 @@ class SessionAnswer(Model):
     session_id: str
     #: Always `pending`: nobody has answered yet.
     status: Literal["pending"]
-    #: The link that opens the bot, per channel.
+    #: The link that opens the bot, per channel; none if the question was sent to an address.
     links: Mapping[str, str]
     #: The address of the same link as a QR code (SVG), per channel; no key needed.
     qr: Mapping[str, str]

@@ -10,6 +10,7 @@ from msgsvc_core.channels import ChannelUser
 from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.subscribers.contacts import VerifiedContacts
 from msgsvc_core.subscribers.models import Subscriber
 from msgsvc_core.subscribers.service import Subscribers
 
@@ -37,6 +38,7 @@ class Confirmations:
         subscribers: Subscribers,
         events: Events,
         billing: BillingGate,
+        contacts: VerifiedContacts,
         code_lifetime_s: int,
     ) -> None:
         self._clock = clock
@@ -44,6 +46,7 @@ class Confirmations:
         self._subscribers = subscribers
         self._events = events
         self._billing = billing
+        self._contacts = contacts
         self._code_lifetime_s = code_lifetime_s
 
     async def confirm(
@@ -75,6 +78,7 @@ class Confirmations:
         subscriber = await self._subscribers.ensure(
             tx, session.project_id, channel, user, chat_id, source="auth"
         )
+        await self._contacts.record_address(tx, subscriber)
         await store.set_subscriber(tx, confirmed, subscriber.subscriber_id)
         await self._emit_completed(tx, confirmed, subscriber)
         await self._charge(tx, confirmed)

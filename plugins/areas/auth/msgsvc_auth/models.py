@@ -15,6 +15,7 @@ from msgsvc_core.kernel.i18n import Language
 from msgsvc_core.kernel.visible_text import check_visible
 from msgsvc_core.plugins.sign_ins import SignInMethod
 from msgsvc_core.subscribers.models import (
+    Address,
     BotLinks,
     FirstName,
     Lang,
@@ -196,6 +197,12 @@ class SessionBody(RequestModel):
         description="Offer only this channel; without it, all that can ask.",
         examples=[examples.CHANNEL],
     )
+    address: Address | None = Field(
+        None,
+        description="Email address or phone number, on the `channel` where people are known by one: the"
+        " question is sent there at once. Use `match` too, so that nobody confirms a sign-in that another"
+        " person started.",
+    )
     lang: Language | None = Field(
         None,
         description="Language of the bot's question; without it, the person's own.",
@@ -225,7 +232,8 @@ class SessionAnswer(ResponseModel):
         "pending", description="Always `pending`: nobody has answered yet.", examples=["pending"]
     )
     links: BotLinks = Field(
-        examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={SESSION_PAYLOAD}"}]
+        description="The link that opens the bot, per channel; none if the question was sent to an address.",
+        examples=[{examples.CHANNEL: f"{examples.BOT_URL}?start={SESSION_PAYLOAD}"}],
     )
     qr: QrCodes = Field(
         examples=[

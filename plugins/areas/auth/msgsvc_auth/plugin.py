@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgsvc_auth.addressed import AddressedSignIns
 from msgsvc_auth.buttons import SealedButtons
 from msgsvc_auth.codes import Codes
 from msgsvc_auth.confirming import Confirmations
@@ -34,6 +35,7 @@ from msgsvc_auth.requested.sending import QuestionSender
 from msgsvc_auth.requested.service import RequestedSignIns
 from msgsvc_auth.routes import router
 from msgsvc_auth.service import SignIn
+from msgsvc_auth.session_limits import AddressLimits
 from msgsvc_auth.settings import AuthSettings
 from msgsvc_core.api.endpoint import Endpoint
 from msgsvc_core.channels import InboundRule
@@ -111,6 +113,7 @@ class AuthPlugin:
                 subscribers=context.subscribers,
                 events=context.events,
                 billing=context.billing,
+                contacts=context.contacts,
                 code_lifetime_s=settings.code_lifetime_s,
             ),
             exchange=CodeExchange(
@@ -127,6 +130,16 @@ class AuthPlugin:
             minutes=settings.mini_app_minutes,
         )
         buttons = SealedButtons(context.secrets)
+        self._addressed = AddressedSignIns(
+            texts=context.texts,
+            projects=context.projects,
+            channels=context.channels,
+            subscribers=context.subscribers,
+            outbox=context.outbox,
+            buttons=buttons,
+            sign_in=self._sign_in,
+            limits=AddressLimits(context.clock, settings),
+        )
         requested_pages = RequestedPages(
             clock=context.clock,
             settings=settings,
@@ -222,6 +235,7 @@ class AuthPlugin:
     def register_services(self) -> Mapping[type, Any]:
         return {
             SignIn: self._sign_in,
+            AddressedSignIns: self._addressed,
             StaticLinks: self._links,
             MiniAppSignIn: self._mini_apps,
             SignInOutcomes: self._outcomes,

@@ -1,5 +1,6 @@
 """/v1/auth."""
 
+from msgsvc_auth.addressed import AddressedSignIns
 from msgsvc_auth.errors import AuthCodeExpired, AuthCodeInvalid, AuthCodeUsed
 from msgsvc_auth.links import StaticLinks
 from msgsvc_auth.models import (
@@ -31,16 +32,25 @@ router = Router(area="auth", description="Sign-in through a messenger.", group="
 
 @router.post("/v1/auth/session", status=201, errors=(InvalidUrl, RateLimitProject))
 async def create_session(
-    ctx: Context, body: SessionBody, channels: Channels, clock: Clock, sign_in: SignIn
+    ctx: Context,
+    body: SessionBody,
+    channels: Channels,
+    clock: Clock,
+    sign_in: SignIn,
+    addressed: AddressedSignIns,
 ) -> SessionAnswer:
-    """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
+    """Starts a sign-in: returns links and QR codes to the bots, which ask the person; with an `address`, the
+    person is asked there.
 
     Poll the status every `interval` seconds, or redirect the person to a link and handle their return
     at `callback_url`. Both ways return the same code.
     """
-    new = await sign_in.open(ctx.tx, ctx.project_id, body)
-    payload = session_payload(new.token)
-    links = sign_in.links(new)
+    payload, links = "", dict[str, str]()
+    if body.address is None:
+        new = await sign_in.open(ctx.tx, ctx.project_id, body)
+        payload, links = session_payload(new.token), sign_in.links(new)
+    else:
+        new = await addressed.open(ctx.tx, ctx.project_id, body)
     return SessionAnswer(
         session_id=new.session.session_id,
         links=links,

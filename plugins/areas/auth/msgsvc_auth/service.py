@@ -83,8 +83,9 @@ class SignIn:
                 "must be exactly that of one of the static links", field="callback_url"
             )
         token = new_token()
-        names = None if body.channel is None else [body.channel]
-        self._channels.deep_links(project_id, session_payload(token), names, asks=True)
+        if body.address is None:
+            names = None if body.channel is None else [body.channel]
+            self._channels.deep_links(project_id, session_payload(token), names, asks=True)
         # Last, so that a request that is wrong, or comes while no bot is ready, takes no slot.
         await self._openings.count(tx, project_id, body.client)
         session = self._new_session(project_id, url, body.client, match=body.match)

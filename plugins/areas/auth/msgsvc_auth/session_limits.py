@@ -6,6 +6,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import RateLimitProject
 from msgsvc_core.limits import StoredHits, Window
+from msgsvc_core.security import digest
 
 #: Seconds of the window in which sessions are counted (decision 0075: per hour).
 SESSION_WINDOW_S = 3600
@@ -35,6 +36,24 @@ class SessionLimits:
                 SESSION_WINDOW_S,
             )
             _check(window, "for this address", "sessions_per_hour_per_address")
+
+
+class AddressLimits:
+    """Counts the questions that are sent to one mailbox or phone, whoever asks for them."""
+
+    def __init__(self, clock: Clock, settings: AuthSettings) -> None:
+        self._hits = StoredHits(clock)
+        self._settings = settings
+
+    async def count(self, tx: Tx, project_id: str, channel: str, address: str) -> None:
+        """Takes a slot of the address. `channel` is the bot's key. Raises `RateLimitProject`."""
+        window = await self._hits.hit(
+            tx,
+            f"auth.addresses:{project_id}:{digest(f'{channel} {address}')}",
+            self._settings.sessions_per_hour_per_recipient,
+            SESSION_WINDOW_S,
+        )
+        _check(window, "for this recipient", "sessions_per_hour_per_recipient")
 
 
 def _check(

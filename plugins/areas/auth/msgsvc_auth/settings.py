@@ -35,6 +35,12 @@ class AuthSettings(Section):
         ge=1,
         description="Sessions of a project for one address of a browser in any 3600 seconds.",
     )
+    sessions_per_hour_per_recipient: int = Field(
+        5,
+        ge=1,
+        description="Sign-ins of a project whose question is sent to one email address or phone number, in "
+        "any 3600 seconds.",
+    )
     pages_per_hour_per_address: int = Field(
         60,
         ge=1,

@@ -2043,13 +2043,17 @@ class AuthSessionsResource(SessionWait):
         state: str | NotGiven = NOT_GIVEN,
         callback_url: str | NotGiven | None = NOT_GIVEN,
         channel: str | NotGiven | None = NOT_GIVEN,
+        address: str | NotGiven | None = NOT_GIVEN,
         lang: Literal["en", "ru"] | NotGiven | None = NOT_GIVEN,
         match: bool | NotGiven = NOT_GIVEN,
         client: bodies.Client | NotGiven | None = NOT_GIVEN,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
     ) -> models.SessionAnswer:
-        """Starts a sign-in: returns links and QR codes to the bots, which ask the person.
+        """Starts a sign-in: returns links and QR codes to the bots, which ask the person; with an
+        `address`, the
+
+        person is asked there.
 
         Poll the status every `interval` seconds, or redirect the person to a link and handle their
         return
@@ -2060,6 +2064,9 @@ class AuthSessionsResource(SessionWait):
             callback_url: Where the bot sends the person back with the code; must equal that of one of
                 the static links. Without it, poll the status.
             channel: Offer only this channel; without it, all that can ask.
+            address: Email address or phone number, on the `channel` where people are known by one: the
+                question is sent there at once. Use `match` too, so that nobody confirms a sign-in that
+                another person started.
             lang: Language of the bot's question; without it, the person's own.
             match: Number matching: the person chooses in the bot the number that your page shows.
             client: The browser that signs in; shown in the bot's question.
@@ -2077,6 +2084,7 @@ class AuthSessionsResource(SessionWait):
                 "state": state,
                 "callback_url": callback_url,
                 "channel": channel,
+                "address": address,
                 "lang": lang,
                 "match": match,
                 "client": client,

@@ -1703,6 +1703,8 @@ export class MembersResource extends Resource {
 /** `client.auth.sessions`. */
 export class AuthSessionsResource extends SessionWaiting {
   /**
+   * person is asked there.
+   *
    * Poll the status every `interval` seconds, or redirect the person to a link and handle their return at
    * `callback_url`. Both ways return the same code.
    *

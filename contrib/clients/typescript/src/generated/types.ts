@@ -3197,7 +3197,7 @@ export interface SessionAnswer {
   session_id: string;
   /** Always `pending`: nobody has answered yet. */
   status: "pending";
-  /** The link that opens the bot, per channel. */
+  /** The link that opens the bot, per channel; none if the question was sent to an address. */
   links: Record<string, string>;
   /** The address of the same link as a QR code (SVG), per channel; no key needed. */
   qr: Record<string, string>;
@@ -3225,6 +3225,11 @@ export interface SessionBody {
   callback_url?: string | null | undefined;
   /** Offer only this channel; without it, all that can ask. */
   channel?: string | null | undefined;
+  /**
+   * Email address or phone number, on the `channel` where people are known by one: the question is sent there
+   * at once. Use `match` too, so that nobody confirms a sign-in that another person started.
+   */
+  address?: string | null | undefined;
   /** Language of the bot's question; without it, the person's own. */
   lang?: "en" | "ru" | null | undefined;
   /** Number matching: the person chooses in the bot the number that your page shows. */

@@ -144,6 +144,7 @@ class Auth:
             subscribers=self.core.subscribers,
             events=self.core.events,
             billing=self.core.billing,
+            contacts=self.core.contacts,
             code_lifetime_s=self.settings.code_lifetime_s,
         )
 
