@@ -153,6 +153,7 @@ from msgsvc_core.subscribers.links import SubscriptionLinks
 from msgsvc_core.subscribers.mini_app import MiniAppSubscribing
 from msgsvc_core.subscribers.permissions import Permissions
 from msgsvc_core.subscribers.permissions.routes import router as permissions_router
+from msgsvc_core.subscribers.phones import PlatformPhones
 from msgsvc_core.subscribers.preferences.pages import PreferencesPages
 from msgsvc_core.subscribers.preferences.service import Preferences
 from msgsvc_core.subscribers.preferences_links import PreferencesLinks
@@ -697,6 +698,7 @@ class Service:
             start_codes=self.start_codes,
             chats=self.subscribers,
             on_project_button=self.messages.button_pressed,
+            on_phone=PlatformPhones(subscribers=self.subscribers, contacts=self.contacts).record,
         )
         self.inbound = Inbound(
             db=self.db,
@@ -1184,7 +1186,11 @@ class Service:
             media=lambda: self.media,
             is_own_address=self.files.is_own_address,
             provided=self.get,
+            last_update_ms=self._last_update_ms,
         )
+
+    async def _last_update_ms(self, channel: str, chat_id: str) -> int | None:
+        return await self.inbound.last_update_ms(channel, chat_id)
 
     def _plugin_context(self) -> PluginContext:
         return PluginContext(

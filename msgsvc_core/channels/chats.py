@@ -84,6 +84,15 @@ async def find_latest(tx: Tx, channel: str, user_id: str) -> str | None:
     return chat_id
 
 
+async def find_seen_ms(tx: Tx, channel: str, chat_id: str) -> int | None:
+    """When the chat was used last, in Unix milliseconds; None for an unknown one."""
+    seen_at_ms: int | None = await tx.fetch_val(
+        "SELECT seen_at_ms FROM core_chats WHERE channel = :channel AND chat_id = :chat_id",
+        {"channel": channel, "chat_id": chat_id},
+    )
+    return seen_at_ms
+
+
 async def find_language(tx: Tx, channel: str, chat_id: str) -> tuple[str, str | None] | None:
     """The chat's user, by the platform's id, and the language that they chose there."""
     row = await tx.fetch_one(

@@ -1,6 +1,6 @@
 """The core's services for channel plugins."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import IO, Protocol, TypeVar
@@ -47,6 +47,10 @@ class ProvidedObjects(Protocol):
     def __call__(self, kind: type[T], /) -> T: ...
 
 
+async def _never(_channel: str, _chat_id: str) -> None:
+    """No chat is known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelContext:
     """Passed to a kind's `create`, which gives the channel what it uses.
@@ -54,6 +58,9 @@ class ChannelContext:
     `media` creates the file downloader on first use, because its HTTP client takes megabytes;
     `is_own_address` says whether a file is stored here and need not be downloaded. `provided` finds objects
     of the channel's own plugin: use it in calls only, because channels are created before plugins' objects.
+    `last_update_ms` finds when the last update of a chat was received (key of the channel, id of the chat),
+    for platforms that let bots write freely only for some time after it; None for an unknown chat. It raises
+    `DatabaseUnavailable`.
     """
 
     clock: Clock
@@ -64,3 +71,4 @@ class ChannelContext:
     media: Callable[[], MediaSource]
     is_own_address: Callable[[str], bool]
     provided: ProvidedObjects
+    last_update_ms: Callable[[str, str], Awaitable[int | None]] = _never

@@ -57,6 +57,9 @@ class Capabilities:
     #: Whether a link can start the bot with a payload; otherwise `deep_link` opens the chat, and users send
     #: `start` and a code that the service shows them.
     start_links: bool = True
+    #: Whether a press of a button can be answered by a short notice (`answer_button`). Otherwise the core
+    #: sends the notice as a message, unless it has replied already, and never calls `answer_button`.
+    notices: bool = True
     edit: bool = True
     #: Whether an edit may replace a message's file.
     edit_media: bool = False

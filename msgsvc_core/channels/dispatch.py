@@ -5,7 +5,7 @@ priority, and an edited message likewise. Unhandled updates get a default reply 
 stop the bot.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from msgsvc_core.channels.starting import StartCodes
 from msgsvc_core.channels.updates import (
     Blocked,
     ButtonPressed,
+    ChannelUser,
     ChatMoved,
     MessageEdited,
     MessageReceived,
@@ -48,11 +49,15 @@ class ChatDirectory(Protocol):
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None: ...
 
 
+#: Records a phone number that a platform has verified: key and name of the channel, and its user.
+PhoneRecorder = Callable[[Tx, str, str, ChannelUser], Awaitable[None]]
+
+
 class InboundDispatcher:
     """Passes updates to the rules that handle them.
 
-    `on_project_button` handles presses of projects' buttons.
-    """
+    `on_project_button` handles presses of projects' buttons; `on_phone` is awaited after an update whose
+    platform tells the user's phone number."""
 
     def __init__(
         self,
@@ -62,7 +67,9 @@ class InboundDispatcher:
         start_codes: StartCodes,
         chats: ChatDirectory,
         on_project_button: InboundHandler,
+        on_phone: PhoneRecorder | None = None,
     ) -> None:
+        self._on_phone = on_phone
         self._texts = texts
         self._typed_answers = typed_answers
         self._start_codes = start_codes
@@ -94,6 +101,9 @@ class InboundDispatcher:
         await self._dispatch(ctx)
         if is_press:
             await self._follow_chat(ctx)
+        if self._on_phone is not None and ctx.update.user.phone is not None:
+            # Afterwards: what was handled may have subscribed the user.
+            await self._on_phone(ctx.tx, ctx.channel, ctx.channel_name, ctx.update.user)
 
     async def handle_unclaimed(self, ctx: InboundContext) -> None:
         match ctx.update:

@@ -116,11 +116,12 @@ class InboundContext:
     async def answer_button(self, text: str | None = None) -> None:
         """Ends the waiting state of the pressed button, with an optional notice.
 
-        If the user replied in words, or pressed on a page, the notice is a message, unless a reply was sent
-        already.
+        If the user replied in words, or pressed on a page, or the platform has no notices, the notice is a
+        message, unless a reply was sent already.
         """
         assert isinstance(self.update, ButtonPressed)
-        if self.answers_in_words or self.shown is not None:
+        has_notices = self.bot.capabilities.notices and self.shown is None
+        if self.answers_in_words or not has_notices:
             if text is not None and not self.replied:
                 await self.reply(OutgoingMessage(text))
             return
@@ -197,6 +198,14 @@ class Inbound:
     def menu(self) -> list[BotCommand]:
         """The listed commands, in the form of platforms' menus."""
         return self.commands.menu()
+
+    async def last_update_ms(self, channel: str, chat_id: str) -> int | None:
+        """When the last update of a chat was received, in Unix milliseconds; None for an unknown chat.
+
+        `channel` is the bot's key. Raises `DatabaseUnavailable`.
+        """
+        async with self._db.read() as tx:
+            return await chats.find_seen_ms(tx, channel, chat_id)
 
     async def receive(self, channel: str, update: Update) -> None:
         """Processes an update once, however often the platform sends it. `channel` is the bot's key.

@@ -13,12 +13,17 @@ class ChannelUser:
     """The user as the platform describes them. `lang` is the platform's code, e.g. `ru-RU`.
 
     On a channel of addresses, `user_id` and `username` are the address. An empty `first_name` leaves the one
-    that is known."""
+    that is known.
+
+    `phone` is their number with its country code if the platform has verified it, and tells it in updates: it
+    is recorded as a verified contact of their subscriptions.
+    """
 
     user_id: str
     first_name: str
     username: str | None = None
     lang: str | None = None
+    phone: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ FIELDS = {
     "kind": "the kind of update or contact",
     "kinds": "kinds of content in an update that the channel does not use",
     "lane": "the lane of jobs",
+    "message_ref": "the platform's id of a message",
     "method": "the HTTP method",
     "otp_id": "the one-time code",
     "migrations": "steps of migrations, as `owner:revision`",

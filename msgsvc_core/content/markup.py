@@ -31,6 +31,7 @@ __all__ = [
     "to_spans",
     "utf16_length",
     "visible_length",
+    "with_addresses",
 ]
 
 #: The unit in which a platform counts the length of a text.
@@ -58,6 +59,19 @@ def visible_length(text: str, text_format: Format, unit: TextUnit = "characters"
     if text_format != "plain":
         text = "".join(span.text for span in to_spans(text, text_format))
     return len(text) if unit == "characters" else utf16_length(text)
+
+
+def with_addresses(spans: Iterable[Span]) -> list[Span]:
+    """The spans with the URL of a link in brackets after its label, for platforms that show labels alone:
+    `our site (https://shop.example)`. A link whose label is its URL stays as it is."""
+    shown: list[Span] = []
+    for href, alike in groupby(spans, key=lambda span: span.href):
+        labels = [replace(span, href=None) for span in alike]
+        shown += labels
+        label = "".join(span.text for span in labels).strip()
+        if href is not None and label != href:
+            shown.append(Span(f" ({href})"))
+    return joined(shown)
 
 
 def like(look: Span, text: str) -> Span:

@@ -38,6 +38,7 @@ ALL_PLUGINS = (
     "oidc",
     "telegram",
     "max",
+    "whatsapp",
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.process import PATIENCE_S
 
 
-@pytest.mark.parametrize("kind", ["telegram", "max"])
+@pytest.mark.parametrize("kind", ["telegram", "max", "whatsapp"])
 async def test_run_by_hand_it_ends_by_ctrl_c_and_tells_of_a_port_in_use(kind):
     module = f"msgsvc_devkit.platforms.{kind}"
     # Whoever runs the tests may have it ignored.

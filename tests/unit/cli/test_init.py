@@ -179,7 +179,7 @@ def test_by_default_the_sandbox_and_all_areas_are_loaded(run: Any, folder: Path)
 
     assert load_settings(folder / "msgsvc.toml", env={}).plugins == default_plugins()
     listed = result.stdout.partition("installed, and not loaded: ")[2].partition(";")[0]
-    assert {"telegram", "max", "email"} <= set(listed.split(", "))
+    assert {"telegram", "max", "email", "whatsapp"} <= set(listed.split(", "))
 
 
 def test_options_name_plugins_and_the_address(run: Any, folder: Path) -> None:

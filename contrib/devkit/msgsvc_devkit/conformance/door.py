@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from msgsvc_core.channels import WebhookCall
+from msgsvc_core.channels import Channel, InvalidWebhook, WebhookCall
 
 _PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -25,6 +25,9 @@ class Door:
 
     def __init__(self) -> None:
         self.calls: asyncio.Queue[WebhookCall] = asyncio.Queue()
+        #: The channel that answers a platform's verification of the URL, and the secrets that it may name.
+        self.answers: Channel | None = None
+        self.secrets: tuple[str, ...] = ()
         self._base_url = ""
 
     @property
@@ -41,7 +44,11 @@ class Door:
         """Listens while the block runs."""
         app = web.Application()
         app.add_routes(
-            [web.post("/hooks/messenger_a", self._keep), web.get("/files/{name}", self._hand_out)]
+            [
+                web.post("/hooks/messenger_a", self._keep),
+                web.get("/hooks/messenger_a", self._answer),
+                web.get("/files/{name}", self._hand_out),
+            ]
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
         await runner.setup()
@@ -58,6 +65,29 @@ class Door:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.calls.put_nowait(WebhookCall(await request.read(), headers))
         return web.json_response({"ok": True})
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        """A GET by which the platform verifies the URL, as the core lets the channel answer it."""
+        if self.answers is None or "GET" not in self.answers.capabilities.hook_methods:
+            raise web.HTTPMethodNotAllowed("GET", ["POST"])
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        call = WebhookCall(
+            b"",
+            headers,
+            self.secrets,
+            method="GET",
+            query=dict(request.query),
+            url=str(request.url),
+        )
+        try:
+            self.answers.parse_update(call)
+        except InvalidWebhook as error:
+            raise web.HTTPUnauthorized from error
+        answer = self.answers.answer_webhook(call)
+        if answer is None:
+            return web.json_response({"ok": True})
+        headers = {"Content-Type": answer.content_type}
+        return web.Response(body=answer.body, status=answer.status, headers=headers)
 
     async def _hand_out(self, request: web.Request) -> web.Response:
         for name, mime_type, content in FILES.values():

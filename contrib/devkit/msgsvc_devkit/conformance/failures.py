@@ -168,7 +168,7 @@ async def _prepared(
     if name == "send":
         return lambda: channel.send(chat_id, keyed(text))
     if name == "answer_button":
-        needs(takes.buttons == "native", "buttons")
+        needs(takes.buttons == "native" and takes.notices, "notices of pressed buttons")
         message = plainest("press", takes, buttons=((Button("Press", data="x"),),))
         await messenger.press(await sent(channel, chat_id, message), "x")
         pressed = await inbox.expect(ButtonPressed)

@@ -14,6 +14,9 @@ from msgsvc_devkit.conformance.messenger import Messenger
 #: The secret for `set_webhook`: with the length and characters of the core's.
 SECRET = "5ec2e7" * 10 + "abcd"
 
+#: Another one, which replaces it, or was never told.
+OTHER_SECRET = "0the2" * 12 + "beef"
+
 #: Timeout in seconds for a local fake platform.
 PATIENCE_S = 30.0
 
@@ -39,6 +42,7 @@ class Inbox:
     async def open(self) -> None:
         """Sets the webhook, if the channel uses one."""
         if self._channel.receiving == "webhook":
+            self._door.answers, self._door.secrets = self._channel, (SECRET, OTHER_SECRET)
             await self._channel.set_webhook(self._door.webhook_url, SECRET)
 
     async def expect(self, kind: type[U]) -> U:

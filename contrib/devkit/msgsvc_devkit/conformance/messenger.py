@@ -7,7 +7,7 @@ from typing import Any, Literal, NoReturn
 
 import pytest
 
-from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
+from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update, WebhookCall
 
 #: How the platform fails one call: a response with a status of 500 or more, without an effect. With all
 #: others the call has its effect, and its response is lost: a gateway's 504 after a timeout; a success status
@@ -50,6 +50,17 @@ class Messenger(ABC):
 
     #: Their chat with the bot, as `send` takes it.
     chat_id: str
+
+    #: How the platform proves its webhook calls: by a secret that `set_webhook` told it, or by a signature
+    #: of the body with a secret of the channel's settings: see `signed`.
+    proof: Literal["secret", "signature"] = "secret"
+
+    #: Whether buttons are shown in the rows that the bot gave them. Otherwise those that send data are
+    #: shown in their order, and the URL of any other in the text, if it is no button.
+    keeps_rows: bool = True
+
+    #: Whether a link in a text can have a label. Otherwise its URL is shown after it, in brackets.
+    labels_links: bool = True
 
     # ---- the user -------------------------------------------------------------------------------
 
@@ -112,6 +123,11 @@ class Messenger(ABC):
     @abstractmethod
     async def puzzle(self) -> None:
         """Sends the bot an update of an unknown kind, and a malformed one."""
+
+    def signed(self, call: WebhookCall) -> WebhookCall:
+        """The call with the platform's signature of its body, which may have been changed."""
+        # Not abstract: only used where `proof` is `signature`.
+        raise NotImplementedError("where proof is `signature`, Messenger.signed")
 
     async def leave(self) -> None:
         """Leaves the chat with the bot, or the platform, without blocking the bot."""

@@ -4,7 +4,7 @@ show."""
 import pytest
 
 from msgsvc_core.channels import Channel, DeliveryError, OutgoingMessage, Reason
-from msgsvc_core.content.markup import to_spans
+from msgsvc_core.content.markup import to_spans, with_addresses
 from msgsvc_core.content.outgoing import Format
 from msgsvc_devkit.conformance.door import Door
 from msgsvc_devkit.conformance.messenger import Messenger
@@ -27,9 +27,11 @@ MEDIA_TYPES = ("image", "video", "document")
 UNITS = ("x", "😀")
 
 
-def visible(text: str, text_format: Format) -> str:
+def visible(text: str, text_format: Format, messenger: Messenger) -> str:
     """The text that the user should read. Platforms strip surrounding whitespace."""
-    return "".join(span.text for span in to_spans(text, text_format)).strip()
+    spans = to_spans(text, text_format)
+    shown = spans if messenger.labels_links else with_addresses(spans)
+    return "".join(span.text for span in shown).strip()
 
 
 class Sending(Stage):
@@ -56,7 +58,10 @@ class Sending(Stage):
         needs(text_format in channel.capabilities.formats, f"format {text_format!r}")
         wrong = []
         for text in NASTY_TEXTS:
-            message, wanted = OutgoingMessage(text, format=text_format), visible(text, text_format)
+            message, wanted = (
+                OutgoingMessage(text, format=text_format),
+                visible(text, text_format, messenger),
+            )
             if not wanted or channel.problem(message) is not None:
                 continue
             ref = await sent(channel, chat_id, message)
@@ -71,12 +76,13 @@ class Sending(Stage):
 
     @pytest.mark.parametrize("text_format", FORMATS)
     def test_a_preview_has_the_text_that_is_shown_whatever_it_holds(
-        self, channel: Channel, text_format: Format
+        self, channel: Channel, messenger: Messenger, text_format: Format
     ) -> None:
         wrong = []
         for text in NASTY_TEXTS:
             spans = channel.appearance(OutgoingMessage(text, format=text_format))
-            seen, wanted = "".join(span.text for span in spans).strip(), visible(text, text_format)
+            seen = "".join(span.text for span in spans).strip()
+            wanted = visible(text, text_format, messenger)
             if seen != wanted:
                 wrong.append(f"  {text[:60]!r} is previewed as {seen[:60]!r}, not {wanted[:60]!r}")
 
@@ -87,13 +93,13 @@ class Sending(Stage):
 
     @pytest.mark.parametrize("text_format", FORMATS)
     def test_no_short_text_is_refused_for_its_markup(
-        self, channel: Channel, text_format: Format
+        self, channel: Channel, messenger: Messenger, text_format: Format
     ) -> None:
         needs(text_format in channel.capabilities.formats, f"format {text_format!r}")
         problems = {
             text[:60]: problem
             for text in NASTY_TEXTS
-            if len(text) <= 1000 and visible(text, text_format)
+            if len(text) <= 1000 and visible(text, text_format, messenger)
             if (problem := channel.problem(OutgoingMessage(text, format=text_format)))
         }
 

@@ -5,12 +5,10 @@ from dataclasses import replace
 import pytest
 
 from msgsvc_core.channels import Channel, InvalidWebhook, Started, Update, WebhookCall
-from msgsvc_devkit.conformance.inbox import SECRET, Inbox
+from msgsvc_devkit.conformance.inbox import OTHER_SECRET, SECRET, Inbox
 from msgsvc_devkit.conformance.messenger import Messenger
 from msgsvc_devkit.conformance.stage import Stage, needs
 from msgsvc_devkit.conformance.verdicts import done
-
-OTHER_SECRET = "0the2" * 12 + "beef"
 
 #: Bodies that are not an update of any platform.
 GARBAGE = (
@@ -67,6 +65,7 @@ class Webhooks(Stage):
     async def test_webhook_call_that_does_not_prove_itself_is_refused(
         self, channel: Channel, messenger: Messenger, inbox: Inbox, what: str
     ) -> None:
+        needs(messenger.proof == "secret", "secret of its own for the webhook (Messenger.proof)")
         call = await _call(channel, messenger, inbox)
         unproven = {
             "another secret": replace(call, secrets=(OTHER_SECRET,)),
@@ -83,6 +82,35 @@ class Webhooks(Stage):
         pytest.fail(
             f"`parse_update` took a call that is not proven to be the platform's ({what}) and gave"
             f" {updates}; ask call.has_secret(...) first, and raise InvalidWebhook"
+        )
+
+    @pytest.mark.parametrize("what", ["another body", "no header", "a prefix", "another signature"])
+    async def test_webhook_call_that_is_not_signed_is_refused(
+        self, channel: Channel, messenger: Messenger, inbox: Inbox, what: str
+    ) -> None:
+        needs(messenger.proof == "signature", "signature of webhook calls (Messenger.proof)")
+        call = await _call(channel, messenger, inbox)
+        other = messenger.signed(replace(call, body=call.body + b" "))
+        changed = [name for name, value in call.headers.items() if other.headers[name] != value]
+        assert changed, "`Messenger.signed` gave two bodies the same headers"
+        unproven = {
+            "another body": replace(call, body=call.body + b" "),
+            "no header": replace(call, headers={}),
+            "a prefix": replace(
+                call,
+                headers={**call.headers, **{name: call.headers[name][:-1] for name in changed}},
+            ),
+            "another signature": replace(call, headers=other.headers),
+        }[what]
+        try:
+            updates = channel.parse_update(unproven)
+        except InvalidWebhook:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises is a finding
+            pytest.fail(f"`parse_update` raised {error!r} ({what}); raise InvalidWebhook")
+        pytest.fail(
+            f"`parse_update` took a call that the platform has not signed ({what}) and gave {updates}; verify"
+            " the signature of call.body first, in constant time, and raise InvalidWebhook"
         )
 
     async def test_webhook_secret_is_replaced_by_setting_it_again(
@@ -112,7 +140,10 @@ class Webhooks(Stage):
     ) -> None:
         call = await _call(channel, messenger, inbox)
         for body in GARBAGE:
-            updates = _parsed(channel, replace(call, body=body))
+            changed = replace(call, body=body)
+            if messenger.proof == "signature":
+                changed = messenger.signed(changed)
+            updates = _parsed(channel, changed)
             assert updates == [], f"the body {body[:40]!r} gave {updates}"
 
 

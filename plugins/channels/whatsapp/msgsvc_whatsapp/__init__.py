@@ -1,0 +1,1 @@
+"""WhatsApp for msgsvc, by the Business Cloud API."""
