@@ -1,4 +1,4 @@
-"""Maps the platform's errors to the seven delivery reasons (Cloud API, "Error codes")."""
+"""Maps the platform's errors to the seven delivery reasons (Cloud API: "Error codes")."""
 
 import json
 from collections.abc import Mapping

@@ -13,11 +13,11 @@ BASE_URL = "https://graph.facebook.com"
 #: The newest version of the Graph API in autumn 2026; each is served for two years.
 API_VERSION = "v25.0"
 
-#: Messages a second that a number may send (Cloud API, "Throughput").
+#: Messages a second that a number may send (Cloud API: "Throughput").
 PER_NUMBER_S = 80.0
 
 #: Messages a second to one user. In the long run the platform takes one in six seconds, but up to 45 at
-#: once (Cloud API, "Pair rate limits"), so that this suits a conversation; what is beyond waits for code
+#: once (Cloud API: "Pair rate limits"), so that this suits a conversation; what is beyond waits for code
 #: 131056.
 PER_USER_S = 1.0
 

@@ -1,4 +1,4 @@
-"""Parses the platform's webhook calls (Cloud API, "messages webhook reference")."""
+"""Parses the platform's webhook calls (Cloud API: "messages webhook reference")."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Proof that a webhook call is the platform's (Graph API, "Webhooks": verification requests, event
+"""Proof that a webhook call is the platform's (Graph API: "Webhooks": verification requests, event
 notifications)."""
 
 import hmac

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_devkit.platforms.whatsapp.refusals import Refused, malformed
 
-#: What can be uploaded, and the most bytes of it (Cloud API, "Supported media types").
+#: What can be uploaded, and the most bytes of it (Cloud API: "Supported media types").
 MEDIA_TYPES: Mapping[str, tuple[frozenset[str], int]] = {
     "image": (frozenset({"image/jpeg", "image/png"}), 5 * 1024 * 1024),
     "video": (frozenset({"video/mp4", "video/3gpp"}), 16 * 1024 * 1024),

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 if TYPE_CHECKING:
     from msgsvc_devkit.platforms.whatsapp.platform import FakeWhatsApp
 
-#: Seconds in which a business may write freely after a user's message (Cloud API, "Customer service
+#: Seconds in which a business may write freely after a user's message (Cloud API: "Customer service
 #: windows").
 WINDOW_S = 24 * 3600
 

@@ -1,4 +1,4 @@
-"""Errors of the fake: a status, and the Graph API's error with its code (Cloud API, "Error codes")."""
+"""Errors of the fake: a status, and the Graph API's error with its code (Cloud API: "Error codes")."""
 
 from typing import Any
 
