@@ -270,6 +270,9 @@ async def test_a_page_speaks_the_persons_language_and_wears_the_projects_brand(
 
     assert '<html lang="ru">' in page.text
     assert '<header class="sender">' in page.text
+    styles = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page.text)
+    assert [(await client.get(style)).status_code for style in styles] == [200] * len(styles)
+    assert len(styles) >= 3
 
 
 async def test_markup_in_a_message_is_no_markup_of_the_page(
