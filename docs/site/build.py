@@ -80,7 +80,7 @@ def with_folders(config: str, pages: Mapping[str, Page]) -> str:
 def llms_txt(config: str, pages: Mapping[str, Page]) -> Iterator[str]:
     """The list of all pages for language models (llmstxt.org), by section. `config` has no folders."""
     yield "# msgsvc\n\n> Notifications and sign-in through messengers, self-hosted: an HTTP API, Telegram, "
-    yield "MAX and other messengers as plugins, SQLite or PostgreSQL.\n\n"
+    yield "MAX, Matrix and other messengers as plugins, SQLite or PostgreSQL.\n\n"
     yield "Each page of this site is also there as Markdown: `.md` in place of `.html`.\n\n"
     for line in config[config.index("\nnav:\n") :].splitlines():
         if section := _SECTION.match(line):

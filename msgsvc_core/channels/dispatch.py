@@ -44,7 +44,9 @@ class ChatDirectory(Protocol):
 
     async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
 
-    async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None: ...
+    async def block(
+        self, tx: Tx, channel: str, user_id: str, *, reason: str, chat_id: str | None = None
+    ) -> None: ...
 
     async def unblock(self, tx: Tx, channel: str, user_id: str) -> None: ...
 
@@ -149,7 +151,14 @@ class InboundDispatcher:
     async def _access_changed(self, ctx: InboundContext) -> None:
         chats, user_id = self._chats, ctx.update.user.user_id
         if isinstance(ctx.update, Blocked):
-            await chats.block(ctx.tx, ctx.channel, user_id, reason="user_blocked_bot")
+            await chats.block(
+                ctx.tx,
+                ctx.channel,
+                user_id,
+                reason="user_blocked_bot",
+                # On some platforms a person may have left an earlier chat with the bot.
+                chat_id=ctx.update.chat_id,
+            )
         else:
             await chats.unblock(ctx.tx, ctx.channel, user_id)
 

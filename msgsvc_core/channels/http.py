@@ -84,7 +84,8 @@ class PlatformHttp:
         """Makes one request and returns the response; `path` is appended to the base URL, or an absolute URL.
         `template` is the path in traces, without secrets and ids, e.g. `/bot{token}/sendMessage`.
 
-        The body is `json`, `form`, or `fields` as `application/x-www-form-urlencoded`. Raises
+        The body is `json`, `form` (a `FileUpload` is one file without a form), or `fields` as
+        `application/x-www-form-urlencoded`. Raises
         `DeliveryError`, `in_doubt` if the request may have reached the platform, and ValueError for what JSON
         or HTTP can't express.
         """

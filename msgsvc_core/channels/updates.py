@@ -95,7 +95,8 @@ class ButtonPressed(Update):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocked(Update):
-    """The user stopped or blocked the bot."""
+    """The user stopped or blocked the bot, or left the chat with it. It says nothing of another chat that
+    they use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

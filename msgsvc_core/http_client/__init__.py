@@ -13,13 +13,14 @@ from msgsvc_core.http_client.errors import (
     NotConnected,
 )
 from msgsvc_core.http_client.messages import Headers, Response
-from msgsvc_core.http_client.upload import Upload
+from msgsvc_core.http_client.upload import FileUpload, Upload
 
 __all__ = [
     "CallError",
     "CallTimeout",
     "ConnectionLost",
     "Connector",
+    "FileUpload",
     "Headers",
     "HttpClient",
     "InvalidResponse",

@@ -1,4 +1,4 @@
-"""Files in a request: a form (multipart/form-data) that is read while it is sent."""
+"""Files in a request, read while they are sent: a form (multipart/form-data), or one file as the body."""
 
 import asyncio
 import os
@@ -48,10 +48,7 @@ class Upload:
     ) -> None:
         """A file. Its name is sent as it is, in UTF-8: many servers decode nothing else."""
         about = f'name="{_quoted(name)}"; filename="{_quoted(filename)}"'
-        begins = file.tell()
-        size = file.seek(0, os.SEEK_END) - begins
-        file.seek(begins)
-        self._parts += [self._head(about, content_type), (file, size), b"\r\n"]
+        self._parts += [self._head(about, content_type), (file, _size_of(file)), b"\r\n"]
 
     async def parts(self) -> AsyncGenerator[bytes, None]:
         """The body. Raises `OSError` if a file has become shorter."""
@@ -66,7 +63,8 @@ class Upload:
                     raise OSError("the file has become shorter while it was sent")
                 left -= len(read)
                 yield read
-        yield self._end
+        if self._end:
+            yield self._end
 
     def _head(self, about: str, content_type: str | None = None) -> bytes:
         lines = [f"--{self._boundary}", f"Content-Disposition: form-data; {about}"]
@@ -75,6 +73,30 @@ class Upload:
                 raise ValueError("the type of a file has control characters")
             lines.append(f"Content-Type: {content_type}")
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+class FileUpload(Upload):
+    """One file as the whole body of a request."""
+
+    def __init__(self, file: IO[bytes], content_type: str = "application/octet-stream") -> None:
+        super().__init__()
+        if _CONTROL.search(content_type):
+            raise ValueError("the type of a file has control characters")
+        self._content_type = content_type
+        self._parts = [(file, _size_of(file))]
+        self._end = b""
+
+    @property
+    def content_type(self) -> str:
+        return self._content_type
+
+
+def _size_of(file: IO[bytes]) -> int:
+    """Bytes of a file from where it stands."""
+    begins = file.tell()
+    size = file.seek(0, os.SEEK_END) - begins
+    file.seek(begins)
+    return size
 
 
 def _quoted(name: str) -> str:

@@ -442,12 +442,16 @@ class Subscribers:
         if user_ids:
             await store.lock_subscriptions(tx, channel, user_ids)
 
-    async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
+    async def block(
+        self, tx: Tx, channel: str, user_id: str, *, reason: str, chat_id: str | None = None
+    ) -> None:
         """Ends a user's subscriptions by a bot that they blocked, or whose chat no longer exists.
 
-        `channel` is the bot's key. A shared bot is blocked for all its projects.
+        `channel` is the bot's key. A shared bot is blocked for all its projects. With `chat_id` nothing
+        happens if the bot reaches them in another chat.
         """
-        for owner, subscriber_id in await store.deactivate_all(tx, channel, user_id, "blocked"):
+        ended = await store.deactivate_all(tx, channel, user_id, "blocked", chat_id=chat_id)
+        for owner, subscriber_id in ended:
             await self._emit_deleted(tx, await self.get(tx, owner, subscriber_id), reason)
         bot = await self._channels.find(channel)
         if bot is not None and bot.capabilities.addresses:

@@ -351,14 +351,19 @@ async def has_bot(tx: Tx, project_id: str, bot: str) -> bool:
     return found is not None
 
 
-async def deactivate_all(tx: Tx, bot: str, user_id: str, status: str) -> list[tuple[str, str]]:
-    """Ends a user's active subscriptions by a bot; returns (project_id, subscriber_id) of each."""
+async def deactivate_all(
+    tx: Tx, bot: str, user_id: str, status: str, *, chat_id: str | None = None
+) -> list[tuple[str, str]]:
+    """Ends a user's active subscriptions by a bot, with `chat_id` those in that chat; returns (project_id,
+    subscriber_id) of each."""
+    in_chat = "" if chat_id is None else " AND chat_id = :chat_id"
     rows = await tx.fetch_all(
         "UPDATE core_subscribers SET status = :status WHERE (project_id, subscriber_id) IN"
         " (SELECT project_id, subscriber_id FROM core_subscribers WHERE bot = :bot"
-        " AND user_id = :user_id AND status = 'active'"
+        f" AND user_id = :user_id AND status = 'active'{in_chat}"
         f" ORDER BY project_id{for_no_key_update(tx.dialect)}) RETURNING project_id, subscriber_id",
-        {"status": status, "bot": bot, "user_id": user_id},
+        {"status": status, "bot": bot, "user_id": user_id}
+        | ({} if chat_id is None else {"chat_id": chat_id}),
     )
     return [(row["project_id"], row["subscriber_id"]) for row in rows]
 

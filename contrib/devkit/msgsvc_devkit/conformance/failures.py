@@ -133,8 +133,9 @@ class Failures(Stage):
         await messenger.break_next("hang")
         message = plainest("cancelled", channel.capabilities)
         call = asyncio.ensure_future(channel.send(chat_id, keyed(message)))
-        await asyncio.sleep(0.05)  # into the middle of the call, which has no visible state
-        assert not call.done(), f"`send` ended though the platform did not answer: {call}"
+        while message.text not in {one.text for one in await messenger.shown()}:
+            assert not call.done(), f"`send` ended though the platform did not answer: {call}"
+            await asyncio.sleep(0.01)  # polled: the state of a fake can't be awaited
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

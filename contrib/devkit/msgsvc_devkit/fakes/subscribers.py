@@ -637,8 +637,12 @@ class FakeSubscribers(Subscribers):
     async def lock(self, tx: Tx, channel: str, user_ids: Collection[str]) -> None:
         """Nothing to lock."""
 
-    async def block(self, tx: Tx, channel: str, user_id: str, *, reason: str) -> None:
+    async def block(
+        self, tx: Tx, channel: str, user_id: str, *, reason: str, chat_id: str | None = None
+    ) -> None:
         for key in self._of_person(channel, user_id, "active"):
+            if chat_id not in {None, self.by_id[key].chat_id}:
+                continue
             self._change(key, status="blocked")
             await self._emit_deleted(tx, self._filled(key), reason)
         bot = await self._channels.find(channel)

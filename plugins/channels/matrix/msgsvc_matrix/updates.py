@@ -1,0 +1,178 @@
+"""Parses the events of a direct chat into msgsvc's updates."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgsvc_core.channels import (
+    Blocked,
+    ChannelUser,
+    MessageEdited,
+    MessageReceived,
+    ReceivedFile,
+    Started,
+    Unblocked,
+    Update,
+)
+from msgsvc_matrix.files import KINDS, file_of
+from msgsvc_matrix.rooms import Members
+
+#: Types of messages whose text is theirs. A notice is what another bot says, and "must never be
+#: automatically responded to" (`m.notice`).
+TEXTS = frozenset({"m.text", "m.emote", "m.location"})
+
+#: Types of events that the homeserver is asked for.
+EVENT_TYPES = (
+    "m.room.message",
+    "m.sticker",
+    "m.room.member",
+    "m.room.redaction",
+    "m.room.encryption",
+)
+
+#: The quoted message before a reply, as clients wrote it until version 1.13.
+_QUOTE = re.compile(r"(?:> [^\n]*(?:\n|$))+\n?")
+
+
+class Unreadable(ValueError):
+    """An event does not match the specification. The text names the field, but never contains its value."""
+
+
+def read_event(event: Mapping[str, Any], room_id: str, members: Members, me: str) -> Update | None:
+    """The update of an event in a direct chat; None if it is irrelevant. Raises `Unreadable`."""
+    kind, sender = text_in(event, "type"), text_in(event, "sender")
+    if kind == "m.room.member":
+        return _membership(event, room_id, members, me)
+    if sender == me:
+        return None
+    common = _common(event, room_id, sender, members)
+    if kind == "m.room.redaction":
+        return _redaction(event, common)
+    if kind in {"m.room.message", "m.sticker"}:
+        return _message(event, kind, common)
+    return None
+
+
+def user_of(user_id: str, name: str | None = None) -> ChannelUser:
+    """A user as the platform describes them. Matrix knows no language of theirs."""
+    localpart = user_id.removeprefix("@").partition(":")[0]
+    shown = cleaned(name).strip() if name else ""
+    return ChannelUser(user_id, shown or localpart, user_id.removeprefix("@"))
+
+
+def membership_of(event: Mapping[str, Any]) -> tuple[str, str]:
+    """The membership that an event gives, and the one before."""
+    content, unsigned = event.get("content"), event.get("unsigned")
+    before: Any = unsigned.get("prev_content") if isinstance(unsigned, dict) else None
+    return _membership_in(content), _membership_in(before)
+
+
+def text_in(fields: Mapping[str, Any], name: str) -> str:
+    """A text that must be there. Raises `Unreadable`."""
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise Unreadable(f"{name}: missing")
+    return cleaned(value)
+
+
+def cleaned(text: str) -> str:
+    """Without what no database takes: half a surrogate pair, and NUL on PostgreSQL."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _membership(event: Mapping[str, Any], room_id: str, members: Members, me: str) -> Update | None:
+    who, (now, before) = text_in(event, "state_key"), membership_of(event)
+    if who == me:
+        other = members.other_than(me)
+        # A changed profile is a membership too.
+        if now != "join" or before == "join" or other is None:
+            return None
+        return Started(**_common(event, room_id, other, members))
+    common = _common(event, room_id, who, members)
+    if now in {"leave", "ban"}:
+        return Blocked(**common) if before in {"", "join"} else None
+    if now == "join" and before in {"leave", "ban", "invite"}:
+        return Unblocked(**common)
+    return None
+
+
+def _redaction(event: Mapping[str, Any], common: dict[str, Any]) -> Update | None:
+    """A message that was taken back: one without content."""
+    content = event.get("content")
+    inside = content.get("redacts") if isinstance(content, dict) else None
+    # Room version 11 moved it.
+    ref = _id_of(event.get("redacts") or inside)
+    return None if ref is None else MessageEdited(**common, message_ref=ref, text="")
+
+
+def _message(event: Mapping[str, Any], kind: str, common: dict[str, Any]) -> Update | None:
+    content = event.get("content")
+    if not isinstance(content, dict):
+        raise Unreadable("content: not an object")
+    if not content:
+        return None  # redacted meanwhile
+    relates = content.get("m.relates_to")
+    relates = relates if isinstance(relates, dict) else {}
+    if relates.get("rel_type") == "m.replace":
+        new, ref = content.get("m.new_content"), _id_of(relates.get("event_id"))
+        if not isinstance(new, dict) or ref is None:
+            raise Unreadable("m.new_content: missing")
+        said = _said(new, kind)
+        if said is None:
+            return None
+        return MessageEdited(**common, message_ref=ref, text=said[0], files=said[1])
+    above = relates.get("m.in_reply_to")
+    reply_to = _id_of(above.get("event_id")) if isinstance(above, dict) else None
+    said = _said(content, kind)
+    if said is None:
+        return None
+    text, files = said
+    if reply_to is not None and (quote := _QUOTE.match(text)):
+        text = text[quote.end() :]
+    return MessageReceived(
+        **common,
+        text=text,
+        files=files,
+        message_ref=common["update_id"],
+        reply_to=reply_to,
+    )
+
+
+def _said(content: Mapping[str, Any], kind: str) -> tuple[str, tuple[ReceivedFile, ...]] | None:
+    """Text and files of a message; None if it holds neither."""
+    msgtype = kind if kind == "m.sticker" else text_in(content, "msgtype")
+    body = content.get("body")
+    if not isinstance(body, str):
+        raise Unreadable("body: missing")
+    body = cleaned(body)
+    if msgtype in TEXTS:
+        return body, ()
+    if msgtype not in KINDS:
+        return None
+    name = content.get("filename")
+    # The body is the caption if there is a name beside it (version 1.10), and else the name.
+    filename = cleaned(name) if isinstance(name, str) and name else body
+    caption = "" if filename == body or kind == "m.sticker" else body
+    file = file_of(msgtype, content, filename or None)
+    if file is None:
+        raise Unreadable("url: missing")
+    return caption, (file,)
+
+
+def _common(
+    event: Mapping[str, Any], room_id: str, user_id: str, members: Members
+) -> dict[str, Any]:
+    return {
+        "update_id": text_in(event, "event_id"),
+        "chat_id": room_id,
+        "user": user_of(user_id, members.names.get(user_id)),
+    }
+
+
+def _membership_in(content: Any) -> str:
+    found = content.get("membership") if isinstance(content, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _id_of(value: Any) -> str | None:
+    return cleaned(value) if isinstance(value, str) and value.startswith("$") else None
