@@ -123,6 +123,15 @@ async def move(tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None:
     await linked_buttons.move(tx, channel, chat_id, new_chat_id)
 
 
+async def set_user(tx: Tx, channel: str, user_id: str, new_user_id: str) -> None:
+    """Changes the id of a user in their chats with a bot."""
+    await tx.execute(
+        "UPDATE core_chats SET user_id = :new_user_id"
+        " WHERE channel = :channel AND user_id = :user_id",
+        {"channel": channel, "user_id": user_id, "new_user_id": new_user_id},
+    )
+
+
 async def lock_of_person(
     tx: Tx, project_id: str, name: str, channel: str, user_id: str
 ) -> list[tuple[str, str]]:

@@ -42,6 +42,8 @@ class ChatDirectory(Protocol):
 
     async def move_chat(self, tx: Tx, channel: str, chat_id: str, new_chat_id: str) -> None: ...
 
+    async def move_user(self, tx: Tx, channel: str, user_id: str, new_user_id: str) -> None: ...
+
     async def record_chat(self, tx: Tx, channel: str, user_id: str, chat_id: str) -> None: ...
 
     async def block(
@@ -143,6 +145,9 @@ class InboundDispatcher:
         update, chats = ctx.update, self._chats
         if isinstance(update, ChatMoved):
             await chats.move_chat(ctx.tx, ctx.channel, update.chat_id, update.new_chat_id)
+            if update.new_user_id is not None:
+                user_id = update.user.user_id
+                await chats.move_user(ctx.tx, ctx.channel, user_id, update.new_user_id)
             return
         is_group = ctx.bot.is_group(update.chat_id)
         if not is_group and not isinstance(update, Blocked):

@@ -106,9 +106,13 @@ class Unblocked(Update):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMoved(Update):
-    """The chat has a new id, e.g. because a group became a supergroup: nobody has left."""
+    """The chat has a new id, e.g. because a group became a supergroup: nobody has left.
+
+    `new_user_id` is set if the platform has changed the id of the user too, e.g. with their phone number:
+    their subscriptions continue under it."""
 
     new_chat_id: str
+    new_user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -472,6 +472,14 @@ class Subscribers:
         await store.move_chat(tx, channel, chat_id, new_chat_id)
         await chats.move(tx, channel, chat_id, new_chat_id)
 
+    async def move_user(self, tx: Tx, channel: str, user_id: str, new_user_id: str) -> None:
+        """Changes the id by which a platform knows a user; `channel` is the bot's key.
+
+        In a project where the new id has a subscription already, both stay as they are.
+        """
+        await store.set_user(tx, channel, user_id, new_user_id)
+        await chats.set_user(tx, channel, user_id, new_user_id)
+
     async def language_of(self, tx: Tx, channel: str, user_id: str) -> str | None:
         """The language in which a bot writes to a user who chose none in the chat; None if they never
         subscribed."""

@@ -9,6 +9,7 @@ from msgsvc_core.db.counting import Count, count_walked
 from msgsvc_core.db.sql import (
     any_of,
     for_no_key_update,
+    for_update,
     in_query,
     key_params,
     key_table,
@@ -307,6 +308,19 @@ async def move_chat(tx: Tx, bot: str, chat_id: str, new_chat_id: str) -> None:
         " AND chat_id = :chat_id"
         f" ORDER BY user_id, project_id{for_no_key_update(tx.dialect)})",
         {"bot": bot, "chat_id": chat_id, "new_chat_id": new_chat_id},
+    )
+
+
+async def set_user(tx: Tx, bot: str, user_id: str, new_user_id: str) -> None:
+    """Changes a user's id in all projects in which the new one has no subscription yet."""
+    await tx.execute(
+        "UPDATE core_subscribers SET user_id = :new_user_id WHERE (project_id, subscriber_id) IN"
+        " (SELECT s.project_id, s.subscriber_id FROM core_subscribers s WHERE s.bot = :bot"
+        " AND s.user_id = :user_id AND NOT EXISTS (SELECT 1 FROM core_subscribers there"
+        " WHERE there.project_id = s.project_id AND there.channel = s.channel"
+        " AND there.user_id = :new_user_id)"
+        f" ORDER BY s.project_id{for_update(tx.dialect)})",
+        {"bot": bot, "user_id": user_id, "new_user_id": new_user_id},
     )
 
 

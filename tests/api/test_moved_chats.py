@@ -17,6 +17,7 @@ from msgsvc_core.channels import (
 )
 from msgsvc_core.service import Service
 from msgsvc_devkit import RecordingChannel, settled
+from msgsvc_devkit.fixtures import Tenant
 from tests.api.conftest import Subscribe
 
 ANN = ChannelUser("Ann", "Ann")
@@ -90,4 +91,41 @@ async def test_a_platform_that_tells_of_a_move_is_believed(service: Service, ann
 
     await service.inbound.receive("messenger_a", moved)
 
+    assert await chat_and_status(service, ann) == ("newer", "active")
+
+
+@pytest.mark.both_databases
+async def test_a_user_with_a_new_id_keeps_their_subscription(
+    service: Service, client: httpx2.AsyncClient, ann: str
+) -> None:
+    moved = ChatMoved(
+        update_id="n1", chat_id="old", user=ANN, new_chat_id="newer", new_user_id="new-ann"
+    )
+    await service.inbound.receive("messenger_a", moved)
+    wrote = ChannelUser("new-ann", "Ann")
+    again = Started(update_id="n2", chat_id="newest", user=wrote)
+    await service.inbound.receive("messenger_a", again)
+    page = (await client.get("/v1/subscribers")).json()["data"]
+
+    assert [person["subscriber_id"] for person in page] == [ann]
+    assert await chat_and_status(service, ann) == ("newest", "active")
+
+
+@pytest.mark.both_databases
+async def test_a_new_id_that_has_a_subscription_already_is_not_given_twice(
+    service: Service, client: httpx2.AsyncClient, tenant: Tenant, ann: str
+) -> None:
+    other = ChannelUser("new-ann", "Ann")
+    async with service.db.transaction() as tx:
+        project_id = tenant.project.project_id
+        await service.subscribers.subscribe(
+            tx, project_id, "messenger_a", other, "newer", source="deep_link"
+        )
+    moved = ChatMoved(
+        update_id="n1", chat_id="old", user=ANN, new_chat_id="newer", new_user_id="new-ann"
+    )
+    await service.inbound.receive("messenger_a", moved)
+    page = (await client.get("/v1/subscribers")).json()["data"]
+
+    assert len(page) == 2
     assert await chat_and_status(service, ann) == ("newer", "active")

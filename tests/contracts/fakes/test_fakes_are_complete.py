@@ -99,7 +99,8 @@ def test_a_channel_is_given_fakes_too() -> None:
     channel = channel_context()
 
     assert {field.name for field in fields(ChannelContext)} == {
-        *("clock", "db", "secrets", "base_url", "media", "is_own_address", "provided")
+        *("clock", "db", "secrets", "base_url", "media", "is_own_address", "provided"),
+        "last_update_ms",
     }
     assert isinstance(channel.db, FakeDatabase)
     assert isinstance(channel.media(), FakeMedia)

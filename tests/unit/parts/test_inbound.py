@@ -215,6 +215,16 @@ async def test_messages_go_to_the_chat_that_a_person_used_last() -> None:
     assert core.subscribers.everybody[0].status == "blocked"
 
 
+async def test_a_user_whose_id_changes_with_the_chat_stays_who_they_are() -> None:
+    core = plugin_context()
+    core.subscribers.person(user_id="7", chat_id="c7")
+    moved = ChatMoved(update_id="u2", chat_id="c7", user=ANN, new_chat_id="c8", new_user_id="8")
+    await dispatch(core, moved)
+
+    [ann] = core.subscribers.everybody
+    assert (ann.user_id, ann.chat_id) == ("8", "c8")
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

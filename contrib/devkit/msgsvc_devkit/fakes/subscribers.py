@@ -664,6 +664,17 @@ class FakeSubscribers(Subscribers):
             if (each.bot, each.chat_id) == (channel, chat_id):
                 self._change(key, chat_id=new_chat_id)
 
+    async def move_user(self, tx: Tx, channel: str, user_id: str, new_user_id: str) -> None:
+        taken = {
+            (key[0], each.channel)
+            for key, each in self.by_id.items()
+            if each.user_id == new_user_id
+        }
+        for key, each in list(self.by_id.items()):
+            is_theirs = (each.bot, each.user_id) == (channel, user_id)
+            if is_theirs and (key[0], each.channel) not in taken:
+                self._change(key, user_id=new_user_id)
+
     async def unsubscribe(
         self, tx: Tx, project_id: str, subscriber_id: str, *, reason: str
     ) -> bool:

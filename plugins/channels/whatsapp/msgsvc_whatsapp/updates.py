@@ -186,7 +186,9 @@ def _system(message: Mapping[str, Any], value: _Value) -> Update | None:
         return None
     user = ChannelUser(before, "")
     update_id = f"message:{_text(message, 'id')}"
-    return ChatMoved(update_id=update_id, chat_id=before, user=user, new_chat_id=now)
+    return ChatMoved(
+        update_id=update_id, chat_id=before, user=user, new_chat_id=now, new_user_id=now
+    )
 
 
 def _status(status: Mapping[str, Any], value: _Value) -> Update | None:

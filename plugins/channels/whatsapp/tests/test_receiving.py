@@ -182,6 +182,7 @@ async def test_a_new_phone_number_moves_the_chat(channel, platform, ann):
 
     assert isinstance(update, ChatMoved)
     assert (update.chat_id, update.new_chat_id) == (before, ann.user_id)
+    assert (update.user.user_id, update.new_user_id) == (before, ann.user_id)
 
 
 def test_a_number_change_without_ids_is_no_update(channel, platform):
