@@ -31,7 +31,7 @@ class ListWalk:
     older: str = ""
     first: int = 1
     last: int = 0
-    #: How many match; None if they aren't counted.
+    #: How many match; None if they aren't counted. One page is counted by `cut`.
     count: Count | None = None
     _at: int = field(init=False)
 
@@ -61,6 +61,8 @@ class ListWalk:
         has_after = is_more or self.is_back
         self.first = self._at if has_before else 1
         self.last = self.first + len(entries) - 1
+        if self.count is None and not has_before and not has_after:
+            self.count = Count(len(entries))
         if entries and has_before:
             begins = max(1, self.first - limit)
             self.newer = self._url(cursor=next_cursor(place_of(entries[0])), back=1, at=begins)

@@ -249,9 +249,13 @@ class Mailings:
         status: str | None,
         after: str | None,
         limit: int,
+        *,
+        ascending: bool = False,
     ) -> list[Mailing]:
-        """Up to `limit` mailings of one source, newest first, from before `after`."""
-        return await store.list_page(tx, project_id, source, status, after, limit)
+        """Up to `limit` mailings of one source after the one called `after`, newest or oldest first."""
+        return await store.list_page(
+            tx, project_id, source, status, after, limit, ascending=ascending
+        )
 
     async def recipients(
         self,

@@ -134,20 +134,28 @@ async def choose(
 
 
 async def list_page(
-    tx: Tx, project_id: str, source: str, status: str | None, after: str | None, limit: int
+    tx: Tx,
+    project_id: str,
+    source: str,
+    status: str | None,
+    after: str | None,
+    limit: int,
+    *,
+    ascending: bool = False,
 ) -> list[Mailing]:
-    """Mailings of one source, newest first; `after` is the last id of the previous page."""
+    """Mailings of one source, newest first, or oldest first; `after` is the last id of the previous page, in
+    that order."""
     conditions = ["project_id = :project_id", "source = :source"]
     params: dict[str, Any] = {"project_id": project_id, "source": source, "most": limit}
     if status is not None:
         conditions.append("status = :status")
         params["status"] = status
     if after is not None:
-        conditions.append("job_id < :after")
+        conditions.append(f"job_id {'>' if ascending else '<'} :after")
         params["after"] = after
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM core_mailings WHERE {' AND '.join(conditions)}"
-        " ORDER BY job_id DESC LIMIT :most",
+        f" ORDER BY job_id {'ASC' if ascending else 'DESC'} LIMIT :most",
         params,
     )
     return [_mailing(row) for row in rows]

@@ -3,7 +3,7 @@
 import re
 from html import unescape
 from itertools import product
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
 
@@ -31,7 +31,7 @@ async def service(make_service: ServiceFactory) -> Service:
 
 def rows_of(html: str) -> list[str]:
     table = html.partition("<tbody>")[2].partition("</tbody>")[0]
-    return re.findall(r'href="[^"]*/(?:subscribers|messages)/((?:sub|msg)_\w+)"', table)
+    return re.findall(r'href="[^"]*/((?:sub|msg|job|fsb|whd)_\w+)"', table)
 
 
 def range_of(html: str) -> str:
@@ -83,6 +83,41 @@ async def test_pages_are_the_same_in_both_directions_and_orders(
     assert 'aria-sort="descending"' in first.text
     assert 'aria-sort="ascending"' in turned.text
     assert parse_qs(urlsplit(neighbour(turned.text, "next")).query)["sort"] == ["created"]
+
+
+#: Lists that aren't counted, each with more than two pages.
+UNCOUNTED = (
+    "/broadcasts?status=completed",
+    "/forms/{form_id}?spam=1",
+    "/webhooks/{webhook_id}",
+    "/webhooks/{webhook_id}?event=delivery.success",
+)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("path", UNCOUNTED)
+async def test_a_list_that_is_not_counted_has_both_orders_and_keeps_its_filters(
+    service: Service, tenant: Tenant, path: str
+) -> None:
+    project_id = tenant.project.project_id
+    ids = await ids_of(tenant.client)
+    async with service.db.transaction() as tx:
+        await fill(tx, project_id, ids, Sizes(messages=9, subscribers=MANY, tickets=9, others=MANY))
+    owner = await visitor(service, project_id)
+    first = await owner.client.get(owner.url(path.format(**ids)))
+    turned = unescape(re.findall(r'class="sorts" href="([^"]+)"', first.text)[0])
+    *newest, (last, _) = await walk(owner, owner.url(path.format(**ids)), "next")
+    *back, _ = await walk(owner, last, "prev")
+    *oldest, (end, _) = await walk(owner, turned, "next")
+    await owner.client.aclose()
+
+    everyone = [each for _, page in newest for each in page]
+    assert [each for each, _ in newest] == ["1–50", "51–100", f"101–{len(everyone)}"]
+    assert len(set(everyone)) == len(everyone) > 100
+    assert back == newest[::-1]
+    assert [each for _, page in oldest for each in page] == everyone[::-1]
+    asked = dict(parse_qsl(urlsplit(end).query))
+    assert {**dict(parse_qsl(urlsplit(path).query)), "sort": "created"}.items() <= asked.items()
 
 
 #: Filters of subscribers, and whether they lead along more than one.

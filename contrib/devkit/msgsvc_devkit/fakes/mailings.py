@@ -136,13 +136,16 @@ class FakeMailings(Mailings):
         status: str | None,
         after: str | None,
         limit: int,
+        *,
+        ascending: bool = False,
     ) -> list[Mailing]:
+        newest = await self.list_any(tx, ended=True, limit=len(self.by_id))
         return [
             each
-            for each in await self.list_any(tx, ended=True, limit=len(self.by_id))
+            for each in (newest[::-1] if ascending else newest)
             if (each.project_id, each.source) == (project_id, source)
             and status in {None, each.status}
-            and (after is None or each.job_id < after)
+            and (after is None or (each.job_id > after if ascending else each.job_id < after))
         ][:limit]
 
     async def recipients(

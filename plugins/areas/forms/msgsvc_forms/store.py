@@ -248,14 +248,17 @@ async def list_submissions(
     filters: SubmissionFilters,
     after: str | None,
     limit: int,
+    *,
+    ascending: bool = False,
 ) -> list[Submission]:
-    """Newest first, from before `after`."""
+    """Newest first, or oldest first; `after` is the last id of the previous page, in that order."""
+    beyond, order = (">", "ASC") if ascending else ("<", "DESC")
     rows = await tx.fetch_all(
         f"SELECT {', '.join(_SUBMISSION)} FROM forms_submissions WHERE {_THIS}"
         f" AND spam IS {'NOT NULL' if filters.spam else 'NULL'}"
         + (" AND source = :source" if filters.source is not None else "")
-        + (" AND submission_id < :after" if after is not None else "")
-        + " ORDER BY submission_id DESC LIMIT :most",
+        + (f" AND submission_id {beyond} :after" if after is not None else "")
+        + f" ORDER BY submission_id {order} LIMIT :most",
         {
             "project_id": project_id,
             "form_id": form_id,

@@ -124,10 +124,14 @@ class Submissions:
         filters: SubmissionFilters,
         after: str | None,
         limit: int,
+        *,
+        ascending: bool = False,
     ) -> list[Submission]:
-        """Up to `limit`, newest first, from `after` on. Raises `NotFound` for the form."""
+        """Up to `limit`, newest or oldest first, from `after` on. Raises `NotFound` for the form."""
         await self._forms.get(tx, project_id, form_id)
-        return await store.list_submissions(tx, project_id, form_id, filters, after, limit)
+        return await store.list_submissions(
+            tx, project_id, form_id, filters, after, limit, ascending=ascending
+        )
 
     async def get(self, tx: Tx, project_id: str, form_id: str, submission_id: str) -> Submission:
         """Raises `NotFound`, for another project's or form's as well."""

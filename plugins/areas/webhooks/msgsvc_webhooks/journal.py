@@ -68,9 +68,9 @@ async def get_many(tx: Tx, project_id: str, delivery_ids: Sequence[str]) -> dict
 
 
 async def list_page(
-    tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery
+    tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery, *, ascending: bool = False
 ) -> list[Delivery]:
-    """A webhook's deliveries, newest first; one more than the page size."""
+    """A webhook's deliveries, newest first, or oldest first; one more than the page size."""
     conditions = ["project_id = :project_id", "webhook_id = :webhook_id"]
     params: dict[str, Any] = {"project_id": project_id, "webhook_id": webhook_id}
     if query.status is not None:
@@ -85,11 +85,11 @@ async def list_page(
         conditions.append(f"{'+' if passive else ''}event = :event")
         params["event"] = query.event
     if query.after is not None:
-        conditions.append("delivery_id < :after")
+        conditions.append(f"delivery_id {'>' if ascending else '<'} :after")
         params["after"] = query.after
     rows = await tx.fetch_all(
         f"SELECT {_COLUMNS} FROM webhooks_deliveries WHERE {' AND '.join(conditions)}"
-        " ORDER BY delivery_id DESC LIMIT :most",
+        f" ORDER BY delivery_id {'ASC' if ascending else 'DESC'} LIMIT :most",
         {**params, "most": query.fetch_limit},
     )
     return [_delivery(row) for row in rows]

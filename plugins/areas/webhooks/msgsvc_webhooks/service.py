@@ -159,14 +159,21 @@ class Webhooks:
         return [self._secrets.decrypt(secret, _row(webhook_id)) for secret in secrets]
 
     async def deliveries(
-        self, tx: Tx, project_id: str, webhook_id: str, query: DeliveryQuery
+        self,
+        tx: Tx,
+        project_id: str,
+        webhook_id: str,
+        query: DeliveryQuery,
+        *,
+        ascending: bool = False,
     ) -> list[Logged]:
-        """Deliveries with their attempts, newest first, one more than the page holds.
+        """Deliveries with their attempts, newest or oldest first, one more than the page holds.
 
         Raises `NotFound`.
         """
         await self.get(tx, project_id, webhook_id)
-        return await self._logged(tx, await journal.list_page(tx, project_id, webhook_id, query))
+        found = await journal.list_page(tx, project_id, webhook_id, query, ascending=ascending)
+        return await self._logged(tx, found)
 
     async def delivery(self, tx: Tx, project_id: str, delivery_id: str) -> Logged:
         """One delivery with its attempts and their headers. Raises `NotFound`."""

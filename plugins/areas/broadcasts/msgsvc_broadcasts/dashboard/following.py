@@ -15,7 +15,7 @@ from msgsvc_broadcasts.models import (
 )
 from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.dashboard.previewing import MessagePreviews, Sample
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
@@ -49,18 +49,24 @@ def declare(pages: Pages) -> None:
 
 
 async def listed(page: PageContext, mailings: Mailings) -> Render:
-    """All broadcasts, newest first."""
+    """All broadcasts, newest or oldest first."""
     query = validate(
         BroadcastQuery,
         {name: page.query[name] for name in ("status", "cursor") if page.query.get(name)},
     )
+    walk = ListWalk(page, "/broadcasts", ("status",))
     found = await mailings.page(
-        page.tx, page.project_id, SOURCE, query.status, query.after, query.fetch_limit
+        page.tx,
+        page.project_id,
+        SOURCE,
+        query.status,
+        query.after,
+        query.fetch_limit,
+        ascending=walk.ascending,
     )
-    rows, following = query.cut(found, lambda mailing: mailing.job_id)
-    more = page.url("/broadcasts", status=query.status, cursor=following) if following else ""
+    rows = walk.cut(found, query.limit, lambda mailing: mailing.job_id)
     return Render(
-        "list.html", {"rows": [_row(each) for each in rows], "more": more, "status": query.status}
+        "list.html", {"rows": [_row(each) for each in rows], "walk": walk, "status": query.status}
     )
 
 

@@ -1,6 +1,7 @@
 """The form builder, with a preview."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -15,6 +16,10 @@ from msgsvc_forms.definition import Definition
 from msgsvc_forms.fields import FieldType
 from msgsvc_forms.models import CreateFormBody, UpdateFormBody
 from msgsvc_forms.service import Forms
+from msgsvc_forms.submissions import Submissions
+
+#: Submissions that would be deleted with a form are counted up to it.
+MOST_NAMED = 1000
 
 _WRONG_ROW = re.compile(r"\b(fields|routes)\[(\d+)\]\.?")
 
@@ -47,13 +52,21 @@ async def draft_form(page: PageContext) -> Render:
 
 
 @pages.get("/forms/{form_id}/edit", access="project:write")
-async def edit_form(page: PageContext, forms: Forms) -> Render:
-    """A stored form, or rejected changes of it."""
+async def edit_form(page: PageContext, forms: Forms, submissions: Submissions) -> Render:
+    """A stored form, or rejected changes of it; its last part deletes it."""
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
+    given = (page.tx, page.project_id, form.form_id)
+    stored = {
+        "count": await submissions.count(*given, spam=False, limit=MOST_NAMED),
+        "spam": await submissions.count(*given, spam=True, limit=MOST_NAMED),
+        "most": MOST_NAMED,
+    }
     if "fields" in page.form:
         # The conflict has been shown; saving again overwrites.
-        return _shown(page, replace(Draft.posted(page.form), version=str(form.version)))
-    return _shown(page, Draft.of(form.form_id, form.slug, form.version, form.definition))
+        draft = replace(Draft.posted(page.form), version=str(form.version))
+    else:
+        draft = Draft.of(form.form_id, form.slug, form.version, form.definition)
+    return _shown(page, draft, stored)
 
 
 @pages.post("/forms/{form_id}/edit", access="project:write", form_page=edit_form)
@@ -88,13 +101,15 @@ async def change_form(page: PageContext, all_forms: Forms) -> Redirect:
     return Redirect(back, notice=page._("Saved as version {number}.", number=changed.version))
 
 
-def _shown(page: PageContext, draft: Draft) -> Render:
+def _shown(page: PageContext, draft: Draft, stored: Mapping[str, int] | None = None) -> Render:
+    """`stored` are the submissions that a stored form has."""
     values: dict[str, Any] = {
         "draft": draft,
         "types": get_args(FieldType),
         "has": HAS,
         "problem": "",
         "wrong": ("", -1),
+        "stored": stored,
     }
     if page.error is not None:
         values |= _located(page, page.error)

@@ -13,9 +13,6 @@ from msgsvc_forms.submissions import Submissions
 #: Beyond it submissions are "many": a page never counts them all.
 MOST_COUNTED = 100
 
-#: The same where what is counted is to be deleted.
-MOST_NAMED = 1000
-
 #: Forms per page of the list.
 MOST_FORMS = 100
 
@@ -52,18 +49,13 @@ async def forms(
 
 @pages.get("/forms/{form_id}/share", access="project:read")
 async def share(
-    page: PageContext,
-    settings: Settings,
-    all_forms: Forms,
-    submissions: Submissions,
-    sharing: Sharing,
+    page: PageContext, settings: Settings, all_forms: Forms, sharing: Sharing
 ) -> Render:
     """The form's address, links and QR codes for messengers, and HTML for other sites."""
     form = await all_forms.get(page.tx, page.project_id, page.params["form_id"])
     answer = sharing.shown(form)
     base_url = settings.base_url
     mounted_at = page.root.removesuffix("/dashboard")
-    given = (page.tx, page.project_id, form.form_id)
     values = {
         "form": form,
         "answer": answer,
@@ -71,9 +63,6 @@ async def share(
         # At the host of the page, which its policy asks for.
         "qr": {name: mounted_at + url.removeprefix(base_url) for name, url in answer.qr.items()},
         "snippet": sharing.snippet(form, page.lang),
-        "count": await submissions.count(*given, spam=False, limit=MOST_NAMED),
-        "spam": await submissions.count(*given, spam=True, limit=MOST_NAMED),
-        "most": MOST_NAMED,
     }
     return Render("share.html", values)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgsvc_core.api.validation import validate
 from msgsvc_core.config.settings import Settings
-from msgsvc_core.dashboard import Download, PageContext, Redirect, Render
+from msgsvc_core.dashboard import Download, ListWalk, PageContext, Redirect, Render
 from msgsvc_core.db import Database
 from msgsvc_core.files import StoredFile
 from msgsvc_core.files.service import Files
@@ -26,7 +26,7 @@ SHOWN_ANSWERS = 3
 async def submissions(
     page: PageContext, settings: Settings, forms: Forms, all_submissions: Submissions
 ) -> Render:
-    """Submissions of a form, newest first; spam with `spam=1`."""
+    """Submissions of a form, newest or oldest first; spam with `spam=1`."""
     form = await forms.get(page.tx, page.project_id, page.params["form_id"])
     query = validate(
         SubmissionQuery,
@@ -37,15 +37,21 @@ async def submissions(
         },
     )
     filters = SubmissionFilters(spam=query.spam, source=query.source)
+    walk = ListWalk(page, f"/forms/{form.form_id}", ("spam", "source"))
     found = await all_submissions.page(
-        page.tx, page.project_id, form.form_id, filters, query.after, query.fetch_limit
+        page.tx,
+        page.project_id,
+        form.form_id,
+        filters,
+        query.after,
+        query.fetch_limit,
+        ascending=walk.ascending,
     )
-    rows, following = query.cut(found, lambda row: row.submission_id)
     values = {
         "form": form,
         "definition": form.definition,
-        "rows": rows,
-        "next_cursor": following,
+        "rows": walk.cut(found, query.limit, lambda row: row.submission_id),
+        "walk": walk,
         "spam": query.spam,
         "source": query.source or "",
         "shown_answers": SHOWN_ANSWERS,

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgsvc_core.api.pagination import PageQuery
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
+from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import DAY_MS, HOUR_MS, Clock, to_rfc3339
 from msgsvc_core.kernel.errors import ValidationFailed
 from msgsvc_webhooks.dashboard.catalogue import EventCatalogue
@@ -28,6 +28,9 @@ REPLAYS = (("1", HOUR_MS), ("24", DAY_MS), ("168", 7 * DAY_MS))
 
 #: Deliveries among which the last failure of a webhook is looked for: those before it wait for their turn.
 LATEST = 10
+
+#: Filters of the delivery log.
+FILTERS = ("status", "event")
 
 pages = Pages("webhooks", package="msgsvc_webhooks.dashboard", styles=("webhooks.css",))
 
@@ -91,11 +94,11 @@ async def webhook(
     webhook_id = page.params["webhook_id"]
     found = await all_webhooks.get(page.tx, page.project_id, webhook_id)
     query = validate(DeliveryQuery, _asked(page.query))
-    logged = await all_webhooks.deliveries(page.tx, page.project_id, webhook_id, query)
-    shown, following = query.cut(logged, lambda entry: entry[0].delivery_id)
-    older = following and page.url(
-        f"/webhooks/{webhook_id}", **{**_asked(page.query), "cursor": following}
+    walk = ListWalk(page, f"/webhooks/{webhook_id}", FILTERS)
+    logged = await all_webhooks.deliveries(
+        page.tx, page.project_id, webhook_id, query, ascending=walk.ascending
     )
+    shown = walk.cut(logged, query.limit, lambda entry: entry[0].delivery_id)
     # The list that refreshes itself is a part of the page.
     template = "deliveries.html" if page.fragment == "deliveries" else "webhook.html"
     return Render(
@@ -111,7 +114,7 @@ async def webhook(
                 )
                 for each, tries in shown
             ],
-            "older": older,
+            "walk": walk,
             "query": query,
             "statuses": statuses(page._),
             "event_choices": [
@@ -260,5 +263,4 @@ def _typed(page: PageContext, catalogue: EventCatalogue) -> dict[str, Any]:
 
 def _asked(query: Mapping[str, str]) -> dict[str, str]:
     """What was asked for, without filters that were left empty and what is none."""
-    names = ("status", "event", "cursor")
-    return {name: query[name] for name in names if query.get(name)}
+    return {name: query[name] for name in (*FILTERS, "cursor") if query.get(name)}
