@@ -200,7 +200,8 @@ async def test_sign_ins_are_listed_with_the_reasons_of_those_that_failed(
     assert "No sign-ins yet" in empty.text
     assert "Signed in" in listed.text
     assert f"/subscribers/{ann.subscriber.subscriber_id}" in listed.text
-    assert "unsupported_response_type" in listed.text
+    assert "Response type not supported" in listed.text
+    assert "<code>unsupported_response_type</code>" in listed.text
 
 
 async def test_sign_ins_are_on_pages(

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from msgsvc_core.channels import ChannelUser
+from msgsvc_core.channels import ChannelUser, DeliveryError, Reason
 from msgsvc_devkit import settled
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_otp import plugin
@@ -73,3 +73,25 @@ async def test_a_viewer_sends_none_and_a_stranger_finds_none(make_service: Any) 
     assert looked.status_code == 200
     assert "Send a code" not in looked.text
     assert (refused.status_code, missing.status_code) == (403, 404)
+
+
+async def test_a_code_that_was_not_delivered_says_why_in_words(make_service: Any) -> None:
+    service = await make_service(**WITH_DASHBOARD)
+    project = await service.projects.create("Shop")
+    owner = await visitor(service, project.project_id)
+    async with service.db.transaction() as tx:
+        person = await service.subscribers.ensure(
+            tx,
+            project.project_id,
+            "messenger_a",
+            ChannelUser("u1", "Ann", None, "en"),
+            "chat-1",
+            source="api",
+        )
+    service.channels["messenger_a"].failures.append(DeliveryError(Reason.INVALID_MESSAGE, "no"))
+    sent = await owner.post("/codes", {"who": person.subscriber_id, "purpose": "login"})
+    await settled(service)
+    shown = await owner.get(sent.headers["location"])
+    await owner.client.aclose()
+
+    assert "not delivered: the messenger rejected the message" in shown.text

@@ -1,5 +1,7 @@
 """The pages of schedules: made, shown in words, changed, held and ended."""
 
+from dataclasses import replace
+
 import pytest
 
 from msgsvc_core.kernel.i18n import Texts
@@ -8,10 +10,11 @@ from msgsvc_devkit import FakeClock
 from msgsvc_devkit.dashboard import visitor
 from msgsvc_devkit.fixtures import ServiceFactory, Tenant
 from msgsvc_scheduling import plugin
-from msgsvc_scheduling.dashboard.words import in_words
+from msgsvc_scheduling.dashboard.words import in_words, why_not_sent
 from msgsvc_scheduling.recurrence import Rule
 
 from .conftest import get, pass_time, post
+from .unit.records import TO_ANNA
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 
@@ -224,3 +227,35 @@ def test_a_rhythm_is_said_in_words() -> None:
         "Every hour, 07 past",
         "Cron: 0 0 1 1 *",
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "error", "shown"),
+    [
+        ("scheduled", None, None, ("", "")),
+        (
+            "skipped",
+            "blocked",
+            "the subscriber is blocked",
+            ("The subscriber has blocked the bot.", ""),
+        ),
+        (
+            "failed",
+            "internal_error",
+            "ValueError; the service's log has more",
+            ("Something went wrong on our side; the service's log has more.", ""),
+        ),
+        (
+            "failed",
+            "validation_failed",
+            "text: is too long",
+            ("The last run failed. Check the message and its recipients.", "text: is too long"),
+        ),
+    ],
+)
+def test_why_it_was_not_sent_is_said_in_words(
+    status: str, reason: str | None, error: str | None, shown: tuple[str, str]
+) -> None:
+    record = replace(TO_ANNA, status=status, reason=reason, error=error)
+
+    assert why_not_sent(record, Texts([], "en").into("en")) == shown

@@ -120,7 +120,12 @@ async def sign_ins(
     values = {
         "client": found,
         "entries": [
-            (each, people.get((page.project_id, each.subscriber_id or ""))) for each in shown
+            (
+                each,
+                words.sign_in_failure(page._, each.outcome),
+                people.get((page.project_id, each.subscriber_id or "")),
+            )
+            for each in shown
         ],
         "signed_in": SIGNED_IN,
         "flows": words.flows(page._),

@@ -31,6 +31,29 @@ def failure(_: Translate, error: str) -> str:
     return failure_in_words(_, error, FAILURES)
 
 
+def sign_in_failure(_: Translate, error: str) -> str:
+    """The label of an OAuth error code; the code if there is none."""
+    return {
+        "access_denied": _("Not allowed"),
+        "authorization_pending": _("Not answered yet"),
+        "consent_required": _("Consent needed"),
+        "expired_token": _("Timed out"),
+        "invalid_binding_message": _("Invalid binding message"),
+        "invalid_client": _("Client not authenticated"),
+        "invalid_grant": _("Invalid code or token"),
+        "invalid_request": _("Invalid request"),
+        "invalid_request_uri": _("Invalid pushed request"),
+        "invalid_scope": _("Invalid scope"),
+        "invalid_token": _("Invalid token"),
+        "login_required": _("Not signed in"),
+        "slow_down": _("Asked too often"),
+        "unauthorized_client": _("Not allowed for this client"),
+        "unknown_user_id": _("Unknown person"),
+        "unsupported_grant_type": _("Grant type not supported"),
+        "unsupported_response_type": _("Response type not supported"),
+    }.get(error, error)
+
+
 def flows(_: Translate) -> dict[str, str]:
     """How a sign-in was started."""
     return {

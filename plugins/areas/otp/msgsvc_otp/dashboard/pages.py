@@ -7,7 +7,7 @@ from msgsvc_core.dashboard.people import chosen_person, search_people
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.errors import ApiError
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_otp.dashboard.words import TONES, statuses
+from msgsvc_otp.dashboard.words import TONES, not_delivered, statuses
 from msgsvc_otp.models import DEFAULT_PURPOSE, SendOtpBody, VerifyOtpBody
 from msgsvc_otp.service import OneTimeCodes
 from msgsvc_otp.settings import OtpSettings
@@ -18,7 +18,7 @@ pages = Pages("otp", package="msgsvc_otp.dashboard")
 @pages.get(
     "/codes",
     access="project:read",
-    nav=Nav("One-time codes", icon="key", group="sign_in", order=20),
+    nav=Nav("One-time codes", icon="number", group="sign_in", order=20),
 )
 async def codes(
     page: PageContext,
@@ -82,6 +82,7 @@ async def code(
         "status": found.status(now_ms),
         "live": found.is_live(now_ms),
         "person": person,
+        "not_delivered": not_delivered(page._, found.reason) if found.reason else "",
         "statuses": statuses(page._),
         "tones": TONES,
     }

@@ -7,7 +7,7 @@ from msgsvc_core.dashboard import Nav, PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.mailings.service import Mailings
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_scheduling.dashboard.words import in_words
+from msgsvc_scheduling.dashboard.words import in_words, why_not_sent
 from msgsvc_scheduling.models import Kind, Record, ScheduledQuery
 from msgsvc_scheduling.recurring import RecurringQuery
 from msgsvc_scheduling.service import Scheduling
@@ -81,6 +81,7 @@ async def schedule(
             **_row(page, record, await _names(page, subscribers, [record])),
             "delivery": deliveries.get(record.job_id),
             "runs": runs,
+            "why": why_not_sent(record, page._),
             "now_ms": now_ms,
         },
     )

@@ -3,6 +3,7 @@
 import re
 
 from msgsvc_core.kernel.i18n import Translate
+from msgsvc_scheduling.models import Record
 from msgsvc_scheduling.recurrence import Rule
 
 _NAMES = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -21,6 +22,28 @@ def in_words(rule: Rule, _: Translate) -> str:
         return _.ngettext("Every {count} day", "Every {count} days", rule.days)
     assert rule.cron is not None, "a rule has one way of coming again"
     return _cron(rule.cron, _) or _("Cron: {cron}", cron=rule.cron)
+
+
+def why_not_sent(record: Record, _: Translate) -> tuple[str, str]:
+    """Why it was not sent the last time, and what was recorded of that in English, where it says more; empty
+    if it was sent, or has not been due."""
+    reasons = {
+        "missed": _("The service was not running at the scheduled time."),
+        "withdrawn": _(
+            "This run was skipped when the service was restored from a backup: it may have been sent before."
+        ),
+        "unsubscribed": _("The subscriber has unsubscribed."),
+        "blocked": _("The subscriber has blocked the bot."),
+        "subscriber_not_found": _("The subscriber no longer exists."),
+        "project_inactive": _("The project was disabled at the scheduled time."),
+        "billing_blocked": _("The credits are used up."),
+        "internal_error": _("Something went wrong on our side; the service's log has more."),
+    }
+    if record.reason in reasons:
+        return reasons[record.reason], ""
+    if record.reason is None and record.status not in {"failed", "skipped"}:
+        return "", ""
+    return _("The last run failed. Check the message and its recipients."), record.error or ""
 
 
 def _cron(cron: str, _: Translate) -> str | None:
