@@ -127,6 +127,36 @@ async def test_a_service_that_is_away_is_told_once_and_not_in_the_pages_place(
     await page.wait_for_url("**/dashboard/sign-in?next=**")
 
 
+async def test_a_refusal_stays_while_a_part_of_the_page_asks_again_and_again(
+    place: Furnished, new_window: NewWindow
+) -> None:
+    page = await new_window()
+    await place.enter(page.context, place.owner)
+    webhook = place.owner.url(f"/webhooks/{place.ids['webhook_id']}")
+    await page.goto(f"{place.url}{webhook}")
+    problem = page.locator("#problem .notice")
+    after_poll = """
+        new Promise((done) => document.addEventListener("htmx:afterSettle", done, { once: true }))
+            .then(() => null)
+    """
+
+    # An answer that the list does not have, e.g. from a page of an earlier version.
+    status = page.get_by_label("Status")
+    await status.evaluate("one => { one.append(new Option('Lost', 'lost')); }")
+    await status.select_option("lost")
+    await expect(problem).to_be_visible()
+    await page.evaluate(after_poll)
+    await expect(problem).to_be_visible()
+    await status.select_option("")
+    await expect(problem).to_have_count(0)
+
+    # What the part itself was refused is over when it gets an answer again.
+    await page.route("**/webhooks/**", lambda route: route.abort())
+    await expect(problem).to_be_visible()
+    await page.unroute("**/webhooks/**")
+    await expect(problem).to_have_count(0, timeout=10_000)
+
+
 @pytest.mark.timeout(900)
 async def test_no_text_of_anybodys_runs_on_any_page(
     tmp_path_factory: pytest.TempPathFactory, new_window: NewWindow

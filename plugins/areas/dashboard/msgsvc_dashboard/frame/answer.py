@@ -165,7 +165,12 @@ class Answers:
         )
         headers = _headers()
         if by_htmx:
-            headers |= {"HX-Retarget": "#problem", "HX-Reswap": "innerHTML show:top"}
+            headers |= {
+                "HX-Retarget": "#problem",
+                "HX-Reswap": "innerHTML show:top",
+                # Of the page that was asked for, filters take a part that is not in it.
+                "HX-Reselect": ".notice",
+            }
         if error.retry_after_s is not None:
             headers["Retry-After"] = str(error.retry_after_s)
         return HTMLResponse(html, error.status, headers)

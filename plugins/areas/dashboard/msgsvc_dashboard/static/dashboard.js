@@ -13,10 +13,16 @@ for (const here of document.querySelectorAll(".side [aria-current], .tabs [aria-
   if (part.right > inside.right - 16) box.scrollLeft += part.right - inside.right + 32;
 }
 
-// A refusal stays until the next request that succeeds; pages that ask every few seconds say it once.
+// A refusal stays until the next request of the reader that succeeds. What a part that asks every few seconds was
+// refused goes when it succeeds again, and takes nothing else along.
+let isOfPoll = false;
+const isPoll = (event) => !event.detail.requestConfig.triggeringEvent;
+for (const name of ["htmx:responseError", "htmx:sendError"]) {
+  document.addEventListener(name, (event) => { isOfPoll = isPoll(event); });
+}
 document.addEventListener("htmx:afterRequest", (event) => {
   const problem = document.getElementById("problem");
-  if (event.detail.successful && problem) problem.replaceChildren();
+  if (event.detail.successful && problem && (isOfPoll || !isPoll(event))) problem.replaceChildren();
 });
 
 // A part that is replaced under somebody's focus gives it to what stands in its place: the same link or button, else
