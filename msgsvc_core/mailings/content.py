@@ -36,6 +36,11 @@ class MailingContent:
     variables: Mapping[str, str]
     silent: bool
     tracks_links: bool = False
+    #: Shared messages with places for the addresses of their links, and the ids of these, by address of the
+    #: service, mailing, and `id` of the message: see `LinkTracking`.
+    tracked: dict[tuple[str, str, int], tuple[OutgoingMessage, list[str]]] = field(
+        default_factory=dict
+    )
     _shared: dict[str, OutgoingMessage] = field(default_factory=dict)
 
     @property
@@ -97,6 +102,10 @@ class MailingContent:
             shared = self.render(subscriber.lang, default_lang, {}, most)
             self._shared[subscriber.lang] = shared
         return shared
+
+    def is_shared(self, message: OutgoingMessage) -> bool:
+        """Whether `message_for` returns this very object for all recipients of a language."""
+        return any(each is message for each in self._shared.values())
 
     @property
     def unfilled(self) -> OutgoingMessage:

@@ -7,15 +7,16 @@ recipient before they open it (docs/decisions/0136-tracked-links.md).
 import hashlib
 import hmac
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from msgsvc_core.content.links import with_urls
-from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import Button, OutgoingMessage
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.kernel.ids import encode_base62, new_id
 from msgsvc_core.kernel.values import value_object
-from msgsvc_core.mailings.content import MailingContent, read_column
+from msgsvc_core.mailings.content import KEPT, MailingContent, read_column
 from msgsvc_core.mailings.models import Mailing
 from msgsvc_core.security import SecretBox
 
@@ -30,6 +31,10 @@ PATH = "/l/"
 _BYTES, _WIDTH = 8, 11
 
 _PREFIX = "sub_"
+
+#: Stands for what differs by recipient in the addresses of a message that many get. No address has such a
+#: sign, and no text has it after a link's id.
+_HOLE = "\ue000"
 
 _TOKEN = re.compile(
     rf"([0-9A-Za-z]{{{_WIDTH}}})([0-9A-Za-z]{{{_WIDTH}}})([0-9A-Za-z]{{1,64}})", re.ASCII
@@ -62,13 +67,26 @@ class LinkTracking:
         self, job_id: str, subscriber_id: str, content: MailingContent, message: OutgoingMessage
     ) -> OutgoingMessage:
         """A recipient's `message` with its links tracked; the same one if it has none."""
-        urls = self._urls(content)
-        if not urls or not subscriber_id.startswith(_PREFIX):
+        if not content.tracks_links or not subscriber_id.startswith(_PREFIX):
             return message
-        address = partial(self._address, job_id, subscriber_id, frozenset(urls))
-        tracked = with_urls(message, address)
-        # Messengers refuse buttons to hosts without TLS.
-        return tracked if self._is_public else replace(tracked, buttons=message.buttons)
+        tail = subscriber_id.removeprefix(_PREFIX)
+        if not content.is_shared(message):
+            urls = self._urls(content)
+            return self._with_addresses(message, job_id, urls, partial(self._own_part, tail))
+        # Its text is parsed once, and not for each of 100,000 recipients.
+        key = self._base_url, job_id, id(message)
+        if key not in content.tracked:
+            if len(content.tracked) >= KEPT:
+                content.tracked.clear()
+            content.tracked[key] = self._template_of(message, job_id, content)
+        template, link_ids = content.tracked[key]
+        text, buttons = template.text, template.buttons
+        for link_id in link_ids:
+            hole, own = link_id + _HOLE, link_id + self._own_part(tail, link_id)
+            text = text.replace(hole, own)
+            if buttons:
+                buttons = tuple(tuple(_filled(each, hole, own) for each in row) for row in buttons)
+        return replace(template, text=text, buttons=buttons) if link_ids else message
 
     def sample_of(self, content: MailingContent, message: OutgoingMessage) -> OutgoingMessage:
         """The message of some recipient, to see whether it could be sent: addresses are of one length."""
@@ -97,14 +115,49 @@ class LinkTracking:
             return []
         return [url for url in content.urls if not f"{url}/".startswith(f"{self._base_url}/")]
 
-    def _address(
-        self, job_id: str, subscriber_id: str, urls: frozenset[str], url: str
-    ) -> str | None:
-        if url not in urls:
-            return None
-        link_id, tail = link_id_of(job_id, url), subscriber_id.removeprefix(_PREFIX)
-        signature = _signature(self._secrets.derive(PURPOSE, link_id, tail))
-        return f"{self._base_url}{PATH}{link_id}{signature}{tail}"
+    def _template_of(
+        self, message: OutgoingMessage, job_id: str, content: MailingContent
+    ) -> tuple[OutgoingMessage, list[str]]:
+        """A shared message with places for what differs by recipient, and the ids of its links."""
+        urls = self._urls(content)
+        template = self._with_addresses(message, job_id, urls, lambda _link_id: _HOLE)
+        shown = [template.text, *(each.url or "" for row in template.buttons for each in row)]
+        link_ids = [link_id_of(job_id, url) for url in urls]
+        return template, [
+            link_id for link_id in link_ids if any(link_id + _HOLE in each for each in shown)
+        ]
+
+    def _with_addresses(
+        self,
+        message: OutgoingMessage,
+        job_id: str,
+        urls: Sequence[str],
+        part_after: Callable[[str], str],
+    ) -> OutgoingMessage:
+        """The message with the addresses of its links, which end with `part_after` of a link's id; the same
+        object if it has none."""
+
+        def address(url: str) -> str | None:
+            if url not in urls:
+                return None
+            link_id = link_id_of(job_id, url)
+            return f"{self._base_url}{PATH}{link_id}{part_after(link_id)}"
+
+        tracked = with_urls(message, address)
+        if not self._is_public:
+            # Messengers refuse buttons to hosts without TLS.
+            tracked = replace(tracked, buttons=message.buttons)
+        return message if tracked == message else tracked
+
+    def _own_part(self, tail: str, link_id: str) -> str:
+        """What ends the address of a recipient: the signature, and the random part of their id."""
+        return _signature(self._secrets.derive(PURPOSE, link_id, tail)) + tail
+
+
+def _filled(button: Button, hole: str, own: str) -> Button:
+    if button.url is None or hole not in button.url:
+        return button
+    return replace(button, url=button.url.replace(hole, own))
 
 
 def link_id_of(job_id: str, url: str) -> str:

@@ -19,13 +19,13 @@ from msgsvc_broadcasts.models import (
     VariantFigures,
 )
 from msgsvc_broadcasts.service import Broadcasts
-from msgsvc_core.content.outgoing import OutgoingMessage
+from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.errors import NotFound
 from msgsvc_core.mailings.content import read_column, to_column
 from msgsvc_core.mailings.links import LinkToken, LinkTracking, link_id_of
 from msgsvc_core.mailings.models import Audience, MailingMessage, VariantOutcomes
-from msgsvc_core.messages.templates.models import TemplateContent
+from msgsvc_core.messages.templates.models import TemplateButton, TemplateContent
 from msgsvc_core.projects.models import ProjectBody
 from msgsvc_core.security import SecretBox
 from msgsvc_devkit import plugin_context
@@ -189,3 +189,38 @@ def test_an_address_is_read_back_by_who_has_the_key_alone() -> None:
     assert tracking.read(token) == LinkToken(link_id_of("job_1", "https://a.example"), "sub_1")
     with pytest.raises(NotFound):
         other.read(token)
+
+
+@pytest.mark.parametrize("base_url", ["https://msgsvc.example", "http://localhost:8080"])
+@pytest.mark.parametrize(
+    ("text_format", "text"),
+    [
+        ("plain", "Now: https://a.example/x?a=1&b=2, or https://b.example"),
+        ("html", '<b>Now</b>: <a href="https://a.example/x?a=1&amp;b=2">a</a> https://b.example'),
+        ("markdown", "**Now**: [a](https://a.example/x?a=1&b=2), `https://b.example`"),
+        ("plain", "No link at all"),
+    ],
+)
+def test_a_message_for_many_has_the_addresses_that_one_alone_would_have(
+    base_url: str, text_format: Format, text: str
+) -> None:
+    core = plugin_context(plugin=plugin)
+    tracking = LinkTracking(secrets=core.secrets, base_url=base_url)
+    rows = [
+        [TemplateButton(text="Go", url="https://b.example"), TemplateButton(text="Yes", data="yes")]
+    ]
+    template = TemplateContent(text=text, format=text_format, buttons=rows)
+    content = read_column(to_column(template, {}, silent=False, tracks_links=True))
+    people = [core.subscribers.person(f"sub_{number}{'x' * 20}") for number in (1, 2)]
+    links = core.subscribers.preferences
+    shared = [content.message_for(each, "en", 4096, links) for each in people]
+    alone = [content.render("en", "en", {}, 4096) for _ in people]
+    given = zip(people, shared, alone, strict=True)
+    made = [
+        [tracking.message_for("job_1", who.subscriber_id, content, each) for each in messages]
+        for who, *messages in given
+    ]
+
+    assert [one == other for one, other in made] == [True, True]
+    assert (made[0][0] == made[1][0]) == (made[0][0] == shared[0])
+    assert shared == alone
