@@ -1,5 +1,6 @@
 """What pages call things that are stored by a code or in English."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from msgsvc_core.kernel.i18n import Texts, Translate
 from msgsvc_core.service import Service
 from msgsvc_dashboard.people.words import event_detail
 from msgsvc_dashboard.team.actions import action_title
+from msgsvc_dashboard.team.subjects import AREAS
 from msgsvc_devkit.fixtures import ServiceFactory
 from tests.api.resources import MiniAppPlugin
 from tests.dashboard.walking import SETTINGS, pages_of
@@ -40,8 +42,24 @@ async def test_each_change_of_the_audit_log_has_a_title(service: Service) -> Non
 
     assert "webhooks.create_webhook" in changes
     assert sorted(name for name in changes if not action_title(english, name)) == []
+    # But for those of the operator's pages and of sandbox messengers, which no project's log has.
+    filtered = {area for areas in AREAS.values() for area in areas}
+    assert {name.partition(".")[0] for name in changes} - filtered == {"operator"}
     assert action_title(russian, "oidc.create_oidc_client") == "Клиент OpenID создан"
     assert action_title(russian, "survey.add") == ""
+
+
+async def test_each_area_has_an_icon_of_its_own_in_a_menu(service: Service) -> None:
+    # An operator has the pages of the installation below those of the project, or of the account.
+    of_account = {"account:self": True, "installation:operate": None}
+    named: dict[tuple[str, bool], set[str]] = defaultdict(set)
+    for page in pages_of(service):
+        if page.nav is not None:
+            is_of_account = of_account.get(page.access, False)
+            for menu in (True, False) if is_of_account is None else (is_of_account,):
+                named[page.nav.icon, menu].add(page.area)
+
+    assert {icon: areas for icon, areas in named.items() if len(areas) > 1} == {}
 
 
 @pytest.mark.parametrize(

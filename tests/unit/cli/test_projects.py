@@ -14,7 +14,7 @@ from msgsvc_core.kernel.errors import InvalidApiKey, ProjectInactive
 from msgsvc_core.projects.models import ApiKey, Project
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import Audit
-from msgsvc_dashboard.accounts.models import AuditEntry
+from msgsvc_dashboard.accounts.models import AuditEntry, AuditFilters
 
 
 async def _authenticate(config: Path, secret: str) -> tuple[Project, ApiKey]:
@@ -255,7 +255,7 @@ async def _audited(config: Path, project_id: str) -> list[AuditEntry]:
     try:
         async with service.db.read() as tx:
             return await service.get(Audit).of_project(
-                tx, project_id, account_id=None, after=None, most=9
+                tx, project_id, AuditFilters(), after=None, most=9
             )
     finally:
         await service.db.disconnect()

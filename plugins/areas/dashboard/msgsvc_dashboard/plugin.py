@@ -57,6 +57,7 @@ from msgsvc_dashboard.sign_in.rendering import Rendering
 from msgsvc_dashboard.sign_in.tools import PageTools
 from msgsvc_dashboard.team import areas as team
 from msgsvc_dashboard.team.reauthentication import Reauthentication
+from msgsvc_dashboard.team.subjects import AuditSubjects
 from msgsvc_dashboard.views import SavedViews
 from msgsvc_dashboard.views import pages as views
 
@@ -194,6 +195,9 @@ class DashboardPlugin:
             default_lang=context.config.default_lang,
         )
         self.key_areas = KeyAreas(endpoints=context.peers.endpoints)
+        self.audit_subjects = AuditSubjects(
+            pages=lambda: self.site.pages, endpoints=context.peers.endpoints
+        )
 
     @hookimpl
     def register_services(self) -> Mapping[type, Any]:
@@ -204,6 +208,7 @@ class DashboardPlugin:
             Reauthentication: self.reauthentication,
             ComposeForm: self.compose_form,
             KeyAreas: self.key_areas,
+            AuditSubjects: self.audit_subjects,
             **self.accounts.by_type(),
         }
 

@@ -57,10 +57,20 @@ async def test_somebody_is_invited_joins_changes_their_role_and_is_removed(
         await service.audit.write_command(tx, "key.create", owner.project_id, "key_1")
     log = await owner.get("/audit")
     mine = await owner.get("/audit", account_id=owner.account_id)
+    of_none = await owner.get("/audit", account_id="none", about="developers")
+    of_team = await owner.get("/audit", about="team", sort="created")
+    of_forms = await owner.get("/audit", about="forms")
+    wrong = await owner.get("/audit", created_after="yesterday")
     await owner.client.aclose()
 
     assert "Command line" in log.text
-    assert "Command line" not in mine.text
+    assert '<td data-label="Who" dir="auto">Command line' not in mine.text
+    assert re.findall(r"<small class=\"muted\"><code>([\w.]+)", of_none.text) == ["key.create"]
+    done = re.findall(r"<small class=\"muted\"><code>([\w.]+)", of_team.text)
+    assert (done[0], done[-1]) == ("team.invite", "team.remove")
+    assert f'<a href="{owner.url(at)}"><code>{member[1]}</code></a>' in of_team.text
+    assert "No matching changes" in of_forms.text
+    assert "must be a day" in wrong.text
     assert refused.status_code == 400
     for page in (refused, listed, invited):
         assert "<script>alert" not in page.text

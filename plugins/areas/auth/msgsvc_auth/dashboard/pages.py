@@ -29,7 +29,7 @@ pages = Pages("auth", package="msgsvc_auth.dashboard")
 
 
 @pages.get(
-    "/sign-in", access="project:read", nav=Nav("Sign-in", icon="shield", group="sign_in", order=10)
+    "/sign-in", access="project:read", nav=Nav("Sign-in", icon="lock", group="sign_in", order=10)
 )
 async def sign_in(
     page: PageContext,

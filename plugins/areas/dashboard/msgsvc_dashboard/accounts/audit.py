@@ -6,7 +6,7 @@ from msgsvc_core.kernel.clock import Clock
 from msgsvc_core.kernel.ids import new_id
 from msgsvc_core.plugins.audit import AuditLog, AuditRecord
 from msgsvc_dashboard.accounts import audit_store as store
-from msgsvc_dashboard.accounts.models import AuditEntry
+from msgsvc_dashboard.accounts.models import AuditEntry, AuditFilters
 
 
 class Audit(AuditLog):
@@ -32,10 +32,19 @@ class Audit(AuditLog):
         await store.insert(tx, entry)
 
     async def of_project(
-        self, tx: Tx, project_id: str, *, account_id: str | None, after: str | None, most: int
+        self,
+        tx: Tx,
+        project_id: str,
+        filters: AuditFilters,
+        *,
+        after: str | None,
+        most: int,
+        ascending: bool = False,
     ) -> list[AuditEntry]:
-        """The newest first; of one person alone, if they are named."""
-        return await store.list_of_project(tx, project_id, account_id, after, most)
+        """Up to `most` entries, newest or oldest first."""
+        return await store.list_of_project(
+            tx, project_id, filters, after, most, ascending=ascending
+        )
 
     async def of_account(
         self, tx: Tx, account_id: str, *, after: str | None, most: int

@@ -94,6 +94,21 @@ class TooMany:
 Outcome = SignedIn | CodeNeeded | Refused | TooMany
 
 
+#: Stands for an account in the filter by author: changes by API keys and on the command line.
+NO_ACCOUNT = "none"
+
+
+@value_object
+class AuditFilters:
+    """Which entries of a project's audit log are asked for."""
+
+    #: `NO_ACCOUNT` for those of no account.
+    account_id: str | None = None
+    #: The first parts of the actions, e.g. `webhooks`; none for all.
+    areas: tuple[str, ...] = ()
+    since_ms: int | None = None
+
+
 @value_object
 class AuditEntry:
     """A change and its author. `account_id` is None if nobody was signed in."""

@@ -28,7 +28,7 @@ TONES = {
 @pages.get(
     "/channels",
     access="project:read",
-    nav=Nav("Channels", icon="plug", group="developers", order=30),
+    nav=Nav("Channels", icon="bot", group="developers", order=30),
 )
 async def channels(
     page: PageContext,

@@ -18,7 +18,9 @@ TONES = {"ready": "info", "running": "good", "dead": "bad"}
 
 
 @pages.get(
-    "/jobs", access="installation:operate", nav=Nav("Jobs", icon="log", group="project", order=200)
+    "/jobs",
+    access="installation:operate",
+    nav=Nav("Jobs", icon="activity", group="project", order=200),
 )
 async def jobs(page: PageContext) -> Render:
     asked = page.query.get("state", "dead")

@@ -41,7 +41,7 @@ async def found_channels(page: PageContext, channels: Channels) -> Sequence[Hit]
     text = page.searched.casefold()
     names = [each.name for each in channels.list_for_project(page.project_id)]
     return [
-        Hit(page._("Channels"), name, page.url("/channels"), icon="plug")
+        Hit(page._("Channels"), name, page.url("/channels"), icon="bot")
         for name in names
         if text in name.casefold()
     ][:MOST]

@@ -17,7 +17,7 @@ ACCOUNTS = "/operator/accounts"
 @OPERATOR.get(
     "/accounts",
     access="installation:operate",
-    nav=Nav("Accounts", icon="people", group="overview", order=10),
+    nav=Nav("Accounts", icon="account", group="overview", order=10),
 )
 async def accounts(page: PageContext, all_accounts: Accounts) -> Render:
     """Newest first, or those whose email begins so."""

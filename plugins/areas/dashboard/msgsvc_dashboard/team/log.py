@@ -1,30 +1,55 @@
 """The audit log of a project, and that of the user's own changes."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.api.types import MomentMs
 from msgsvc_core.api.validation import validate
-from msgsvc_core.dashboard import Nav, PageContext, Render
+from msgsvc_core.dashboard import ListWalk, Nav, PageContext, Render
 from msgsvc_core.projects.service import Projects
 from msgsvc_dashboard.accounts.audit import Audit
-from msgsvc_dashboard.accounts.models import AuditEntry
+from msgsvc_dashboard.accounts.models import NO_ACCOUNT, AuditEntry, AuditFilters
 from msgsvc_dashboard.accounts.service import Accounts
 from msgsvc_dashboard.accounts.team import Team
+from msgsvc_dashboard.people.asking import asked
 from msgsvc_dashboard.team.actions import action_title
 from msgsvc_dashboard.team.declared import ACCOUNT, TEAM
+from msgsvc_dashboard.team.subjects import AREAS, AuditSubjects, titles
+
+#: Filters of a project's audit log.
+FILTERS = ("about", "account_id", "created_after")
+
+
+class AuditQuery(PageQuery):
+    """Filters and paging. `about` is one of `AREAS`; another finds what all do."""
+
+    about: str | None = None
+    account_id: str | None = None
+    created_after: MomentMs | None = None
 
 
 @TEAM.get(
     "/audit", access="project:write", nav=Nav("Audit log", icon="log", group="project", order=90)
 )
 async def audit(
-    page: PageContext, all_audit: Audit, team: Team, accounts: Accounts, projects: Projects
+    page: PageContext,
+    all_audit: Audit,
+    team: Team,
+    accounts: Accounts,
+    projects: Projects,
+    subjects: AuditSubjects,
 ) -> Render:
     """Changes of this project, with their authors."""
-    query = _query(page)
-    person = page.query.get("account_id") or None
+    query, refused = asked(page, AuditQuery, *FILTERS)
+    walk = ListWalk(page, "/audit", FILTERS)
+    filters = AuditFilters(query.account_id, AREAS.get(query.about or "", ()), query.created_after)
     found = await all_audit.of_project(
-        page.tx, page.project_id, account_id=person, after=query.after, most=query.fetch_limit
+        page.tx,
+        page.project_id,
+        filters,
+        after=query.after,
+        most=query.fetch_limit,
+        ascending=walk.ascending,
     )
     people = {
         account.account_id: account.name
@@ -33,11 +58,24 @@ async def audit(
     owner_id = await projects.owner_of(page.tx, page.project_id)
     if owner_id is not None:
         people[owner_id] = (await accounts.find(page.tx, owner_id)).name
-    shown = _shown(page, query, found)
-    cursor = shown.pop("cursor")
-    older = page.url("/audit", account_id=person, cursor=cursor) if cursor else ""
-    options = [("", page._("Everyone")), *sorted(people.items(), key=lambda each: each[1])]
-    return Render("audit.html", {**shown, "older": older, "people": options, "person": person})
+    entries = walk.cut(found, query.limit, lambda entry: entry.entry_id)
+    given = {name: page.query.get(name, "") for name in FILTERS}
+    return Render(
+        "audit.html",
+        {
+            "entries": _shown(page, entries, subjects),
+            "refused": refused,
+            "walk": walk,
+            "given": given,
+            "is_filtered": any(given.values()),
+            "areas": [("", page._("All")), *titles(page._).items()],
+            "people": [
+                ("", page._("Everyone")),
+                *sorted(people.items(), key=lambda each: each[1]),
+                (NO_ACCOUNT, page._("API keys and command line")),
+            ],
+        },
+    )
 
 
 @ACCOUNT.get("/log", access="account:self")
@@ -47,10 +85,9 @@ async def own(page: PageContext, all_audit: Audit) -> Render:
     found = await all_audit.of_account(
         page.tx, page.viewer.account_id, after=query.after, most=query.fetch_limit
     )
-    shown = _shown(page, query, found)
-    cursor = shown.pop("cursor")
+    entries, cursor = query.cut(found, lambda entry: entry.entry_id)
     older = page.url("/account/log", cursor=cursor) if cursor else ""
-    return Render("own_log.html", {**shown, "older": older})
+    return Render("own_log.html", {"entries": _shown(page, entries), "older": older})
 
 
 def _query(page: PageContext) -> PageQuery:
@@ -58,14 +95,19 @@ def _query(page: PageContext) -> PageQuery:
     return validate(PageQuery, given, whole="query")
 
 
-def _shown(page: PageContext, query: PageQuery, found: list[AuditEntry]) -> dict[str, Any]:
-    entries, cursor = query.cut(found, lambda entry: entry.entry_id)
-    return {
-        "entries": [
-            (entry, action_title(page._, entry.action), _detail(entry)) for entry in entries
-        ],
-        "cursor": cursor,
-    }
+def _shown(
+    page: PageContext, entries: Sequence[AuditEntry], subjects: AuditSubjects | None = None
+) -> list[tuple[AuditEntry, str, str, str]]:
+    """Each with what was done, what it noted, and the address of what it was about."""
+    return [
+        (
+            entry,
+            action_title(page._, entry.action),
+            _detail(entry),
+            subjects.url(page, entry) if subjects is not None else "",
+        )
+        for entry in entries
+    ]
 
 
 def _detail(entry: AuditEntry) -> str:

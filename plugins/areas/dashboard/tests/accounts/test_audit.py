@@ -2,6 +2,7 @@
 
 from msgsvc_core.service import Service
 from msgsvc_dashboard.accounts import AccountLinks, Accounts, Audit, MessengerSignIn, SignIn
+from msgsvc_dashboard.accounts.models import AuditFilters
 from msgsvc_devkit import FakeClock, settled
 from msgsvc_devkit.fixtures import Tenant
 from msgsvc_devkit.work import until
@@ -49,7 +50,7 @@ async def test_what_an_api_key_configures_is_logged_once_in_its_name(
 
     async with service.db.read() as tx:
         found = await service.get(Audit).of_project(
-            tx, tenant.project.project_id, account_id=None, after=None, most=9
+            tx, tenant.project.project_id, AuditFilters(), after=None, most=9
         )
 
     assert [(entry.action, entry.target) for entry in reversed(found)] == [
@@ -78,13 +79,13 @@ async def test_a_project_shows_its_own_entries_and_those_of_one_person(service: 
                 )
     async with service.db.read() as tx:
         first = await service.get(Audit).of_project(
-            tx, shop.project_id, account_id=None, after=None, most=4
+            tx, shop.project_id, AuditFilters(), after=None, most=4
         )
         rest = await service.get(Audit).of_project(
-            tx, shop.project_id, account_id=None, after=first[-1].entry_id, most=9
+            tx, shop.project_id, AuditFilters(), after=first[-1].entry_id, most=9
         )
         bobs = await service.get(Audit).of_project(
-            tx, shop.project_id, account_id=bob.account_id, after=None, most=9
+            tx, shop.project_id, AuditFilters(account_id=bob.account_id), after=None, most=9
         )
 
     assert [entry.detail["number"] for entry in [*first, *rest]] == [2, 2, 1, 1, 0, 0]

@@ -1,7 +1,11 @@
 """Links, teams, guesses and the audit log, one part at a time, built from fakes."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
+from msgsvc_core.api.endpoint import Router
+from msgsvc_core.dashboard import PageContext, Pages, Redirect, Render
 from msgsvc_core.kernel.clock import HOUR_MS
 from msgsvc_core.kernel.errors import Conflict, Forbidden, NotFound
 from msgsvc_core.limits.memory import MemoryLimiter
@@ -9,13 +13,14 @@ from msgsvc_core.members import Role
 from msgsvc_core.members.models import AddMemberBody
 from msgsvc_core.plugins.audit import AuditRecord
 from msgsvc_dashboard.accounts import AccountLinks, Audit, Team
-from msgsvc_dashboard.accounts.models import Browser, OneTimeLink, TooMany
+from msgsvc_dashboard.accounts.models import AuditEntry, AuditFilters, Browser, OneTimeLink, TooMany
 from msgsvc_dashboard.accounts.service import digest_of
 from msgsvc_dashboard.accounts.throttle import Throttle
 from msgsvc_dashboard.settings import AccountSettings
+from msgsvc_dashboard.team.subjects import AuditSubjects
 from msgsvc_devkit import FakeClock, FakeContext, plugin_context
 from msgsvc_devkit.fakes import PROJECT, FakeTx, fake_secrets
-from plugins.areas.dashboard.tests.unit.browsers import ANN
+from plugins.areas.dashboard.tests.unit.browsers import ANN, page
 from plugins.areas.dashboard.tests.unit.fakes import AccountsInMemory, LinksInMemory
 
 # ---- the audit log -------------------------------------------------------------------------------
@@ -44,8 +49,8 @@ async def test_an_entry_says_who_did_what_when() -> None:
 
 async def test_entries_are_of_one_person_where_they_are_named() -> None:
     audit, tx = Audit(clock=FakeClock()), FakeTx(answers=[[], [], []])
-    await audit.of_project(tx, PROJECT, account_id=None, after=None, most=10)
-    await audit.of_project(tx, PROJECT, account_id="acc_ann", after="aud_9", most=10)
+    await audit.of_project(tx, PROJECT, AuditFilters(), after=None, most=10)
+    await audit.of_project(tx, PROJECT, AuditFilters(account_id="acc_ann"), after="aud_9", most=10)
     await audit.of_account(tx, "acc_ann", after=None, most=10)
 
     assert [params for _, params in tx.statements] == [
@@ -53,6 +58,60 @@ async def test_entries_are_of_one_person_where_they_are_named() -> None:
         {"most": 10, "project_id": PROJECT, "account_id": "acc_ann", "after": "aud_9"},
         {"most": 10, "account_id": "acc_ann"},
     ]
+
+
+async def shown(page: PageContext) -> Render:
+    return Render("shown.html")
+
+
+def change(name: str) -> Callable[[PageContext], Awaitable[Redirect]]:
+    async def handler(page: PageContext) -> Redirect:
+        return Redirect("/")
+
+    handler.__name__ = name
+    return handler
+
+
+async def get_item() -> None:
+    """An endpoint of the API."""
+
+
+async def create_item() -> None:
+    """An endpoint that is in the audit log."""
+
+
+@pytest.mark.parametrize(
+    ("action", "target", "path"),
+    [
+        ("stock.rename", "itm_1", "/stock/itm_1"),
+        ("stock.move", "itm_1 box/2", "/stock/itm_1/boxes/box%2F2"),
+        ("stock.drop", "itm_1 lid_3", "/stock/itm_1"),
+        ("stock.remove", "itm_1", ""),
+        ("stock.rename", None, ""),
+        ("stock.create_item", "itm_1", "/stock/itm_1"),
+        ("survey.add", "srv_1", ""),
+    ],
+)
+def test_an_entry_leads_to_what_it_is_about_where_there_is_a_page(
+    action: str, target: str | None, path: str
+) -> None:
+    pages, router = Pages("stock", package="shop"), Router("stock")
+    pages.get("/stock/{item_id}", access="project:read")(shown)
+    pages.get("/stock/{item_id}/boxes/{box}", access="project:read")(shown)
+    for name, at in (
+        ("rename", "/stock/{item_id}/rename"),
+        ("move", "/stock/{item_id}/boxes/{box}/move"),
+        ("drop", "/stock/{item_id}/lids/{lid}/drop"),
+        ("remove", "/stock/{item_id}/delete"),
+    ):
+        pages.post(at, access="project:write")(change(name))
+    router.get("/v1/stock/{item_id}")(get_item)
+    router.post("/v1/stock", audited=True)(create_item)
+    subjects = AuditSubjects(pages=lambda: pages.pages, endpoints=lambda: router.endpoints)
+    entry = AuditEntry("aud_1", PROJECT, None, None, 0, action, target, {}, "")
+    here = page("owner")
+
+    assert subjects.url(here, entry) == (here.url(path) if path else "")
 
 
 # ---- links that work once ------------------------------------------------------------------------
