@@ -1,7 +1,9 @@
 """Everything that a person reads in a messenger is there in English and Russian."""
 
+import ast
 import re
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
@@ -87,6 +89,41 @@ def test_a_text_stands_once_in_a_catalogue_and_has_its_contexts(owner: Path) -> 
 
     assert sorted(key for key, count in Counter(known).items() if count > 1) == []
     assert {key for key in known if key[0]} == used
+
+
+def quoted_texts(owner: Path) -> tuple[set[str], str]:
+    """The strings in the code of a package, and its templates and scripts. Not all are in a call of `_`: the
+    title of a page is translated where it is shown."""
+    strings = {
+        node.value
+        for file in owner.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    pages = [file.read_text("utf-8") for file in sorted(owner.rglob("*.[hj][ts]*"))]
+    return strings, "\n".join(pages)
+
+
+def is_used(text: str, quoted: Iterable[tuple[set[str], str]]) -> bool:
+    escaped = text.replace('"', '\\"')
+    return any(
+        text in strings or f'"{escaped}"' in pages or f"'{text}'" in pages
+        for strings, pages in quoted
+    )
+
+
+def test_a_catalogue_has_no_text_that_nobody_says() -> None:
+    """The core's texts may be those of any package."""
+    quoted = {owner: quoted_texts(owner) for owner in OWNERS}
+    of_all = [*quoted.values()]
+    unused = {
+        (owner.name, text)
+        for owner in OWNERS
+        for text in known_texts(owner)
+        if not is_used(text, of_all if owner.name == "msgsvc_core" else [quoted[owner]])
+    }
+
+    assert sorted(unused) == []
 
 
 def a_catalogue(folder: Path, russian: str) -> Path:

@@ -66,7 +66,7 @@ async def test_a_chain_is_built_step_by_step(shop: Shop) -> None:
         "attribute": {"name": "age", "equals": 30},
     }
     assert (kept["name"], kept["trigger"]) == ("Hello", {"on": "tag", "value": "new"})
-    assert "Tag new added" in shown.text
+    assert 'Tag <span class="chip"><bdi>new</bdi></span> added' in shown.text
 
 
 async def test_a_step_is_previewed_while_it_is_written_and_nothing_is_changed(shop: Shop) -> None:
