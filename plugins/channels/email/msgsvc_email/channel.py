@@ -1,9 +1,16 @@
 """One sender of emails: the implementation of the channel contract."""
 
+import re
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import IO
+from urllib.parse import quote
 from uuid import uuid4
+
+import structlog
 
 from msgsvc_core.channels import (
     Blocked,
@@ -19,20 +26,35 @@ from msgsvc_core.channels import (
     InvalidWebhook,
     OutgoingMessage,
     Pace,
+    Polled,
     Reason,
     Update,
     WebhookAnswer,
     WebhookCall,
 )
-from msgsvc_core.kernel import email
+from msgsvc_core.kernel.email import normalized
 from msgsvc_core.kernel.errors import InvalidValue
 from msgsvc_email import unsubscribing
+from msgsvc_email.dkim import Signer, read_key
+from msgsvc_email.imap import Folder, ImapFailed, cursor_of, opened, uids_of
 from msgsvc_email.layout import Footer
 from msgsvc_email.message import Addresses, composed, problem_of
 from msgsvc_email.settings import EmailSettings
-from msgsvc_email.smtp import Envelope, SmtpServers
+from msgsvc_email.smtp import Envelope, SmtpServers, Trust
 from msgsvc_email.texts import EmailTexts
 from msgsvc_email.tokens import Tokens
+from msgsvc_email.updates import InboundMail, parts_of
+
+#: Seconds of a long poll; the contract allows 30.
+WAIT_S = 25.0
+
+#: Mails that are read in one poll.
+AT_ONCE = 20
+
+#: Days of mail that are read the first time, and when the folder has new ids.
+LOOK_BACK_DAYS = 2
+
+log = structlog.get_logger(__name__)
 
 
 class EmailChannel(Channel):
@@ -54,11 +76,19 @@ class EmailChannel(Channel):
     ) -> None:
         super().__init__(identity)
         self.capabilities = replace(self.capabilities, repeatable=settings.drops_duplicates)
+        if settings.imap is not None:
+            self.receiving = "poll"
+            self.capabilities = replace(
+                self.capabilities, start_links=True, receives_files=True, tells_replies=True
+            )
         self.pace = Pace(per_bot_s=settings.per_second)
         self._context = context
         self._settings = settings
-        self._servers = SmtpServers(settings, context.clock)
+        self._trust = Trust(settings)
+        self._servers = SmtpServers(settings, context.clock, self._trust)
         self._tokens = Tokens(context.secrets, identity.key, settings.domain, context.base_url)
+        self._folder: Folder | None = None
+        self._signer = _signer(settings)
 
     # ---- out ------------------------------------------------------------------------------------
 
@@ -80,6 +110,8 @@ class EmailChannel(Channel):
                 footer=self._footer(address) if self._settings.unsubscribe else None,
                 file=file,
             )
+        if self._signer is not None:
+            content = self._signer.signed(content, self._context.clock.now_ms() // 1000)
         await self._servers.deliver(
             Envelope(
                 self._return_path(address),
@@ -101,11 +133,19 @@ class EmailChannel(Channel):
         """Buttons are links: nobody waits."""
 
     def deep_link(self, payload: str) -> str:
-        raise ChannelNotReady(f"the channel {self.name!r} receives no emails")
+        if self._settings.imap is None:
+            raise ChannelNotReady(f"the channel {self.name!r} receives no emails")
+        return f"mailto:{quote(self._settings.mailbox, safe='@')}?subject=start%20{payload}"
 
     async def check(self) -> ChannelHealth:
         try:
             await self._servers.check()
+            if self._settings.imap is not None:
+                async with opened(self._settings.imap, self._trust):
+                    pass
+        except ImapFailed as error:
+            # Sending works, so the channel is not stopped.
+            return ChannelHealth(ok=False, detail=error.text, unreachable=error.reason.retryable)
         except DeliveryError as error:
             revoked = error.reason is Reason.BOT_BANNED
             return ChannelHealth(
@@ -123,7 +163,7 @@ class EmailChannel(Channel):
         return super().problem(message) or problem_of(message)
 
     def parse_address(self, text: str) -> str:
-        return email.normalized(text)
+        return normalized(text)
 
     # ---- in -------------------------------------------------------------------------------------
 
@@ -149,14 +189,74 @@ class EmailChannel(Channel):
         shown = unsubscribing.question if call.method == "GET" else unsubscribing.confirmation
         return shown(translate, lang, sender, address)
 
+    async def poll_updates(self, cursor: str | None) -> Polled:
+        assert self._settings.imap is not None
+        inbound = InboundMail(self._settings, self._tokens, self.key)
+        folder, self._folder = self._folder, None
+        try:
+            if folder is None:
+                folder = await Folder.open(self._settings.imap, self._trust)
+            uids = await self._waited_for(folder, cursor)
+            updates: list[Update] = []
+            for uid in uids:
+                raw = await folder.fetch(uid)
+                if raw is None:
+                    log.warning("email_skipped", channel=self.key, error="it is gone, or too large")
+                else:
+                    updates += inbound.read(raw, f"{folder.validity}:{uid}")
+        except BaseException:
+            if folder is not None:
+                folder.close()
+            raise
+        self._folder = folder
+        known = uids_of(cursor)
+        before = known[1] if known and known[0] == folder.validity else 0
+        return Polled(tuple(updates), cursor_of(folder.validity, uids, before))
+
+    async def fetch_file(self, file_ref: str, into: IO[bytes], max_bytes: int) -> None:
+        found = re.fullmatch(r"(\d{1,10}):(\d{1,10}):(\d{1,4})", file_ref)
+        gone = DeliveryError(Reason.INVALID_MESSAGE, "there is no such file any more")
+        if found is None or self._settings.imap is None:
+            raise gone
+        validity, uid, number = map(int, found.groups())
+        async with opened(self._settings.imap, self._trust) as folder:
+            raw = await folder.fetch(uid) if folder.validity == validity else None
+        mail = message_from_bytes(raw, policy=policy.default) if raw is not None else None
+        parts = parts_of(mail) if isinstance(mail, EmailMessage) else []
+        content = parts[number].get_payload(decode=True) if number < len(parts) else None
+        if not isinstance(content, bytes):
+            raise gone
+        if len(content) > max_bytes:
+            raise DeliveryError(Reason.INVALID_MESSAGE, f"it is larger than {max_bytes} bytes")
+        into.write(content)
+
+    async def _waited_for(self, folder: Folder, cursor: str | None) -> list[int]:
+        """The ids of the next mails; none if there are none for some time."""
+        uids = await self._new_in(folder, cursor)
+        if not uids:
+            await folder.wait(WAIT_S)
+            uids = await self._new_in(folder, cursor)
+        return uids[:AT_ONCE]
+
+    async def _new_in(self, folder: Folder, cursor: str | None) -> list[int]:
+        known = uids_of(cursor)
+        if known is not None and known[0] == folder.validity:
+            return await folder.search_after(known[1])
+        # The first time, and after the folder was made anew: what was seen before is recognised by its id.
+        day = datetime.fromtimestamp(self._context.clock.now_ms() / 1000, UTC)
+        return await folder.search_since(day - timedelta(days=LOOK_BACK_DAYS))
+
     # ---- its life -------------------------------------------------------------------------------
 
     async def close(self) -> None:
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
         await self._servers.close()
 
     def _address(self, chat_id: str) -> str:
         try:
-            return email.normalized(chat_id)
+            return normalized(chat_id)
         except InvalidValue:
             raise DeliveryError(Reason.CHAT_NOT_FOUND, "chat_id: is no email address") from None
 
@@ -169,8 +269,26 @@ class EmailChannel(Channel):
             url=self._tokens.unsubscribe_url(address),
         )
 
-    def _reply_to(self, _address: str) -> str | None:
-        return self._settings.reply_to
+    def _reply_to(self, address: str) -> str | None:
+        settings = self._settings
+        if settings.reply_to is not None or settings.imap is None:
+            return settings.reply_to
+        if settings.imap.subaddresses:
+            return self._tokens.subaddress(settings.mailbox, "r", address)
+        return settings.mailbox if settings.mailbox != settings.sender else None
 
-    def _return_path(self, _address: str) -> str:
-        return self._settings.sender
+    def _return_path(self, address: str) -> str:
+        """The address that bounces go to."""
+        settings = self._settings
+        if settings.imap is None:
+            return settings.sender
+        if settings.imap.subaddresses:
+            return self._tokens.subaddress(settings.mailbox, "b", address)
+        return settings.mailbox
+
+
+def _signer(settings: EmailSettings) -> Signer | None:
+    if settings.dkim_key is None or settings.dkim_selector is None:
+        return None
+    key = read_key(settings.dkim_key.get_secret_value())
+    return Signer(key, settings.domain, settings.dkim_selector)

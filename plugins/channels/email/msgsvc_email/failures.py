@@ -43,6 +43,13 @@ class SmtpRefusal(DeliveryError):
         self.is_servers = is_servers
 
 
+def is_no_mailbox(status: str) -> bool:
+    """Whether a status such as `5.1.1` says that the mailbox does not exist, or takes nothing any more."""
+    kind, _, detail = status.partition(".")
+    # 5.4.4: the domain has no host for mail.
+    return kind == "5" and detail in _NO_MAILBOX | {"4.4"}
+
+
 def hidden(words: str) -> str:
     """A server's words in one line without addresses, which are personal data and are logged."""
     return _ADDRESS.sub("<address>", " ".join(words.split()))

@@ -4,11 +4,20 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, FilePath, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    FilePath,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
 from msgsvc_core.config.settings import Section
 from msgsvc_core.kernel import email
 from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_email.dkim import read_key
 
 #: How a connection is encrypted: after `STARTTLS`, from its first byte, or not at all.
 Tls = Literal["starttls", "implicit", "none"]
@@ -27,6 +36,7 @@ OPERATOR_SETTINGS = frozenset(
         "fallbacks",
         "ca_file",
         "drops_duplicates",
+        "imap",
     }
 )
 
@@ -67,6 +77,40 @@ class SmtpServer(Section):
         if (self.username is None) != (self.password is None):
             raise InvalidValue("username and password belong together")
         if self.password is not None and self.tls == "none" and not is_local(self.host):
+            raise InvalidValue("a password is not sent without tls")
+        return self
+
+
+class ImapServer(Section):
+    """The mailbox that replies and reports come to."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    host: Host = Field(description="Host of the IMAP server.")
+    port: Port = Field(IMAPS_PORT, description="Port of the IMAP server.")
+    tls: Tls = Field(
+        "implicit", description="As that of the SMTP server; port 143 takes `starttls`."
+    )
+    username: str = Field(min_length=1, description="Account at the IMAP server.")
+    password: SecretStr = Field(description="Password of the account.")
+    folder: Line = Field(
+        "INBOX", min_length=1, description="Folder that is read. Nothing is changed in it."
+    )
+    subaddresses: bool = Field(
+        True,
+        description="Whether mail to `name+anything@domain` comes to the mailbox `name@domain`: bounces and"
+        " replies are then recognised by their address.",
+    )
+    authserv_id: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="Name by which the own mail server signs `Authentication-Results`. It must remove such"
+        " fields of others. Without it only replies are taken.",
+    )
+
+    @model_validator(mode="after")
+    def _keeps_the_password(self) -> "ImapServer":
+        if self.tls == "none" and not is_local(self.host):
             raise InvalidValue("a password is not sent without tls")
         return self
 
@@ -122,6 +166,16 @@ class EmailSettings(SmtpServer):
         description="Maximum size of a message's file. Mail servers take 20 to 25 MB, encoded, which is a"
         " third more.",
     )
+    dkim_selector: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$",
+        description="Selector of the DKIM key: its public part is at `<selector>._domainkey.<domain>`.",
+    )
+    dkim_key: SecretStr | None = Field(
+        None,
+        description="Private key (PEM; RSA or Ed25519) by which messages are signed (DKIM), if neither the"
+        " server nor the provider signs them.",
+    )
     drops_duplicates: bool = Field(
         False,
         description="Whether the server shows a message once that arrives again with the same Message-ID."
@@ -130,6 +184,34 @@ class EmailSettings(SmtpServer):
     per_second: float | None = Field(
         None, gt=0, description="Messages per second that the provider allows; no limit by default."
     )
+
+    imap: ImapServer | None = Field(
+        None,
+        description="The mailbox that is read for replies, bounces and complaints: `host`, `port`, `tls`,"
+        " `username`, `password`, `folder`, `subaddresses` and `authserv_id`. Without it nothing is"
+        " received.",
+    )
+    inbox: Address | None = Field(
+        None, description="Address of the mailbox that `imap` reads, if it is not `sender`."
+    )
+
+    @field_validator("dkim_key")
+    @classmethod
+    def _is_a_key(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None:
+            read_key(key.get_secret_value())
+        return key
+
+    @model_validator(mode="after")
+    def _has_key_and_selector(self) -> "EmailSettings":
+        if (self.dkim_key is None) != (self.dkim_selector is None):
+            raise InvalidValue("dkim_key and dkim_selector belong together")
+        return self
+
+    @property
+    def mailbox(self) -> str:
+        """The address whose mail is read."""
+        return self.inbox or self.sender
 
     @property
     def domain(self) -> str:

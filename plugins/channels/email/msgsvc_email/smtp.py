@@ -54,9 +54,8 @@ class _Connection:
 class SmtpServers:
     """Delivers messages by the first of the servers that can be reached."""
 
-    def __init__(self, settings: EmailSettings, clock: Clock) -> None:
+    def __init__(self, settings: EmailSettings, clock: Clock, tls: "Trust") -> None:
         self._clock = clock
-        tls = _Trust(settings)
         self._pools = [_Pool(one, settings, clock, tls) for one in settings.servers]
 
     async def deliver(self, envelope: Envelope) -> None:
@@ -98,7 +97,7 @@ class SmtpServers:
         return up or self._pools
 
 
-class _Trust:
+class Trust:
     """The certificates that are trusted, read on first use: that takes some 10 ms."""
 
     def __init__(self, settings: EmailSettings) -> None:
@@ -125,7 +124,7 @@ class _Pool:
     """Connections to one server."""
 
     def __init__(
-        self, server: SmtpServer, settings: EmailSettings, clock: Clock, tls: _Trust
+        self, server: SmtpServer, settings: EmailSettings, clock: Clock, tls: Trust
     ) -> None:
         self.name = f"{server.host}:{server.port}"
         self._server = server

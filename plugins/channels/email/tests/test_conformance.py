@@ -1,12 +1,25 @@
 """The channel keeps the core's contract."""
 
 from collections.abc import Sequence
+from email.message import EmailMessage
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
 
 import pytest
 
 from msgsvc_core.channels import Button, ChannelUser, MediaType, Reason, Update
-from msgsvc_devkit import ChannelContract, Fault, Messenger, PluginContract, Shown, cannot
-from msgsvc_devkit.platforms.email import FakeMail, Mail
+from msgsvc_devkit import (
+    ChannelContract,
+    Fault,
+    Messenger,
+    PluginContract,
+    ReceivingContract,
+    Shown,
+    cannot,
+)
+from msgsvc_devkit.conformance.failures import Failures
+from msgsvc_devkit.conformance.life import Life
+from msgsvc_devkit.platforms.email import DOMAIN, FakeMail, Mail, Person
 from msgsvc_devkit.platforms.email.faults import Break, Step
 from msgsvc_email import plugin
 
@@ -112,6 +125,76 @@ class TestEmail(ChannelContract):
     @pytest.fixture
     async def messenger(self, platform: FakeMail) -> Messenger:
         return EmailMessenger(platform)
+
+
+class InboundMessenger(EmailMessenger):
+    """Ann, who also writes to the mailbox of the service."""
+
+    def __init__(self, platform: FakeMail) -> None:
+        super().__init__(platform)
+        self.settings = platform.inbound_settings
+
+    async def follow(self, link: str) -> None:
+        parts = urlsplit(link)
+        if parts.scheme != "mailto" or parts.path != f"news@{DOMAIN}":
+            raise ValueError(link)
+        self._platform.deliver(mail_of(self._ann, "", parse_qs(parts.query)["subject"][0]))
+
+    async def start(self, payload: str = "") -> None:
+        self._platform.deliver(mail_of(self._ann, "", f"start {payload}"))
+
+    async def write(self, text: str) -> None:
+        self._platform.deliver(mail_of(self._ann, text))
+
+    async def send_file(
+        self, media_type: MediaType, content: bytes, filename: str, text: str = ""
+    ) -> None:
+        mail = mail_of(self._ann, text)
+        kinds = {"image": "image/png", "video": "video/mp4", "document": "application/pdf"}
+        maintype, subtype = kinds[media_type].split("/")
+        mail.add_attachment(content, maintype=maintype, subtype=subtype, filename=filename)
+        self._platform.deliver(mail)
+
+    async def reply(self, ref: str, text: str) -> None:
+        mail = mail_of(self._ann, text, "Re: first")
+        mail["In-Reply-To"] = f"<{ref}>"
+        self._platform.deliver(mail, verified=False)
+
+    async def puzzle(self) -> None:
+        self._platform.mailbox.add(b"\xff\x00 no mail at all")
+        self._platform.mailbox.add(b"From: a@b.example, c@d.example\r\n\r\nx")
+
+
+def mail_of(person: Person, text: str, subject: str = "") -> EmailMessage:
+    mail = EmailMessage()
+    mail["From"] = f"{person.name} <{person.address}>"
+    mail["To"] = f"news@{DOMAIN}"
+    mail["Subject"] = subject
+    mail["Message-ID"] = f"<{uuid4().hex}@{person.address.rpartition('@')[2]}>"
+    mail.set_content(text)
+    return mail
+
+
+class TestEmailInbound(ReceivingContract):
+    """What is received."""
+
+    plugin = plugin
+    kind = "email"
+
+    @pytest.fixture
+    async def messenger(self, platform: FakeMail) -> Messenger:
+        return InboundMessenger(platform)
+
+
+class TestEmailInboundFailures(Failures, Life):
+    """Calls that also concern the mailbox."""
+
+    plugin = plugin
+    kind = "email"
+
+    @pytest.fixture
+    async def messenger(self, platform: FakeMail) -> Messenger:
+        return InboundMessenger(platform)
 
 
 class TestEmailPlugin(PluginContract):

@@ -7,9 +7,12 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email import policy
+from email.message import EmailMessage
 from typing import Any
 
 from msgsvc_devkit.platforms.email.faults import Faults
+from msgsvc_devkit.platforms.email.imap import ImapSession, Mailbox
 from msgsvc_devkit.platforms.email.messages import IncorrectMail, Mail, read_mail
 
 #: Domain of all mailboxes.
@@ -17,6 +20,9 @@ DOMAIN = "shop.example"
 
 #: The service's account.
 USERNAME, PASSWORD = "sender@shop.example", "fake-mail-password"
+
+#: The server's name in `Authentication-Results`.
+AUTHSERV_ID = "mx.shop.example"
 
 #: Bytes that a message may have (SIZE, RFC 1870).
 MAX_BYTES = 20_000_000
@@ -49,6 +55,8 @@ class FakeMail:
         self.faults = Faults()
         self.people: dict[str, Person] = {}
         self.revoked = False
+        #: Whether only the service's account may send; otherwise it is a server that receives from any other.
+        self.needs_account = True
         self.extensions = [
             f"SIZE {MAX_BYTES}",
             "8BITMIME",
@@ -59,9 +67,13 @@ class FakeMail:
         #: Connections that were opened, and the commands of all of them in order.
         self.connections = 0
         self.commands: list[str] = []
+        #: The mailbox of the service, and what the server finds out about who sends to it.
+        self.mailbox = Mailbox()
+        self.username, self.password = USERNAME, PASSWORD
         self.port = 0
+        self.imap_port = 0
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._open: set[asyncio.StreamWriter] = set()
 
     @property
@@ -77,6 +89,26 @@ class FakeMail:
             "sender": f"news@{DOMAIN}",
             "sender_name": "Shop",
         }
+
+    @property
+    def inbound_settings(self) -> Mapping[str, Any]:
+        """The same section, with the mailbox."""
+        imap = {
+            "host": "127.0.0.1",
+            "port": self.imap_port,
+            "tls": "none",
+            "username": self.username,
+            "password": self.password,
+            "authserv_id": AUTHSERV_ID,
+        }
+        return {**self.settings, "imap": imap}
+
+    def deliver(self, mail: EmailMessage, *, verified: bool = True) -> None:
+        """A mail arrives in the service's mailbox; `verified` if it came from its sender's domain."""
+        domain = str(mail.get("From", "")).rpartition("@")[2].strip("> ")
+        result = f"dmarc={'pass' if verified else 'fail'} header.from={domain}"
+        field = f"Authentication-Results: {AUTHSERV_ID}; {result}\r\n"
+        self.mailbox.add(field.encode() + mail.as_bytes(policy=policy.SMTP))
 
     def person(self, name: str, domain: str = "people.example") -> Person:
         """A person with a mailbox of their name."""
@@ -97,18 +129,20 @@ class FakeMail:
 
     async def kill(self) -> None:
         """Closes the port and all connections at once."""
-        if self._server is not None:
-            self._server.close()
-            self._break_connections()
-            await self._server.wait_closed()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        self._break_connections()
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
 
     async def restart(self) -> None:
         """Listens again, with the mailboxes of before."""
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.port, limit=MAX_BYTES * 2
-        )
-        self.port = self._server.sockets[0].getsockname()[1]
+        smtp = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=MAX_BYTES * 2)
+        imap = await asyncio.start_server(self._serve_imap, "127.0.0.1", self.imap_port)
+        self._servers = [smtp, imap]
+        self.port = smtp.sockets[0].getsockname()[1]
+        self.imap_port = imap.sockets[0].getsockname()[1]
 
     def _break_connections(self) -> None:
         self.faults.released.set()
@@ -122,6 +156,16 @@ class FakeMail:
         try:
             await _Session(self, reader, writer, self._tls).run()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            pass
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _serve_imap(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            await ImapSession(self, reader, writer).run()
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             self._open.discard(writer)
@@ -253,7 +297,7 @@ class _Session:
         found = _MAIL.fullmatch(rest)
         if not self._greeted or self._sender is not None:
             await self._reply("503 5.5.1 wrong order")
-        elif not self._authenticated:
+        elif self._server.needs_account and not self._authenticated:
             await self._reply("530 5.7.0 authentication required")
         elif found is None:
             await self._reply("501 5.5.4 no such sender")
@@ -261,7 +305,7 @@ class _Session:
             await self._reply(f"555 5.5.4 {unknown} was not offered")
         elif refusal := self._server.faults.take_refusal("MAIL"):
             await self._reply(refusal)
-        elif not found[1].endswith(f"@{DOMAIN}"):
+        elif found[1] and not found[1].endswith(f"@{DOMAIN}"):
             await self._reply("553 5.7.1 the account may not send as this sender")
         else:
             self._sender, self._utf8 = found[1], "SMTPUTF8" in found[2].upper().split()
