@@ -256,9 +256,10 @@ def _messages(mailing: Mailing) -> list[tuple[str, dict[str, Any]]]:
 async def _variants(
     page: PageContext, experiments: Experiments, mailing: Mailing
 ) -> dict[str, Any]:
+    counted = await experiments.recent_figures(page.tx, mailing, page.clock.now_ms())
     return {
         "experiment": ExperimentAnswer.of(mailing),
-        "figures": await experiments.figures(page.tx, mailing),
+        "counted": counted,
         "decides_at_ms": decides_at_ms(mailing),
         "can_choose": mailing.is_testing
         and mailing.finished_at_ms is None

@@ -1,5 +1,8 @@
 """The plugin's object, built from fakes."""
 
+from dataclasses import replace
+from itertools import count
+
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -8,7 +11,7 @@ from msgsvc_broadcasts import plugin
 from msgsvc_broadcasts.clicks import CLICKED, Clicks
 from msgsvc_broadcasts.drafts import DraftTests
 from msgsvc_broadcasts.errors import WinnerAlreadyChosen
-from msgsvc_broadcasts.experiments import DECIDE_JOB, Experiments, best
+from msgsvc_broadcasts.experiments import DECIDE_JOB, MANY, Experiments, best
 from msgsvc_broadcasts.link_pages import LinkPages
 from msgsvc_broadcasts.links import Links
 from msgsvc_broadcasts.models import (
@@ -22,6 +25,7 @@ from msgsvc_broadcasts.service import Broadcasts
 from msgsvc_core.content.outgoing import Format, OutgoingMessage
 from msgsvc_core.events import Event
 from msgsvc_core.kernel.errors import NotFound
+from msgsvc_core.mailings import Mailing
 from msgsvc_core.mailings.content import read_column, to_column
 from msgsvc_core.mailings.links import LinkToken, LinkTracking, link_id_of
 from msgsvc_core.mailings.models import Audience, MailingMessage, VariantOutcomes
@@ -149,6 +153,37 @@ async def test_a_manual_experiment_plans_no_decision_and_takes_one_choice() -> N
     assert DECIDE_JOB not in [job.name for job in core.jobs.enqueued]
     assert (chosen.winner, chosen.stage) == (1, "rest")
     assert core.events.names == ["broadcast.winner_chosen"]
+
+
+@pytest.mark.parametrize(("total", "times"), [(MANY - 1, 4), (MANY, 2)])
+async def test_figures_of_many_recipients_are_counted_again_after_a_while_or_a_change(
+    monkeypatch: pytest.MonkeyPatch, total: int, times: int
+) -> None:
+    core, tx = plugin_context(plugin=plugin), FakeTx()
+    core.subscribers.person()
+    clicks = Clicks(clock=core.clock, messages=core.messages, kept_days=90)
+    experiments = Experiments(
+        mailings=core.mailings, clicks=clicks, events=core.events, jobs=core.jobs
+    )
+    body = BroadcastBody(text="Hi", audience=Audience(all=True))
+    await broadcasts_of(core).start(tx, PROJECT, body, "job_1")
+    mailing = replace(await core.mailings.find(tx, PROJECT, "job_1"), total=total)
+    ended = replace(mailing, status="completed")
+    counted: list[str] = []
+
+    async def figures(_tx: FakeTx, of: Mailing) -> list[VariantFigures]:
+        counted.append(of.status)
+        return []
+
+    # Two seconds, so that they are kept for 200.
+    monkeypatch.setattr("msgsvc_broadcasts.experiments.time.perf_counter", count(step=2).__next__)
+    monkeypatch.setattr(experiments, "figures", figures)
+    for each, at_ms in ((mailing, 0), (mailing, 199_999), (ended, 199_999), (ended, 200_000)):
+        await experiments.recent_figures(tx, each, at_ms)
+
+    assert len(counted) == times
+    await experiments.recent_figures(tx, mailing, 200_000)
+    assert len(counted) == times + 1
 
 
 async def test_links_of_a_broadcast_are_stored_where_the_project_tracks_them() -> None:
