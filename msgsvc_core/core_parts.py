@@ -1,6 +1,9 @@
 """The core's own declarations, collected from its packages: events, retention, encrypted columns,
 columns that are not copied."""
 
+from msgsvc_core.bulk_actions.engine import FINISHED
+from msgsvc_core.bulk_actions.engine import RETENTION as BULK_ACTIONS
+from msgsvc_core.bulk_actions.models import BulkActionFinished
 from msgsvc_core.channels import retention as channels
 from msgsvc_core.channels.linked_buttons import SEALED as BUTTON_PAGES
 from msgsvc_core.channels.offers import SEALED as CHANNEL_QUESTIONS
@@ -25,7 +28,6 @@ from msgsvc_core.messages.models import (
     DeliverySuccess,
 )
 from msgsvc_core.security import key_canary
-from msgsvc_core.subscribers.bulk_actions.service import RETENTION as BULK_ACTIONS
 from msgsvc_core.subscribers.contacts.service import SEALED as CONTACTS
 from msgsvc_core.subscribers.links import RETENTION as SUBSCRIPTION_LINKS
 from msgsvc_core.subscribers.models import (
@@ -51,6 +53,13 @@ CORE_EVENTS = (
         "subscription.permission_changed",
         "A permission was granted or revoked, by the user or through the API.",
         PermissionChanged,
+        group="people",
+    ),
+    EventSpec(
+        FINISHED,
+        "A bulk action on subscribers or tickets ended, whether completed, cancelled or failed.",
+        BulkActionFinished,
+        of_subscriber=False,
         group="people",
     ),
     EventSpec(

@@ -367,6 +367,7 @@ class Service:
         self.bulk_actions = BulkActions(
             clock=self.clock,
             jobs=self.jobs,
+            events=self.events,
             subscribers=self.subscribers,
             tags=self.tags,
             most=limits.bulk_action_subscribers,

@@ -17,6 +17,8 @@ PUBLIC_PACKAGES = (
 #: Public modules of the other packages.
 PUBLIC_MODULES = (
     "msgsvc_core.billing",
+    "msgsvc_core.bulk_actions",
+    "msgsvc_core.bulk_actions.models",
     "msgsvc_core.channels",
     "msgsvc_core.channels.commands",
     "msgsvc_core.channels.failures",

@@ -83,6 +83,14 @@ WHEN: dict[str, dict[str, Any]] = {
 
 #: A body for every field that names a resource: `it` is what is named, `own` is the asker's.
 NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
+    "start_ticket_bulk_action.ticket_ids": lambda it, own: {"action": "close", "ticket_ids": [it]},
+    **{
+        f"start_ticket_bulk_action.filters.{name}": lambda it, own, name=name: {
+            "action": "close",
+            "filters": {name: it},
+        }
+        for name in ("assignee_id", "channel", "subscriber_id", "tag")
+    },
     "start_bulk_action.tag": lambda it, own: {"action": "remove_tag", "tag": it, "all": True},
     "start_bulk_action.subscriber_ids": lambda it, own: {
         "action": "erase",
@@ -289,6 +297,8 @@ NAMING_BODIES: dict[str, Callable[[str, Resources], Any]] = {
 
 #: Routes that refuse one's own resource as it is, with 409.
 REFUSED_AS_IT_IS = {
+    # It has ended.
+    "cancel_ticket_bulk_action",
     "subscribe_again",
     "redeliver_webhook_delivery",
     "pause_broadcast",
@@ -309,6 +319,10 @@ KEPT_AS_GIVEN = {
     "schedule_message.audience.subscriber_ids",
     "create_recurring.audience.subscriber_ids",
     # Who is named and not there counts as failed; the filters are those of the list.
+    "start_ticket_bulk_action.ticket_ids",
+    "start_ticket_bulk_action.filters.assignee_id",
+    "start_ticket_bulk_action.filters.subscriber_id",
+    "start_ticket_bulk_action.filters.tag",
     "start_bulk_action.subscriber_ids",
     "start_bulk_action.filters.external_id",
     "start_bulk_action.filters.permission",

@@ -101,6 +101,8 @@ async def resources_of(
     assignee_id = member["member_id"]
     await post("/v1/tickets", subscriber_id=subscriber_id, text="Hi", assignee_id=assignee_id)
     canned = await post("/v1/tickets/canned-answers", key=f"{low}-hello", text="Hi")
+    close = {"action": "close", "ticket_ids": ["tkt_0000000000000000000000"]}
+    ticket_bulk = await post("/v1/tickets/bulk-actions", **close)
     blocked = await tenant.client.put(f"/v1/tickets/blocklist/{subscriber_id}", json={})
     assert blocked.is_success, blocked.text
     field = {"key": "name", "type": "text", "label": "Name"}
@@ -160,6 +162,7 @@ async def resources_of(
         "template": template["key"],
         "batch_id": batch["batch_id"],
         "bulk_action_id": bulk["bulk_action_id"],
+        "ticket_bulk_action_id": ticket_bulk["bulk_action_id"],
         "job_id": broadcast["job_id"],
         "scheduled_id": scheduled["scheduled_id"],
         "recurring_id": recurring["recurring_id"],

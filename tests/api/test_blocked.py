@@ -56,6 +56,7 @@ GOES_ON: dict[str, Any] = {
     "create_link": {},
     "add_subscriber": {"channel": "mini", "address": "cat@shop.example"},
     "create_tag": {"name": "new"},
+    "start_ticket_bulk_action": {"action": "close", "all": True},
     "start_bulk_action": {"action": "add_tag", "tag": "new", "all": True},
     "create_permission": {"key": "new", "title": "New"},
     "create_template": {"key": "new", "text": "Hi"},

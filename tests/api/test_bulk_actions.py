@@ -6,6 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from msgsvc_core.bulk_actions import engine
 from msgsvc_core.kernel.clock import DAY_MS
 from msgsvc_core.service import Service
 from msgsvc_core.subscribers.bulk_actions import service as bulk_actions
@@ -51,6 +52,14 @@ async def tagged(client: httpx2.AsyncClient, tag: str) -> set[str]:
     return {each["subscriber_id"] for each in answer.json()["data"]}
 
 
+async def finished(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    """The events of the ends of bulk actions."""
+    answer = await client.get("/v1/events", params={"event": "bulk_action.finished"})
+    assert answer.status_code == 200, answer.text
+    told: list[dict[str, Any]] = answer.json()["data"]
+    return [event["data"] for event in told]
+
+
 async def confirm(client: httpx2.AsyncClient, bulk: dict[str, Any], total: int) -> httpx2.Response:
     return await client.post(f"{PATH}/{bulk['bulk_action_id']}/confirm", json={"total": total})
 
@@ -69,6 +78,10 @@ async def test_a_tag_is_added_to_all_who_match(
     )
     assert ended["progress"] == 1.0
     assert ended["finished_at"] is not None
+    [told] = await finished(client)
+    for field in ("bulk_action_id", "action", "status", "total", "done", "failed", "error"):
+        assert told[field] == ended[field]
+    assert told["kind"] == "subscribers"
 
 
 async def test_a_tag_is_removed_although_its_list_shrinks_meanwhile(
@@ -78,9 +91,9 @@ async def test_a_tag_is_removed_although_its_list_shrinks_meanwhile(
     start: Start,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk_actions, "COLLECTED", 2)
+    monkeypatch.setattr(engine, "COLLECTED", 2)
     monkeypatch.setattr(bulk_actions, "CHANGED", 1)
-    monkeypatch.setattr(bulk_actions, "STEPS", 2)
+    monkeypatch.setattr(engine, "STEPS", 2)
     bulk = await start(action="remove_tag", tag="customer", filters={"tag": "customer"})
     await settled(service)
 
@@ -159,6 +172,7 @@ async def test_a_cancelled_one_changes_nobody_any_more(
     check_error(await confirm(client, bulk, len(people)), 409, "conflict")
     check_error(await client.post(cancel), 409, "conflict")
     assert len((await client.get("/v1/subscribers")).json()["data"]) == len(people)
+    assert [told["status"] for told in await finished(client)] == ["cancelled"]
 
 
 async def test_one_whose_tag_is_deleted_meanwhile_fails(
@@ -173,6 +187,9 @@ async def test_one_whose_tag_is_deleted_meanwhile_fails(
 
     ended = await found(client, {"bulk_action_id": bulk.bulk_action_id})
     assert (ended["status"], ended["error"], ended["done"]) == ("failed", "tag_deleted", 0)
+    assert [(told["status"], told["error"]) for told in await finished(client)] == [
+        ("failed", "tag_deleted")
+    ]
 
 
 async def test_one_about_more_than_the_limit_fails_and_changes_nobody(
@@ -221,6 +238,7 @@ async def test_a_step_that_broke_off_is_repeated_and_counted_once(
     ended = await found(client, bulk)
     assert (ended["status"], ended["done"], ended["failed"]) == ("completed", 5, 0)
     assert await tagged(client, "vip") == set(people)
+    assert len(await finished(client)) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 #: The packages of the core and their tables.
 CORE_TABLES = {
+    "bulk_actions": ("core_bulk_actions", "core_bulk_targets"),
     "channels": (
         "core_bots",
         "core_button_pages",
@@ -32,8 +33,6 @@ CORE_TABLES = {
     "projects": ("core_api_keys", "core_logos", "core_projects"),
     "security": ("core_key_canary",),
     "subscribers": (
-        "core_bulk_actions",
-        "core_bulk_targets",
         "core_links",
         "core_permissions",
         "core_subscriber_contacts",

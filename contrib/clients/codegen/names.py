@@ -38,6 +38,10 @@ DOTTED_NAMES: dict[str, str] = {
     "get_bulk_action": "subscribers.get_bulk_action",
     "confirm_bulk_action": "subscribers.confirm_bulk_action",
     "cancel_bulk_action": "subscribers.cancel_bulk_action",
+    "start_ticket_bulk_action": "tickets.start_bulk_action",
+    "list_ticket_bulk_actions": "tickets.list_bulk_actions",
+    "get_ticket_bulk_action": "tickets.get_bulk_action",
+    "cancel_ticket_bulk_action": "tickets.cancel_bulk_action",
     # Tags
     "list_tags": "tags.list",
     "create_tag": "tags.create",

@@ -1,6 +1,5 @@
 """One change of many subscribers, in the background."""
 
-from msgsvc_core.subscribers.bulk_actions.models import BulkAction
 from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 
-__all__ = ["BulkAction", "BulkActions"]
+__all__ = ["BulkActions"]

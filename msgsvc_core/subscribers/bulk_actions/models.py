@@ -1,6 +1,6 @@
-"""Models of bulk actions."""
+"""Requests and answers of bulk actions on subscribers."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -8,70 +8,22 @@ from msgsvc_core.api import examples
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.pagination import NextCursor
 from msgsvc_core.api.types import CreatedAt, Time
-from msgsvc_core.kernel.clock import optional_rfc3339, to_rfc3339
-from msgsvc_core.kernel.values import value_object
+from msgsvc_core.bulk_actions.models import (
+    MOST_NAMED,
+    BulkAction,
+    BulkActionId,
+    BulkStatus,
+    shown_fields,
+)
 from msgsvc_core.subscribers.models import SubscriberFilters, TagName
-
-#: Subscribers that a request may name; to more the filters lead.
-MOST_NAMED = 1000
 
 Action = Literal["add_tag", "remove_tag", "erase"]
 
-#: `collecting` writes down whom it is about; an erasure is then `waiting` for its confirmation.
-BulkStatus = Literal["collecting", "waiting", "running", "completed", "cancelled", "failed"]
-
 #: Why one ended before its end.
-BulkError = Literal["too_many", "tag_deleted", "job_failed"]
-
-#: Those that are not over.
-OPEN: tuple[BulkStatus, ...] = ("collecting", "waiting", "running")
-
-BulkActionId = Annotated[
-    str, Field(description="The bulk action's id.", examples=[examples.BULK_ACTION_ID])
-]
+SubscribersError = Literal["too_many", "tag_deleted", "job_failed"]
 
 WHAT = "`add_tag`, `remove_tag`, or `erase`, which deletes the subscribers with all their data."
 WHICH_TAG = "The tag of `add_tag`, created if needed, and `remove_tag`; null for `erase`."
-
-
-@value_object
-class BulkAction:
-    """A row. `total` are the subscribers it is about, as far as they are collected; those that it is yet to
-    reach are neither in `done` nor in `failed`."""
-
-    project_id: str
-    bulk_action_id: str
-    action: Action
-    #: The tag's permanent id.
-    tag_id: str | None
-    #: Filters as JSON, of which `tag` is a tag's id; None if the subscribers were named.
-    filters: str | None
-    status: BulkStatus
-    #: The last id that was collected; None before the first.
-    collected_to: str | None
-    total: int
-    done: int
-    failed: int
-    error: BulkError | None
-    created_at_ms: int
-    finished_at_ms: int | None
-    #: The tag's name; None once it is deleted, as without one.
-    tag: str | None = None
-
-    @property
-    def reached(self) -> int:
-        """How many it has reached, in the order in which they were collected."""
-        return self.done + self.failed
-
-    @property
-    def is_open(self) -> bool:
-        return self.status in OPEN
-
-    def progress(self) -> float:
-        """The share of the subscribers that it has reached, 0 to 1."""
-        if self.status == "completed":
-            return 1.0
-        return round(self.reached / self.total, 4) if self.total else 0.0
 
 
 class BulkActionBody(RequestModel):
@@ -140,7 +92,7 @@ class BulkActionAnswer(ResponseModel):
     progress: float = Field(
         description="Share of the subscribers that it has reached, from 0 to 1.", examples=[0.4]
     )
-    error: BulkError | None = Field(
+    error: SubscribersError | None = Field(
         description="Why it `failed`: `too_many` subscribers match; the tag was deleted meanwhile"
         " (`tag_deleted`); or its job failed time and again (`job_failed`). What is done stays.",
         examples=[None],
@@ -150,19 +102,7 @@ class BulkActionAnswer(ResponseModel):
 
     @classmethod
     def of(cls, bulk: BulkAction) -> "BulkActionAnswer":
-        return cls(
-            bulk_action_id=bulk.bulk_action_id,
-            action=bulk.action,
-            tag=bulk.tag,
-            status=bulk.status,
-            total=bulk.total,
-            done=bulk.done,
-            failed=bulk.failed,
-            progress=bulk.progress(),
-            error=bulk.error,
-            created_at=to_rfc3339(bulk.created_at_ms),
-            finished_at=optional_rfc3339(bulk.finished_at_ms),
-        )
+        return cls(**shown_fields(bulk), tag=bulk.label)
 
 
 class BulkActionList(ResponseModel):

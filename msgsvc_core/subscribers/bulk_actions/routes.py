@@ -3,11 +3,11 @@
 from msgsvc_core.api.context import Context
 from msgsvc_core.api.endpoint import Router
 from msgsvc_core.api.pagination import PageQuery
+from msgsvc_core.bulk_actions.models import BulkActionId
 from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound
 from msgsvc_core.subscribers.bulk_actions.models import (
     BulkActionAnswer,
     BulkActionBody,
-    BulkActionId,
     BulkActionList,
     ConfirmBody,
 )

@@ -94,6 +94,10 @@ class Tags:
         """The current names of tags; deleted ones are omitted."""
         return await store.names_of(tx, project_id, tag_ids) if tag_ids else []
 
+    async def labels(self, tx: Tx, project_id: str, tag_ids: Sequence[str]) -> dict[str, str]:
+        """The current names of tags by their ids, without a lock; deleted ones are omitted."""
+        return await store.labels(tx, project_id, tag_ids) if tag_ids else {}
+
     async def delete(self, tx: Tx, project_id: str, name: str) -> None:
         """Deletes a tag. It is removed from its subscribers immediately for all queries, and in the tables
         by a job. Raises `NotFound`."""

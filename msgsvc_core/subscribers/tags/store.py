@@ -128,6 +128,17 @@ async def names_of(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> list[str]
     return [row["name"] for row in rows]
 
 
+async def labels(tx: Tx, project_id: str, tag_ids: Sequence[str]) -> dict[str, str]:
+    """The names of those of the tags that exist, by their ids."""
+    known, params = any_of("tag_id", "tag_ids", sorted(set(tag_ids)), tx.dialect)
+    rows = await tx.fetch_all(
+        "SELECT tag_id, name FROM core_tags WHERE project_id = :project_id AND name IS NOT NULL"
+        f" AND {known}",
+        {"project_id": project_id, **params},
+    )
+    return {row["tag_id"]: row["name"] for row in rows}
+
+
 async def delete(tx: Tx, project_id: str, name: str) -> str | None:
     """Marks a tag as deleted: it has no subscribers any more, and its name is free. Returns its id, for
     `purge`; None if there is no such tag."""

@@ -2,8 +2,9 @@
 
 import pytest
 
+from msgsvc_core.bulk_actions import BulkAction
 from msgsvc_core.kernel.errors import ValidationFailed
-from msgsvc_core.subscribers.bulk_actions.models import BulkAction, BulkActionBody
+from msgsvc_core.subscribers.bulk_actions.models import BulkActionBody
 from msgsvc_core.subscribers.bulk_actions.service import BulkActions
 from msgsvc_core.subscribers.models import SubscriberFilters
 from msgsvc_devkit import FakeContext, plugin_context
@@ -12,7 +13,12 @@ from msgsvc_devkit.fakes import PROJECT
 
 def _bulk_actions(core: FakeContext) -> BulkActions:
     return BulkActions(
-        clock=core.clock, jobs=core.jobs, subscribers=core.subscribers, tags=core.tags, most=10
+        clock=core.clock,
+        jobs=core.jobs,
+        events=core.events,
+        subscribers=core.subscribers,
+        tags=core.tags,
+        most=10,
     )
 
 
@@ -42,7 +48,13 @@ async def test_what_is_not_said_clearly_is_refused_before_a_job(
 
 def test_progress_is_the_share_of_those_who_were_reached() -> None:
     bulk = BulkAction(
-        *(PROJECT, "blk_1", "erase", None, None, "running", None), 8, 1, 1, None, 0, None
+        *(PROJECT, "blk_1", "subscribers", "erase", None, None, "running", None),
+        8,
+        1,
+        1,
+        None,
+        0,
+        None,
     )
 
     assert (bulk.reached, bulk.progress(), bulk.is_open) == (2, 0.25, True)

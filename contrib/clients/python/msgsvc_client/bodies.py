@@ -1219,6 +1219,47 @@ class TemplateMedia(_TemplateMedia, total=False):
     filename: str | None
 
 
+class _TicketBulkActionBody(TypedDict):
+    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+
+
+class TicketBulkActionBody(_TicketBulkActionBody, total=False):
+    """What is done with which tickets: `all`, `filters` or `ticket_ids`."""
+
+    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+    value: str | None
+    #: All tickets of the project, of any status.
+    all: bool
+    #: Those that `GET /v1/tickets` lists with these filters, at least one.
+    filters: TicketFilters | None
+    #: Their ids. Those that don't exist count as `failed`.
+    ticket_ids: Sequence[str] | None
+
+
+class TicketFilters(TypedDict, total=False):
+    """Filters, all of which a ticket must meet."""
+
+    #: Only tickets with this status.
+    status: Literal["open", "pending", "snoozed", "closed"] | None
+    #: Only tickets of this member; `none` for unassigned ones.
+    assignee_id: str | None
+    #: Only tickets with this priority.
+    priority: Literal["low", "normal", "high", "urgent"] | None
+    #: Only tickets with this tag.
+    tag: str | None
+    #: Only tickets with a service level target that was missed (`overdue`), or whose first one is
+    #: missed by the end of the day in the time zone of the business hours (`today`).
+    due: Literal["overdue", "today"] | None
+    #: Only tickets of this subscriber.
+    subscriber_id: str | None
+    #: Only tickets of customers on this channel; `virtual` for those without a messenger.
+    channel: str | None
+    #: Only tickets that were opened after this time.
+    created_after: str | datetime | None
+
+
 class TicketTagsBody(TypedDict):
     """All tags of the ticket; others are removed."""
 

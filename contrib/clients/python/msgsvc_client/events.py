@@ -78,6 +78,14 @@ class BroadcastWinnerChosen(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BulkActionFinished(Event):
+    """A bulk action on subscribers or tickets ended, whether completed, cancelled or failed."""
+
+    name: Literal["bulk_action.finished"] = "bulk_action.finished"
+    data: models.BulkActionFinishedEventData
+
+
+@dataclass(frozen=True, kw_only=True)
 class ButtonClicked(Event):
     """A user pressed a button of one of your messages."""
 
@@ -375,6 +383,7 @@ AnyEvent = (
     | BroadcastCancelled
     | BroadcastCompleted
     | BroadcastWinnerChosen
+    | BulkActionFinished
     | ButtonClicked
     | ChannelReceptionInterrupted
     | ChannelReceptionRecovered
@@ -445,6 +454,7 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
         BroadcastWinnerChosen,
         models.BroadcastWinnerChosenEventData.from_data,
     ),
+    "bulk_action.finished": (BulkActionFinished, models.BulkActionFinishedEventData.from_data),
     "button.clicked": (ButtonClicked, models.ButtonClickedEventData.from_data),
     "channel.reception_interrupted": (
         ChannelReceptionInterrupted,

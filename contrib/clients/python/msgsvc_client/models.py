@@ -760,6 +760,48 @@ class BulkActionAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BulkActionFinishedEventData(Model):
+    """Fields of `bulk_action.finished`."""
+
+    #: Id of the event, the same for every webhook and in `GET /v1/events`.
+    event_id: str
+    #: When it happened.
+    occurred_at: str
+    #: The bulk action's id.
+    bulk_action_id: str
+    #: What it is about: `subscribers` or `tickets`.
+    kind: str
+    #: What was done, as its request named it.
+    action: str
+    #: `completed`, `cancelled` by a request, or `failed`, see `error`.
+    status: Literal["completed", "cancelled", "failed"]
+    #: How many it is about, as far as they were collected.
+    total: int
+    #: For how many it is done, including those where nothing had to change.
+    done: int
+    #: For how many it could not be done, e.g. because they were deleted meanwhile.
+    failed: int
+    #: Why it `failed`, as the bulk action says it; null if it did not.
+    error: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> BulkActionFinishedEventData:
+        return cls(
+            event_id=data["event_id"],
+            occurred_at=data["occurred_at"],
+            bulk_action_id=data["bulk_action_id"],
+            kind=data["kind"],
+            action=data["action"],
+            status=data["status"],
+            total=data["total"],
+            done=data["done"],
+            failed=data["failed"],
+            error=data.get("error"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ButtonAnswer(Model):
     """A button: either `url` or `data`."""
 
@@ -4276,6 +4318,9 @@ class StatsAnswer(Model):
     resolution_seconds: Percentiles
     #: Ratings by customers.
     csat: Rating
+    #: Service level targets that were met or missed since the beginning of that day in UTC, of tickets
+    #: of any age. A missed one counts when its time is over.
+    sla: TargetShares
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> StatsAnswer:
@@ -4286,6 +4331,7 @@ class StatsAnswer(Model):
             first_response_seconds=Percentiles.from_data(data["first_response_seconds"]),
             resolution_seconds=Percentiles.from_data(data["resolution_seconds"]),
             csat=Rating.from_data(data["csat"]),
+            sla=TargetShares.from_data(data["sla"]),
             raw=data,
         )
 
@@ -4645,6 +4691,48 @@ class TagAnswer(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TargetShare(Model):
+    """How often a service level target was met. Each wait for a next reply counts by itself."""
+
+    #: How often it was met.
+    met: int
+    #: How often it was missed.
+    missed: int
+    #: Share of those that were met, from 0 to 1; null for none to count.
+    share: float | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TargetShare:
+        return cls(
+            met=data["met"],
+            missed=data["missed"],
+            share=data.get("share"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetShares(Model):
+    """How often the service level targets were met."""
+
+    #: First replies.
+    first_reply: TargetShare
+    #: Replies to what customers wrote since.
+    next_reply: TargetShare
+    #: Closings.
+    resolution: TargetShare
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TargetShares:
+        return cls(
+            first_reply=TargetShare.from_data(data["first_reply"]),
+            next_reply=TargetShare.from_data(data["next_reply"]),
+            resolution=TargetShare.from_data(data["resolution"]),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetsAnswer(Model):
     """The targets of tickets of one priority."""
 
@@ -4897,6 +4985,56 @@ class TicketAssignedEventData(Model):
             status=data["status"],
             priority=data["priority"],
             assignee_id=data.get("assignee_id"),
+            raw=data,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TicketBulkActionAnswer(Model):
+    """A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done`
+    and
+    `failed`.
+    """
+
+    #: The bulk action's id.
+    bulk_action_id: str
+    #: What is done with each ticket, by the rules of the endpoint of the same name.
+    action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"]
+    #: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+    #: `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+    value: str | None
+    #: `collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`.
+    status: Literal["collecting", "running", "completed", "cancelled", "failed"]
+    #: Tickets it is about; grows while `collecting`.
+    total: int
+    #: Tickets for which it is done, including those where nothing had to change.
+    done: int
+    #: Tickets that did not exist any more, or took no further tag.
+    failed: int
+    #: Share of the tickets that it has reached, from 0 to 1.
+    progress: float
+    #: Why it `failed`: `too_many` tickets match; the member stopped answering customers
+    #: (`assignee_gone`); or its job failed time and again (`job_failed`). What is done stays.
+    error: Literal["too_many", "assignee_gone", "job_failed"] | None
+    #: Time of creation.
+    created_at: str
+    #: When it ended; null before.
+    finished_at: str | None
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> TicketBulkActionAnswer:
+        return cls(
+            bulk_action_id=data["bulk_action_id"],
+            action=data["action"],
+            value=data.get("value"),
+            status=data["status"],
+            total=data["total"],
+            done=data["done"],
+            failed=data["failed"],
+            progress=data["progress"],
+            error=data.get("error"),
+            created_at=data["created_at"],
+            finished_at=data.get("finished_at"),
             raw=data,
         )
 

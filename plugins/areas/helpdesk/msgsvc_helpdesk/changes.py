@@ -162,6 +162,21 @@ class TicketChanges:
         await store.set_tags(tx, project_id, ticket.ticket_id, wanted)
         return replace(await self._write(tx, ticket, {}), tags=wanted)
 
+    async def add_tag(
+        self, tx: Tx, project_id: str, ticket_id: str, tag: str, actor: Actor
+    ) -> Ticket:
+        """Adds a tag to the others. Raises as `set_tags`."""
+        ticket = await self.lock(tx, project_id, ticket_id)
+        return await self.set_tags(tx, project_id, ticket.ticket_id, [*ticket.tags, tag], actor)
+
+    async def remove_tag(
+        self, tx: Tx, project_id: str, ticket_id: str, tag: str, actor: Actor
+    ) -> Ticket:
+        """Takes a tag off, if the ticket has it. Raises `NotFound`."""
+        ticket = await self.lock(tx, project_id, ticket_id)
+        left = [one for one in ticket.tags if one != tag]
+        return await self.set_tags(tx, project_id, ticket.ticket_id, left, actor)
+
     async def assign(
         self,
         tx: Tx,

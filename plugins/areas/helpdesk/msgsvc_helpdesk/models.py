@@ -21,6 +21,10 @@ Status = Literal["open", "pending", "snoozed", "closed"]
 Author = Literal["customer", "agent"]
 Due = Literal["overdue", "today"]
 
+#: Orders of the lists of tickets: newest first, or with the least of a column first.
+Sort = Literal["newest", "waiting", "due"]
+SORTED_BY: dict[str, str] = {"waiting": "waiting_since_ms", "due": "due_at_ms"}
+
 #: The times within which a ticket is due: after the first and up to the second, Unix milliseconds.
 DueWithin = tuple[int, int]
 
@@ -40,12 +44,14 @@ def _check_email(email: str) -> str:
 
 
 #: A label that a project puts on tickets: 1-64 characters, no control characters, no spaces at its ends.
+TAG_LENGTH = 64
+TAG_PATTERN = r"^[^\s\x00-\x1f,]([^\x00-\x1f,]*[^\s\x00-\x1f,])?$"
 TicketTag = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=64,
-        pattern=r"^[^\s\x00-\x1f,]([^\x00-\x1f,]*[^\s\x00-\x1f,])?$",
+        max_length=TAG_LENGTH,
+        pattern=TAG_PATTERN,
         examples=["delivery"],
     ),
 ]
@@ -443,8 +449,8 @@ class MergeBody(RequestModel):
     )
 
 
-class TicketQuery(PageQuery):
-    """Filters, which are combined with AND, and pagination."""
+class TicketFilters(Query):
+    """Filters, all of which a ticket must meet."""
 
     status: StatusFilter = None
     assignee_id: AssigneeFilter = None
@@ -464,6 +470,23 @@ class TicketQuery(PageQuery):
     created_after: MomentMs | None = Field(
         None, description="Only tickets that were opened after this time."
     )
+
+
+class TicketQuery(TicketFilters, PageQuery):
+    """Filters, which are combined with AND, the order, and pagination."""
+
+    sort: Sort = Field(
+        "newest",
+        description="`newest` first; `waiting`: only tickets whose customer waits, the longest wait first;"
+        " `due`: only tickets with a due time, the first due one first.",
+        examples=["waiting"],
+    )
+
+    def place_of(self, ticket: Ticket) -> str:
+        """The position of a ticket for the cursor, in this order."""
+        if self.sort == "newest":
+            return ticket.ticket_id
+        return f"{self.sort}_{getattr(ticket, SORTED_BY[self.sort])}_{ticket.ticket_id}"
 
 
 class InboxQuery(PageQuery):

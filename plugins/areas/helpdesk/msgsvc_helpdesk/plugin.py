@@ -23,6 +23,7 @@ from msgsvc_helpdesk.agents.inbound import AgentBot
 from msgsvc_helpdesk.agents.jobs import SentNotes
 from msgsvc_helpdesk.agents.notifications import AgentNotifications
 from msgsvc_helpdesk.blocklist import Blocklist
+from msgsvc_helpdesk.bulk import TicketBulkActions
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.dashboard import pages
 from msgsvc_helpdesk.dashboard.conversation import Conversations
@@ -77,6 +78,7 @@ class HelpdeskPlugin:
         rating_requests: RatingRequests,
         ratings: Ratings,
         jobs: TicketJobs,
+        bulk_actions: TicketBulkActions,
         services: Mapping[type, Any],
         rules: Sequence[InboundRule],
     ) -> None:
@@ -87,6 +89,7 @@ class HelpdeskPlugin:
         self._rating_requests = rating_requests
         self._ratings = ratings
         self._jobs = jobs
+        self._bulk_actions = bulk_actions
         self._services = services
         self._rules = rules
 
@@ -96,7 +99,8 @@ class HelpdeskPlugin:
 
     @hookimpl
     def register_jobs(self) -> Sequence[JobSpec]:
-        return [*self._jobs.specs, SentNotes(desk=self._desk).spec, self._ratings.spec]
+        own = [SentNotes(desk=self._desk).spec, self._ratings.spec, self._bulk_actions.spec]
+        return [*self._jobs.specs, *own]
 
     @hookimpl
     def register_endpoints(self) -> Sequence[Endpoint]:
@@ -218,6 +222,15 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         desk=desk,
         answering=answering,
     )
+    bulk_actions = TicketBulkActions(
+        clock=context.clock,
+        jobs=context.jobs,
+        events=context.events,
+        members=context.members,
+        subscribers=context.subscribers,
+        tickets=tickets,
+        most=settings.bulk_action_tickets,
+    )
     return HelpdeskPlugin(
         tickets=tickets,
         desk=desk,
@@ -234,8 +247,10 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             notifications=notifications,
             settings=settings,
         ),
+        bulk_actions=bulk_actions,
         services={
             Tickets: tickets,
+            TicketBulkActions: bulk_actions,
             AgentDesk: desk,
             AgentNotifications: notifications,
             Answering: answering,

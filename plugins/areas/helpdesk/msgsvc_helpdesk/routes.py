@@ -19,7 +19,7 @@ from msgsvc_core.kernel.errors import (
 from msgsvc_core.messages.models import Message
 from msgsvc_core.messages.service import Messages
 from msgsvc_core.subscribers.service import Subscribers
-from msgsvc_helpdesk import desk_routes, hours_routes, sla_routes, team_routes
+from msgsvc_helpdesk import bulk_routes, desk_routes, hours_routes, sla_routes, team_routes
 from msgsvc_helpdesk.canned import CannedAnswers
 from msgsvc_helpdesk.models import (
     API,
@@ -73,9 +73,9 @@ _CUSTOMER_ERRORS = (
 
 @router.get("/v1/tickets", errors=(BadRequest,))
 async def list_tickets(ctx: Context, query: TicketQuery, tickets: Tickets) -> TicketList:
-    """Lists the project's tickets, newest first; all filters must match."""
+    """Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match."""
     found = await tickets.page(ctx.tx, ctx.project_id, query)
-    page, following = query.cut(found, lambda ticket: ticket.ticket_id)
+    page, following = query.cut(found, query.place_of)
     return TicketList(data=[TicketAnswer.of(ticket) for ticket in page], next_cursor=following)
 
 
@@ -110,12 +110,15 @@ async def open_ticket(
 
 
 @router.get("/v1/tickets/stats")
-async def get_ticket_stats(ctx: Context, query: StatsQuery, clock: Clock) -> StatsAnswer:
-    """Shows how many tickets were opened, and how fast they were answered and closed."""
+async def get_ticket_stats(
+    ctx: Context, query: StatsQuery, clock: Clock, tickets: Tickets
+) -> StatsAnswer:
+    """Shows how many tickets were opened, how fast they were answered and closed, and which share of the
+    service level targets was met."""
     since_ms = query.since
     if since_ms is None:
         since_ms = clock.now_ms() - STATS_DAYS * DAY_MS
-    return await stats_of(ctx.tx, ctx.project_id, since_ms)
+    return await stats_of(ctx.tx, ctx.project_id, since_ms, tickets.sla)
 
 
 @router.get("/v1/tickets/{ticket_id}", errors=(BadRequest, NotFound))
@@ -283,6 +286,6 @@ async def _messages_of(
 
 router.endpoints += [
     endpoint
-    for part in (desk_routes, team_routes, hours_routes, sla_routes)
+    for part in (bulk_routes, desk_routes, team_routes, hours_routes, sla_routes)
     for endpoint in part.router.endpoints
 ]

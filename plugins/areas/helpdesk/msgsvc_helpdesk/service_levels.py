@@ -19,6 +19,8 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 State = Literal["running", "paused", "over"]
 Notice = Literal["due_soon", "breached"]
 Outcome = Literal["kept", "breached"]
+#: What became of one run.
+RunEnd = Literal["met", "missed"]
 
 
 @value_object
@@ -122,6 +124,18 @@ def is_told(before: SlaClock | None, after: SlaClock | None, notice: Notice) -> 
     return (
         after is not None and after.notice == notice and (before is None or before.notice != notice)
     )
+
+
+def run_end(
+    before: SlaClock | None, after: SlaClock | None, target: Target, ticket: Ticket
+) -> RunEnd | None:
+    """What a change of a clock decides of its run: `missed` as soon as its time is over, `met` if it ended in
+    time by what the target is about; None if neither, or if that was known before."""
+    if is_told(before, after, "breached"):
+        return "missed"
+    if before is None or after is None or before.state == "over" or after.state != "over":
+        return None
+    return "met" if after.notice != "breached" and _is_met(target, ticket) else None
 
 
 def due_at(clocks: Mapping[Target, SlaClock]) -> int | None:

@@ -49,6 +49,9 @@ class HelpdeskSettings(Section):
     )
     snooze_days: int = Field(365, ge=1, description="Longest snooze of a ticket, in days.")
     tags_per_ticket: int = Field(20, ge=1, le=100, description="Labels on one ticket.")
+    bulk_action_tickets: int = Field(
+        100_000, ge=1, description="Tickets that one bulk action may change."
+    )
     canned_answers: int = Field(100, ge=1, description="Canned answers of one project.")
     edits_kept: int = Field(
         20, ge=1, le=1000, description="Earlier texts that are kept of one customer's message."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msgsvc_core.db import Tx
-from msgsvc_core.kernel.clock import Clock
+from msgsvc_core.kernel.clock import DAY_MS, Clock
 from msgsvc_core.kernel.values import value_object
 from msgsvc_helpdesk import sla_store
 from msgsvc_helpdesk.hours_models import business_hours, read_hours
@@ -11,6 +11,7 @@ from msgsvc_helpdesk.models import Due, DueWithin, Ticket
 from msgsvc_helpdesk.service_levels import (
     TARGETS,
     Notice,
+    RunEnd,
     ServiceLevels,
     SlaClock,
     Target,
@@ -18,6 +19,7 @@ from msgsvc_helpdesk.service_levels import (
     follow,
     is_told,
     look,
+    run_end,
 )
 from msgsvc_helpdesk.sla_models import read_sla, service_levels
 
@@ -37,6 +39,14 @@ class Followed:
 
     due_at_ms: int | None
     told: tuple[TargetNotice, ...] = ()
+
+
+@value_object
+class Ends:
+    """How many runs of a target ended in time, and how many did not."""
+
+    met: int
+    missed: int
 
 
 class SlaClocks:
@@ -59,6 +69,11 @@ class SlaClocks:
         _sla, hours = await sla_store.find_settings(tx, project_id)
         return now_ms, business_hours(read_hours(hours)).end_of_day(now_ms)
 
+    async def ends_since(self, tx: Tx, project_id: str, since_ms: int) -> Mapping[Target, Ends]:
+        """How many runs of each target ended since the beginning of that day, in UTC."""
+        counted = await sla_store.ends_since(tx, project_id, since_ms // DAY_MS)
+        return {target: Ends(*counted[target]) for target in TARGETS}
+
     async def follow(self, tx: Tx, ticket: Ticket) -> Followed:
         """Brings the clocks in line with a ticket, as it is after a change."""
         levels = await self._levels(tx, ticket.project_id)
@@ -69,14 +84,21 @@ class SlaClocks:
         after = {
             target: follow(before.get(target), target, ticket, levels, now_ms) for target in TARGETS
         }
-        return await self._written(tx, ticket, before, after)
+        ends = {
+            target: run_end(before.get(target), after[target], target, ticket) for target in TARGETS
+        }
+        return await self._written(tx, ticket, before, after, ends)
 
     async def look(self, tx: Tx, ticket: Ticket) -> Followed:
         """Notes which targets are due soon or missed by now."""
         before = await sla_store.list_clocks(tx, ticket.project_id, ticket.ticket_id)
         now_ms = self._clock.now_ms()
         after = {target: look(clock, now_ms) for target, clock in before.items()}
-        return await self._written(tx, ticket, before, after)
+        ends = {
+            target: run_end(clock, after[target], target, ticket)
+            for target, clock in before.items()
+        }
+        return await self._written(tx, ticket, before, after, ends)
 
     async def _levels(self, tx: Tx, project_id: str) -> ServiceLevels | None:
         """None for a project that never had any: its tickets have no clocks."""
@@ -91,11 +113,16 @@ class SlaClocks:
         ticket: Ticket,
         before: Mapping[Target, SlaClock],
         after: Mapping[Target, SlaClock | None],
+        ends: Mapping[Target, RunEnd | None],
     ) -> Followed:
         known = {target: clock for target, clock in after.items() if clock is not None}
         for target, clock in known.items():
             if clock != before.get(target):
                 await sla_store.write_clock(tx, ticket.project_id, ticket.ticket_id, clock)
+        ended = [(target, end) for target, end in ends.items() if end is not None]
+        if ended:
+            day = self._clock.now_ms() // DAY_MS
+            await sla_store.count_ends(tx, ticket.project_id, day, ended)
         return Followed(due_at(known), tuple(_notices(before, known)))
 
 

@@ -1,10 +1,11 @@
 """The SQL of service levels: settings of desks, and the clocks of tickets."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from msgsvc_core.db import Tx
 from msgsvc_core.db.sql import any_of
-from msgsvc_helpdesk.service_levels import SlaClock, Target
+from msgsvc_helpdesk.service_levels import TARGETS, RunEnd, SlaClock, Target
 
 _COLUMNS = (
     "target",
@@ -56,6 +57,35 @@ async def write_clock(tx: Tx, project_id: str, ticket_id: str, clock: SlaClock) 
         f" ON CONFLICT (project_id, ticket_id, target) DO UPDATE SET {changes}",
         {"project_id": project_id, "ticket_id": ticket_id, **values},
     )
+
+
+async def count_ends(
+    tx: Tx, project_id: str, day: int, ended: Sequence[tuple[Target, RunEnd]]
+) -> None:
+    """Adds ends of runs to those of the day; the row is locked until the transaction ends."""
+    columns = [f"{target}_{end}" for target, end in ended]
+    changes = ", ".join(f"{name} = helpdesk_sla_days.{name} + 1" for name in columns)
+    await tx.execute(
+        f"INSERT INTO helpdesk_sla_days (project_id, day, {', '.join(columns)})"
+        f" VALUES (:project_id, :day, {', '.join('1' for _ in columns)})"
+        f" ON CONFLICT (project_id, day) DO UPDATE SET {changes}",
+        {"project_id": project_id, "day": day},
+    )
+
+
+async def ends_since(tx: Tx, project_id: str, day: int) -> dict[Target, tuple[int, int]]:
+    """How many runs of each target were met and missed from that day on."""
+    sums = ", ".join(
+        f"COALESCE(SUM({target}_{end}), 0) AS {target}_{end}"
+        for target in TARGETS
+        for end in get_args(RunEnd)
+    )
+    row = await tx.fetch_one(
+        f"SELECT {sums} FROM helpdesk_sla_days WHERE project_id = :project_id AND day >= :day",
+        {"project_id": project_id, "day": day},
+    )
+    assert row is not None, "sums have a row"
+    return {target: (int(row[f"{target}_met"]), int(row[f"{target}_missed"])) for target in TARGETS}
 
 
 async def stop(tx: Tx, project_id: str, ticket_ids: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import to_rfc3339
-from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer
+from msgsvc_helpdesk.sla import SlaClocks
+from msgsvc_helpdesk.views import Percentiles, Rating, StatsAnswer, TargetShares
 
 PERCENTS = (50, 90, 95, 99)
 
@@ -12,8 +13,8 @@ _SINCE = (
 )
 
 
-async def stats_of(tx: Tx, project_id: str, since_ms: int) -> StatsAnswer:
-    """Statistics of the tickets opened since."""
+async def stats_of(tx: Tx, project_id: str, since_ms: int, sla: SlaClocks) -> StatsAnswer:
+    """Statistics of the tickets opened since, and of the targets that were met or missed."""
     params = {"project_id": project_id, "since_ms": since_ms}
     rows = await tx.fetch_all(f"SELECT status, COUNT(*) AS many{_SINCE} GROUP BY status", params)
     by_status = dict.fromkeys(("open", "pending", "snoozed", "closed"), 0)
@@ -29,6 +30,7 @@ async def stats_of(tx: Tx, project_id: str, since_ms: int) -> StatsAnswer:
         by_status=by_status,
         first_response_seconds=await _percentiles(tx, "first_response_at_ms", params),
         resolution_seconds=await _percentiles(tx, "closed_at_ms", params),
+        sla=TargetShares.of(await sla.ends_since(tx, project_id, since_ms)),
         csat=Rating(count=many, average=round(rated["score"] / many, 2) if many else None),
     )
 

@@ -1,11 +1,12 @@
 """The SQL of tickets."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import Dialect, for_update, in_list, string_agg
-from msgsvc_helpdesk.models import DueWithin, Ticket, TicketQuery
+from msgsvc_helpdesk.models import SORTED_BY, DueWithin, Ticket, TicketFilters, TicketQuery
 
 _COLUMNS = (
     "project_id",
@@ -37,6 +38,10 @@ _COLUMNS = (
     "due_at_ms",
 )
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
+_LABELLED = "l.project_id = :project_id AND l.tag = :tag AND l.ticket_id = t.ticket_id"
+
+#: A ticket's place in a list: the value that it is sorted by, Unix milliseconds, and its id.
+Place = tuple[int, str]
 
 
 def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
@@ -127,50 +132,134 @@ async def list_page(
     tx: Tx,
     project_id: str,
     query: TicketQuery,
-    after: str | None,
+    after: Place | None,
     limit: int,
     due: DueWithin | None = None,
 ) -> list[Ticket]:
-    """Newest first; `after` is the last id of the previous page. `due` are the times of `query.due`."""
-    source, order = "helpdesk_tickets t", "t.ticket_id"
-    conditions = ["t.project_id = :project_id"]
-    params: dict[str, Any] = {"project_id": project_id, "most": limit}
-    for name in ("status", "priority", "subscriber_id", "channel"):
-        if (value := getattr(query, name)) is not None:
-            conditions.append(f"t.{name} = :{name}")
-            params[name] = value
-    if query.assignee_id == "none":
-        conditions.append("t.assignee_id IS NULL")
-    elif query.assignee_id is not None:
-        conditions.append("t.assignee_id = :assignee_id")
-        params["assignee_id"] = query.assignee_id
-    if query.tag is not None:
-        labelled = "l.project_id = :project_id AND l.tag = :tag AND l.ticket_id = t.ticket_id"
-        params["tag"] = query.tag
-        if query.status in (None, "closed"):
-            # Labels are in the list's order; SQLite goes through a CROSS JOIN from left to right.
-            source, order = "helpdesk_ticket_tags l CROSS JOIN helpdesk_tickets t", "l.ticket_id"
-            conditions.append(labelled)
-        else:
-            # Those that are not closed are the fewer.
-            conditions.append(f"EXISTS (SELECT 1 FROM helpdesk_ticket_tags l WHERE {labelled})")
-    if after is not None:
-        conditions += ["t.ticket_id < :after", f"{order} < :after"]
-        params["after"] = after
-    if due is not None:
-        conditions.append("t.due_at_ms > :due_after_ms AND t.due_at_ms <= :due_by_ms")
-        params |= {"due_after_ms": due[0], "due_by_ms": due[1]}
-        if tx.dialect == "sqlite":
-            # Kept from the list's own order: what is due is few.
-            order = f"+{order}"
+    """In the order of `query.sort`; `after` is the place of the last one of the previous page. `due` are the
+    times of `query.due`."""
+    if query.sort != "newest":
+        return await _list_sorted(tx, project_id, query, after, limit, due)
+    last = None if after is None else after[1]
+    asked = _listed(tx.dialect, project_id, query, last, due)
     rows = await tx.fetch_all(
-        f"{select_tickets(tx.dialect, source)} WHERE {' AND '.join(conditions)}"
-        f" ORDER BY {order} DESC LIMIT :most",
-        params,
+        f"{select_tickets(tx.dialect, asked.source)} WHERE {asked.condition}"
+        f" ORDER BY {asked.order} DESC LIMIT :most",
+        {**asked.params, "most": limit},
     )
     # Ids grow with time: what comes after the first that is too old, is older.
     since_ms = -1 if query.created_after is None else query.created_after
     return [ticket for ticket in map(read_ticket, rows) if ticket.created_at_ms > since_ms]
+
+
+async def select_ids(
+    tx: Tx,
+    project_id: str,
+    filters: TicketFilters,
+    after: str | None,
+    limit: int,
+    due: DueWithin | None,
+) -> tuple[list[str], str | None]:
+    """The ids of the next tickets that match, newest first and without merged ones, and the last one that was
+    looked at; None if there are no more."""
+    asked = _listed(tx.dialect, project_id, filters, after, due)
+    rows = await tx.fetch_all(
+        f"SELECT t.ticket_id, t.created_at_ms FROM {asked.source} WHERE {asked.condition}"
+        f" AND t.merged_into IS NULL ORDER BY {asked.order} DESC LIMIT :most",
+        {**asked.params, "most": limit},
+    )
+    since_ms = -1 if filters.created_after is None else filters.created_after
+    found = [row["ticket_id"] for row in rows if row["created_at_ms"] > since_ms]
+    return found, None if len(found) < limit else found[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The part of a query after FROM, with the tickets as `t`; `order` is the column of their ids."""
+
+    source: str
+    condition: str
+    order: str
+    params: dict[str, Any]
+
+
+def _listed(
+    dialect: Dialect,
+    project_id: str,
+    query: TicketFilters,
+    after: str | None,
+    due: DueWithin | None,
+) -> _Listed:
+    """Newest first. The caller applies `created_after`: ids grow with time, so it ends a page."""
+    source, order = "helpdesk_tickets t", "t.ticket_id"
+    conditions, params = _filtered(project_id, query, due)
+    if query.tag is not None and query.status in (None, "closed"):
+        # Labels are in the list's order; SQLite goes through a CROSS JOIN from left to right.
+        source, order = "helpdesk_ticket_tags l CROSS JOIN helpdesk_tickets t", "l.ticket_id"
+        conditions.append(_LABELLED)
+    elif query.tag is not None:
+        # Those that are not closed are the fewer.
+        conditions.append(f"EXISTS (SELECT 1 FROM helpdesk_ticket_tags l WHERE {_LABELLED})")
+    if after is not None:
+        conditions += ["t.ticket_id < :after", f"{order} < :after"]
+        params["after"] = after
+    if due is not None and dialect == "sqlite":
+        # Kept from the list's own order: what is due is few.
+        order = f"+{order}"
+    return _Listed(source, " AND ".join(conditions), order, params)
+
+
+async def _list_sorted(
+    tx: Tx,
+    project_id: str,
+    query: TicketQuery,
+    after: Place | None,
+    limit: int,
+    due: DueWithin | None,
+) -> list[Ticket]:
+    """Along the index of those that have a value in the column; the filters are tested on the way."""
+    column = SORTED_BY[query.sort]
+    # SQLite has no statistics, and does not use an index for a column with a plus.
+    plus = "+" if tx.dialect == "sqlite" else ""
+    conditions, params = _filtered(project_id, query, due, plus)
+    conditions.append(f"t.{column} IS NOT NULL")
+    if query.tag is not None:
+        conditions.append(f"EXISTS (SELECT 1 FROM helpdesk_ticket_tags l WHERE {_LABELLED})")
+    if query.created_after is not None:
+        conditions.append(f"{plus}t.created_at_ms > :created_after")
+        params["created_after"] = query.created_after
+    if after is not None:
+        conditions.append(f"(t.{column}, t.ticket_id) > (:after_ms, :after_id)")
+        params |= {"after_ms": after[0], "after_id": after[1]}
+    rows = await tx.fetch_all(
+        f"{select_tickets(tx.dialect)} WHERE {' AND '.join(conditions)}"
+        f" ORDER BY t.{column}, t.ticket_id LIMIT :most",
+        {**params, "most": limit},
+    )
+    return [read_ticket(row) for row in rows]
+
+
+def _filtered(
+    project_id: str, query: TicketFilters, due: DueWithin | None, plus: str = ""
+) -> tuple[list[str], dict[str, Any]]:
+    """Conditions of filters but for the tag, and their parameters; `plus` keeps SQLite from their indexes."""
+    conditions = ["t.project_id = :project_id"]
+    params: dict[str, Any] = {"project_id": project_id}
+    for name in ("status", "priority", "subscriber_id", "channel"):
+        if (value := getattr(query, name)) is not None:
+            conditions.append(f"{plus}t.{name} = :{name}")
+            params[name] = value
+    if query.assignee_id == "none":
+        conditions.append(f"{plus}t.assignee_id IS NULL")
+    elif query.assignee_id is not None:
+        conditions.append(f"{plus}t.assignee_id = :assignee_id")
+        params["assignee_id"] = query.assignee_id
+    if query.tag is not None:
+        params["tag"] = query.tag
+    if due is not None:
+        conditions.append("t.due_at_ms > :due_after_ms AND t.due_at_ms <= :due_by_ms")
+        params |= {"due_after_ms": due[0], "due_by_ms": due[1]}
+    return conditions, params
 
 
 async def update(tx: Tx, project_id: str, ticket_id: str, changes: Mapping[str, Any]) -> None:

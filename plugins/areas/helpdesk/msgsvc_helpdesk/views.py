@@ -26,7 +26,8 @@ from msgsvc_helpdesk.models import (
     TicketId,
     TicketNumber,
 )
-from msgsvc_helpdesk.service_levels import SlaClock
+from msgsvc_helpdesk.service_levels import SlaClock, Target
+from msgsvc_helpdesk.sla import Ends
 from msgsvc_helpdesk.sla_models import SlaClockAnswer
 
 
@@ -351,6 +352,38 @@ class TicketCounts(TypedDict):
     closed: Annotated[int, Field(description="Closed.", examples=[100])]
 
 
+class TargetShare(ResponseModel):
+    """How often a service level target was met. Each wait for a next reply counts by itself."""
+
+    met: int = Field(description="How often it was met.", examples=[45])
+    missed: int = Field(description="How often it was missed.", examples=[5])
+    share: float | None = Field(
+        description="Share of those that were met, from 0 to 1; null for none to count.",
+        examples=[0.9],
+    )
+
+
+class TargetShares(ResponseModel):
+    """How often the service level targets were met."""
+
+    first_reply: TargetShare = Field(description="First replies.")
+    next_reply: TargetShare = Field(description="Replies to what customers wrote since.")
+    resolution: TargetShare = Field(description="Closings.")
+
+    @classmethod
+    def of(cls, ends: Mapping[Target, Ends]) -> "TargetShares":
+        return cls(
+            **{
+                target: TargetShare(
+                    met=one.met,
+                    missed=one.missed,
+                    share=round(one.met / total, 4) if (total := one.met + one.missed) else None,
+                )
+                for target, one in ends.items()
+            }
+        )
+
+
 class StatsAnswer(ResponseModel):
     """Tickets that were opened since; those merged into others are not counted."""
 
@@ -367,3 +400,7 @@ class StatsAnswer(ResponseModel):
         examples=[{"count": 100, "p50": 7200, "p90": 86400, "p95": 172800, "p99": 432000}],
     )
     csat: Rating = Field(description="Ratings by customers.")
+    sla: TargetShares = Field(
+        description="Service level targets that were met or missed since the beginning of that day in UTC,"
+        " of tickets of any age. A missed one counts when its time is over."
+    )

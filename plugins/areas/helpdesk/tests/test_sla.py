@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import httpx2
+import pytest
 
 from msgsvc_core.service import Service
 from msgsvc_devkit import FakeClock, settled
@@ -244,3 +245,51 @@ def later_z(moment: str, seconds: float) -> str:
     """A time of the API, so many seconds later."""
     at = datetime.fromisoformat(moment.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def shares(client: httpx2.AsyncClient, **query: str) -> dict[str, tuple[int, int, Any]]:
+    """What the statistics say of each target: met, missed, and the share that was met."""
+    answer = await client.get("/v1/tickets/stats", params=query)
+    assert answer.status_code == 200, answer.text
+    return {target: tuple(one.values()) for target, one in answer.json()["sla"].items()}
+
+
+@pytest.mark.both_databases
+async def test_each_run_of_a_target_counts_once_on_the_day_of_its_end(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    await set_sla(client, service, normal=CALENDAR)
+    kept, late, closed = [await virtual(client) for _ in range(3)]
+    await act(client, kept, "reply", text="On its way")
+    await act(client, closed, "close")
+    await pass_time(service, clock, HOUR_S)
+    before = await shares(client)
+    await act(client, late, "reply", text="Sorry")
+    await act(client, kept, "customer-reply", text="Where?")
+    await act(client, kept, "reply", text="Here", status="closed")
+    after = await shares(client)
+
+    # Closing is no reply, and ends the resolution.
+    assert before == {
+        "first_reply": (1, 1, 0.5),
+        "next_reply": (0, 0, None),
+        "resolution": (1, 0, 1.0),
+    }
+    assert after["first_reply"] == (1, 1, 0.5)
+    assert after["next_reply"] == (1, 0, 1.0)
+    assert after["resolution"] == (2, 0, 1.0)
+    clock.advance(DAY_S)
+    assert (await shares(client, since=later(clock, 0)))["first_reply"] == (0, 0, None)
+    assert (await shares(client))["first_reply"] == (1, 1, 0.5)
+
+
+async def test_a_reply_that_comes_too_late_misses_its_target_though_no_job_has_looked(
+    client: httpx2.AsyncClient, service: Service, clock: FakeClock
+) -> None:
+    await set_sla(client, service, normal=CALENDAR)
+    ticket = await virtual(client)
+    clock.advance(2 * HOUR_S)
+    await act(client, ticket, "reply", text="Sorry")
+    await settled(service)
+
+    assert (await shares(client))["first_reply"] == (0, 1, 0.0)

@@ -3846,10 +3846,11 @@ class AsyncTicketsResource:
         subscriber_id: str | None = None,
         channel: str | None = None,
         created_after: str | datetime | None = None,
+        sort: Literal["newest", "waiting", "due"] | None = None,
         cursor: str | None = None,
         timeout_s: float | None = None,
     ) -> AsyncPaginator[models.TicketAnswer]:
-        """Lists the project's tickets, newest first; all filters must match.
+        """Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match.
 
         Arguments:
             limit: Entries per page.
@@ -3863,6 +3864,8 @@ class AsyncTicketsResource:
             channel: Only tickets of customers on this channel; `virtual` for those without a
                 messenger.
             created_after: Only tickets that were opened after this time.
+            sort: `newest` first; `waiting`: only tickets whose customer waits, the longest wait first;
+                `due`: only tickets with a due time, the first due one first.
 
         Error codes: bad_request
         """
@@ -3881,6 +3884,7 @@ class AsyncTicketsResource:
                 "subscriber_id": subscriber_id,
                 "channel": channel,
                 "created_after": created_after,
+                "sort": sort,
             },
         )
         decode = models.TicketAnswer.from_data
@@ -3953,7 +3957,10 @@ class AsyncTicketsResource:
         since: str | datetime | None = None,
         timeout_s: float | None = None,
     ) -> models.StatsAnswer:
-        """Shows how many tickets were opened, and how fast they were answered and closed.
+        """Shows how many tickets were opened, how fast they were answered and closed, and which share of
+        the
+
+        service level targets was met.
 
         Arguments:
             since: Only tickets that were opened since; by default 30 days ago.
@@ -4325,6 +4332,120 @@ class AsyncTicketsResource:
             }
         )
         return await self._caller.json(call, models.TicketAnswer.from_data)
+
+    async def start_bulk_action(
+        self,
+        *,
+        action: Literal["assign", "set_status", "set_priority", "add_tag", "remove_tag", "close"],
+        value: str | NotGiven | None = NOT_GIVEN,
+        all: bool | NotGiven = NOT_GIVEN,
+        filters: bodies.TicketFilters | NotGiven | None = NOT_GIVEN,
+        ticket_ids: Sequence[str] | NotGiven | None = NOT_GIVEN,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketBulkActionAnswer:
+        """Changes many tickets in the background: assignee, status, priority or tags.
+
+        First it writes down which tickets it is about. Each is changed as by a request of its own,
+        with its
+        events.
+
+        Arguments:
+            action: What is done with each ticket, by the rules of the endpoint of the same name.
+            value: Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or
+                `closed`; of `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null
+                for `close`.
+            all: All tickets of the project, of any status.
+            filters: Those that `GET /v1/tickets` lists with these filters, at least one.
+            ticket_ids: Their ids. Those that don't exist count as `failed`.
+
+        Error codes: bad_request, not_found, idempotency_conflict, payload_too_large, too_early
+        """
+        call = Call(
+            "POST",
+            "/v1/tickets/bulk-actions",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        call = call.with_json(
+            {
+                "action": action,
+                "value": value,
+                "all": all,
+                "filters": filters,
+                "ticket_ids": ticket_ids,
+            }
+        )
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
+
+    def list_bulk_actions(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncPaginator[models.TicketBulkActionAnswer]:
+        """Lists the project's bulk actions on tickets of the last 30 days, newest first.
+
+        Arguments:
+            limit: Entries per page.
+
+        Error codes: bad_request
+        """
+        call = Call(
+            "GET",
+            "/v1/tickets/bulk-actions",
+            timeout_s=timeout_s,
+            query={
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        decode = models.TicketBulkActionAnswer.from_data
+        return AsyncPaginator(self._caller, call, decode)
+
+    async def get_bulk_action(
+        self,
+        ticket_bulk_action_id: str,
+        *,
+        timeout_s: float | None = None,
+    ) -> models.TicketBulkActionAnswer:
+        """Shows the progress of a bulk action on tickets.
+
+        Arguments:
+            ticket_bulk_action_id: The bulk action's id.
+
+        Error codes: not_found
+        """
+        call = Call(
+            "GET",
+            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}",
+            timeout_s=timeout_s,
+        )
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
+
+    async def cancel_bulk_action(
+        self,
+        ticket_bulk_action_id: str,
+        *,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> models.TicketBulkActionAnswer:
+        """Ends a bulk action on tickets where it is. What is done stays done.
+
+        Arguments:
+            ticket_bulk_action_id: The bulk action's id.
+
+        Error codes: bad_request, not_found, conflict, idempotency_conflict, payload_too_large,
+            too_early
+        """
+        call = Call(
+            "POST",
+            f"/v1/tickets/bulk-actions/{segment(ticket_bulk_action_id)}/cancel",
+            timeout_s=timeout_s,
+        )
+        call = call.with_key(idempotency_key)
+        return await self._caller.json(call, models.TicketBulkActionAnswer.from_data)
 
     async def get_settings(
         self,

@@ -6,6 +6,7 @@ import type {
   BroadcastCancelledEventData,
   BroadcastCompletedEventData,
   BroadcastWinnerChosenEventData,
+  BulkActionFinishedEventData,
   ButtonClickedEventData,
   ChannelReceptionInterruptedEventData,
   ChannelReceptionRecoveredEventData,
@@ -55,6 +56,8 @@ export interface EventData {
   "broadcast.completed": BroadcastCompletedEventData;
   /** The winner of a broadcast's variants was chosen, and goes to the rest of the audience. */
   "broadcast.winner_chosen": BroadcastWinnerChosenEventData;
+  /** A bulk action on subscribers or tickets ended, whether completed, cancelled or failed. */
+  "bulk_action.finished": BulkActionFinishedEventData;
   /** A user pressed a button of one of your messages. */
   "button.clicked": ButtonClickedEventData;
   /** Your own bot can't receive updates, e.g. because another program polls for them. Sending may still work. */

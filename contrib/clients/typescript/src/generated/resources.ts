@@ -113,6 +113,8 @@ import type {
   TagBody,
   TemplateAnswer,
   TicketAnswer,
+  TicketBulkActionAnswer,
+  TicketBulkActionBody,
   TicketTagsBody,
   TrackAnswer,
   TrackBody,
@@ -407,6 +409,11 @@ export interface ListTicketsQuery {
   channel?: string | null | undefined;
   /** Only tickets that were opened after this time. */
   created_after?: string | null | undefined;
+  /**
+   * `newest` first; `waiting`: only tickets whose customer waits, the longest wait first; `due`: only tickets
+   * with a due time, the first due one first.
+   */
+  sort?: "newest" | "waiting" | "due" | null | undefined;
 }
 
 /** The query of `tickets.getStats`. */
@@ -417,6 +424,14 @@ export interface GetTicketStatsQuery {
 
 /** The query of `tickets.get`. */
 export interface GetTicketQuery {
+  /** Entries per page. */
+  limit?: number | null | undefined;
+  /** `next_cursor` of the previous page; without it, the first page. */
+  cursor?: string | null | undefined;
+}
+
+/** The query of `tickets.listBulkActions`. */
+export interface ListTicketBulkActionsQuery {
   /** Entries per page. */
   limit?: number | null | undefined;
   /** `next_cursor` of the previous page; without it, the first page. */
@@ -2800,7 +2815,7 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Lists the project's tickets, newest first; all filters must match.
+   * Lists the project's tickets, newest first unless `sort` says otherwise; all filters must match.
    *
    * `GET /v1/tickets`. Codes of its own: `bad_request`.
    */
@@ -2837,7 +2852,7 @@ export class TicketsResource extends Resource {
   }
 
   /**
-   * Shows how many tickets were opened, and how fast they were answered and closed.
+   * service level targets was met.
    *
    * `GET /v1/tickets/stats`
    */
@@ -3063,6 +3078,77 @@ export class TicketsResource extends Resource {
       keyed: true,
     };
     return this.transport.json<TicketAnswer>(call, options);
+  }
+
+  /**
+   * First it writes down which tickets it is about. Each is changed as by a request of its own, with its
+   * events.
+   *
+   * `POST /v1/tickets/bulk-actions`. Codes of its own: `bad_request`, `not_found`, `idempotency_conflict`,
+   * `payload_too_large`, `too_early`.
+   */
+  startBulkAction(
+    body: TicketBulkActionBody,
+    options?: PostOptions,
+  ): Promise<TicketBulkActionAnswer> {
+    const call = {
+      method: "POST",
+      path: "/v1/tickets/bulk-actions",
+      body,
+      keyed: true,
+    };
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Lists the project's bulk actions on tickets of the last 30 days, newest first.
+   *
+   * `GET /v1/tickets/bulk-actions`. Codes of its own: `bad_request`.
+   */
+  listBulkActions(
+    query: ListTicketBulkActionsQuery = {},
+    options?: RequestOptions,
+  ): Paginator<TicketBulkActionAnswer> {
+    const call = {
+      method: "GET",
+      path: "/v1/tickets/bulk-actions",
+      query,
+    };
+    return this.transport.list<TicketBulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Shows the progress of a bulk action on tickets.
+   *
+   * `GET /v1/tickets/bulk-actions/{ticket_bulk_action_id}`. Codes of its own: `not_found`.
+   */
+  getBulkAction(
+    ticketBulkActionId: string,
+    options?: RequestOptions,
+  ): Promise<TicketBulkActionAnswer> {
+    const call = {
+      method: "GET",
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}`,
+    };
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
+  }
+
+  /**
+   * Ends a bulk action on tickets where it is. What is done stays done.
+   *
+   * `POST /v1/tickets/bulk-actions/{ticket_bulk_action_id}/cancel`. Codes of its own: `bad_request`,
+   * `not_found`, `conflict`, `idempotency_conflict`, `payload_too_large`, `too_early`.
+   */
+  cancelBulkAction(
+    ticketBulkActionId: string,
+    options?: PostOptions,
+  ): Promise<TicketBulkActionAnswer> {
+    const call = {
+      method: "POST",
+      path: `/v1/tickets/bulk-actions/${segment(ticketBulkActionId, "ticketBulkActionId")}/cancel`,
+      keyed: true,
+    };
+    return this.transport.json<TicketBulkActionAnswer>(call, options);
   }
 
   /**

@@ -655,6 +655,30 @@ export interface BulkActionBody {
   subscriber_ids?: Array<string> | null | undefined;
 }
 
+/** Fields of `bulk_action.finished`. */
+export interface BulkActionFinishedEventData {
+  /** Id of the event, the same for every webhook and in `GET /v1/events`. */
+  event_id: string;
+  /** When it happened. */
+  occurred_at: string;
+  /** The bulk action's id. */
+  bulk_action_id: string;
+  /** What it is about: `subscribers` or `tickets`. */
+  kind: string;
+  /** What was done, as its request named it. */
+  action: string;
+  /** `completed`, `cancelled` by a request, or `failed`, see `error`. */
+  status: "completed" | "cancelled" | "failed";
+  /** How many it is about, as far as they were collected. */
+  total: number;
+  /** For how many it is done, including those where nothing had to change. */
+  done: number;
+  /** For how many it could not be done, e.g. because they were deleted meanwhile. */
+  failed: number;
+  /** Why it `failed`, as the bulk action says it; null if it did not. */
+  error: string | null;
+}
+
 /** A button: either `url` or `data`. */
 export interface ButtonAnswer {
   /** Label. */
@@ -3366,6 +3390,11 @@ export interface StatsAnswer {
   resolution_seconds: Percentiles;
   /** Ratings by customers. */
   csat: Rating;
+  /**
+   * Service level targets that were met or missed since the beginning of that day in UTC, of tickets of any
+   * age. A missed one counts when its time is over.
+   */
+  sla: TargetShares;
 }
 
 /** Where a session stands. */
@@ -3619,6 +3648,26 @@ export interface TagBody {
   name: string;
 }
 
+/** How often a service level target was met. Each wait for a next reply counts by itself. */
+export interface TargetShare {
+  /** How often it was met. */
+  met: number;
+  /** How often it was missed. */
+  missed: number;
+  /** Share of those that were met, from 0 to 1; null for none to count. */
+  share: number | null;
+}
+
+/** How often the service level targets were met. */
+export interface TargetShares {
+  /** First replies. */
+  first_reply: TargetShare;
+  /** Replies to what customers wrote since. */
+  next_reply: TargetShare;
+  /** Closings. */
+  resolution: TargetShare;
+}
+
 /** The targets of tickets of one priority. */
 export interface Targets {
   /** Minutes until the first reply of an agent; null for no target. */
@@ -3788,6 +3837,58 @@ export interface TicketAssignedEventData {
   assignee_id: string | null;
 }
 
+/**
+ * A bulk action and how far it is. At the end of one that is completed, `total` is the sum of `done` and
+ * `failed`.
+ */
+export interface TicketBulkActionAnswer {
+  /** The bulk action's id. */
+  bulk_action_id: string;
+  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
+  /**
+   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+   */
+  value: string | null;
+  /** `collecting` the tickets; `running`; `completed`, `cancelled` or `failed`, see `error`. */
+  status: "collecting" | "running" | "completed" | "cancelled" | "failed";
+  /** Tickets it is about; grows while `collecting`. */
+  total: number;
+  /** Tickets for which it is done, including those where nothing had to change. */
+  done: number;
+  /** Tickets that did not exist any more, or took no further tag. */
+  failed: number;
+  /** Share of the tickets that it has reached, from 0 to 1. */
+  progress: number;
+  /**
+   * Why it `failed`: `too_many` tickets match; the member stopped answering customers (`assignee_gone`); or
+   * its job failed time and again (`job_failed`). What is done stays.
+   */
+  error: "too_many" | "assignee_gone" | "job_failed" | null;
+  /** Time of creation. */
+  created_at: string;
+  /** When it ended; null before. */
+  finished_at: string | null;
+}
+
+/** What is done with which tickets: `all`, `filters` or `ticket_ids`. */
+export interface TicketBulkActionBody {
+  /** What is done with each ticket, by the rules of the endpoint of the same name. */
+  action: "assign" | "set_status" | "set_priority" | "add_tag" | "remove_tag" | "close";
+  /**
+   * Of `assign` the member, or null to unassign; of `set_status` `open`, `pending` or `closed`; of
+   * `set_priority` the priority; of `add_tag` and `remove_tag` the tag. Null for `close`.
+   */
+  value?: string | null | undefined;
+  /** All tickets of the project, of any status. */
+  all?: boolean | undefined;
+  /** Those that `GET /v1/tickets` lists with these filters, at least one. */
+  filters?: TicketFilters | null | undefined;
+  /** Their ids. Those that don't exist count as `failed`. */
+  ticket_ids?: Array<string> | null | undefined;
+}
+
 /** Fields of `ticket.closed`. */
 export interface TicketClosedEventData {
   /** Id of the event, the same for every webhook and in `GET /v1/events`. */
@@ -3949,6 +4050,29 @@ export interface TicketEntryAnswer {
   created_at: string;
   /** When its author last edited it; null if they did not. */
   edited_at: string | null;
+}
+
+/** Filters, all of which a ticket must meet. */
+export interface TicketFilters {
+  /** Only tickets with this status. */
+  status?: "open" | "pending" | "snoozed" | "closed" | null | undefined;
+  /** Only tickets of this member; `none` for unassigned ones. */
+  assignee_id?: string | null | undefined;
+  /** Only tickets with this priority. */
+  priority?: "low" | "normal" | "high" | "urgent" | null | undefined;
+  /** Only tickets with this tag. */
+  tag?: string | null | undefined;
+  /**
+   * Only tickets with a service level target that was missed (`overdue`), or whose first one is missed by the
+   * end of the day in the time zone of the business hours (`today`).
+   */
+  due?: "overdue" | "today" | null | undefined;
+  /** Only tickets of this subscriber. */
+  subscriber_id?: string | null | undefined;
+  /** Only tickets of customers on this channel; `virtual` for those without a messenger. */
+  channel?: string | null | undefined;
+  /** Only tickets that were opened after this time. */
+  created_after?: string | null | undefined;
 }
 
 /** Fields of `ticket.replied`. */

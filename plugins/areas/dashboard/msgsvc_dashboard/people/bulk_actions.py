@@ -54,7 +54,7 @@ async def start_bulk_action(
     if who == "all" and filters != SubscriberFilters():
         body = body.model_copy(update={"all": False, "filters": filters})
     bulk = await bulk_actions.start(page.tx, page.project_id, body)
-    page.note(bulk_action_id=bulk.bulk_action_id, tag=bulk.tag)
+    page.note(bulk_action_id=bulk.bulk_action_id, tag=bulk.label)
     return Redirect(page.url(f"/subscribers/bulk/{bulk.bulk_action_id}"))
 
 

@@ -5,7 +5,7 @@ from msgsvc_core.dashboard import Pages
 PACKAGE = "msgsvc_dashboard.people"
 STYLES = ("people.css",)
 
-subscriber_pages = Pages("subscribers", package=PACKAGE, styles=STYLES, scripts=("people.js",))
+subscriber_pages = Pages("subscribers", package=PACKAGE, styles=STYLES)
 message_pages = Pages("messages", package=PACKAGE, styles=STYLES)
 tag_pages = Pages("tags", package=PACKAGE, styles=STYLES)
 permission_pages = Pages("permissions", package=PACKAGE, styles=STYLES)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from msgsvc_core.bulk_actions import BulkAction
 from msgsvc_core.events.contract import Event
 from msgsvc_core.kernel.i18n import Translate
-from msgsvc_core.subscribers.bulk_actions import BulkAction
 
 #: Counts of a list stop here: "1,000+" says as much as an exact number, and takes no walk.
 MOST_COUNTED = 1000
@@ -203,7 +203,7 @@ def bulk_action(_: Translate, bulk: BulkAction) -> str:
     """What a bulk action does."""
     if bulk.action == "erase":
         return _("Erase subscribers")
-    tag = bulk.tag or "–"
+    tag = bulk.label or "–"
     if bulk.action == "add_tag":
         return _("Add the tag {tag}", tag=tag)
     return _("Remove the tag {tag}", tag=tag)

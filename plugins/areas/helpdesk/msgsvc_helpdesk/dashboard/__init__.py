@@ -1,6 +1,7 @@
 """Dashboard pages of the helpdesk: inbox, tickets, settings, statistics."""
 
 from msgsvc_helpdesk.dashboard import (
+    bulk,
     canned,
     changes,
     desk,
@@ -16,6 +17,7 @@ from msgsvc_helpdesk.dashboard import (
 from msgsvc_helpdesk.dashboard.area import pages
 
 __all__ = [
+    "bulk",
     "canned",
     "changes",
     "desk",

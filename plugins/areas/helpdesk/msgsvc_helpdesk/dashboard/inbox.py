@@ -54,6 +54,12 @@ class TicketList:
     async def _present(self, page: PageContext) -> list[Viewer]:
         return await self._viewers.present(page.tx, page.project_id, viewer_of(page))
 
+    async def asked(self, page: PageContext) -> dict[str, str | None]:
+        """The filters in the page's address, as those of `InboxQuery`."""
+        me = await who_reads(page, self._members)
+        filters = {name: page.query.get(name, "") for name in FILTERS}
+        return _asked(filters, None if me is None else me.member_id)
+
     async def listed(self, page: PageContext, ticket_id: str = "") -> dict[str, Any]:
         """What the list of tickets shows, by the filters in the page's address."""
         me = await who_reads(page, self._members)
