@@ -13,6 +13,7 @@ from tests.dashboard.walking import parameters
 WRITTEN: Mapping[str, Sequence[str]] = {
     "helpdesk.inbox tag": ("most", "rare", "nobody's"),
     "helpdesk.ticket_list tag": ("most", "rare"),
+    "helpdesk.select_tickets tag": ("most", "rare"),
     "helpdesk.ticket tag": (),
     "operator.accounts query": ("ann5@shop.example", "nobody@shop.example"),
     "operator.projects query": ("shop", "nothing"),
@@ -34,13 +35,18 @@ DATES = {"date": ("2026-01-01", "2026-03-01"), "datetime-local": ("2026-01-01T00
 OF_ONE_THING = frozenset(
     {"slug", "session_id", "canned_answer", "otp_id", "name", "permission_key", "template"}
     | {"message_id", "number", "submission_id", "delivery_id", "record_id", "bulk_action_id"}
+    | {"ticket_bulk_action_id"}
 )
 
 #: Not lists: they count what came in the days that they are asked for.
 FIGURES = frozenset({"helpdesk.figures"})
 
 #: What the form on a page sets anyway, taken off: its filters are offered there once more.
-UNSET: Mapping[str, str] = {"helpdesk.inbox": "status=all", "helpdesk.ticket_list": "status=all"}
+UNSET: Mapping[str, str] = {
+    "helpdesk.inbox": "status=all",
+    "helpdesk.select_tickets": "status=all",
+    "helpdesk.ticket_list": "status=all",
+}
 
 #: Files are read to their end, by a page's worth at a time.
 FILES = frozenset({"forms.export", "subscribers.export", "billing.export_ledger"})

@@ -625,6 +625,9 @@ class HoursBody(TypedDict, total=False):
     openings: Sequence[Opening]
     #: Days on which it is closed.
     holidays: Sequence[Holiday]
+    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
+    #: and closed period: a text, or one by language. Null for nothing.
+    away_message: str | Mapping[str, str] | None
 
 
 class LinkBody(TypedDict, total=False):

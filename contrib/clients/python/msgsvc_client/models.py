@@ -2190,6 +2190,9 @@ class HoursAnswer(Model):
     openings: list[OpeningAnswer]
     #: Days on which it is closed.
     holidays: list[HolidayAnswer]
+    #: What a customer is told in their messenger who writes while it is closed, once for each ticket
+    #: and closed period: a text, or one by language. Null for nothing.
+    away_message: str | Mapping[str, str] | None
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> HoursAnswer:
@@ -2197,6 +2200,7 @@ class HoursAnswer(Model):
             timezone=data["timezone"],
             openings=[OpeningAnswer.from_data(each) for each in data["openings"]],
             holidays=[HolidayAnswer.from_data(each) for each in data["holidays"]],
+            away_message=data.get("away_message"),
             raw=data,
         )
 

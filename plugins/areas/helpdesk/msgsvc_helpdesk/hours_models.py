@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from msgsvc_core.api.endpoint import RequestModel, ResponseModel
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.kernel.errors import InvalidValue
+from msgsvc_core.kernel.i18n import Localized, visible
 from msgsvc_core.kernel.json import to_json
 from msgsvc_core.kernel.time_zones import Zone, zone
 from msgsvc_helpdesk.business_hours import BusinessHours
@@ -41,6 +42,15 @@ _OPENINGS = (
     "When it is open in a week; empty for around the clock. Hours past midnight are two openings."
 )
 _HOLIDAYS = "Days on which it is closed."
+_AWAY = (
+    "What a customer is told in their messenger who writes while it is closed, once for each ticket and"
+    " closed period: a text, or one by language. Null for nothing."
+)
+
+#: Characters of the text for closed hours.
+AWAY_LENGTH = 1000
+
+AwayText = Annotated[Localized, visible(AWAY_LENGTH)]
 
 Opens = Annotated[
     str,
@@ -89,6 +99,9 @@ class HoursBody(RequestModel):
     holidays: list[Holiday] = Field(
         default_factory=list, max_length=MOST_HOLIDAYS, description=_HOLIDAYS
     )
+    away_message: AwayText | None = Field(
+        None, description=_AWAY, examples=[{"en": "We are back at nine."}]
+    )
 
     @model_validator(mode="after")
     def _apart(self) -> "HoursBody":
@@ -123,6 +136,9 @@ class HoursAnswer(ResponseModel):
     timezone: str = Field(description=_ZONE, examples=["Europe/Berlin"])
     openings: list[OpeningAnswer] = Field(description=_OPENINGS)
     holidays: list[HolidayAnswer] = Field(description=_HOLIDAYS)
+    away_message: Localized | None = Field(
+        description=_AWAY, examples=[{"en": "We are back at nine."}]
+    )
 
     @classmethod
     def of(cls, hours: HoursBody) -> "HoursAnswer":

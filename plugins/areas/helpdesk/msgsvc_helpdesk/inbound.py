@@ -2,7 +2,13 @@
 
 import hashlib
 
-from msgsvc_core.channels import InboundContext, InboundRule, MessageEdited, MessageReceived
+from msgsvc_core.channels import (
+    InboundContext,
+    InboundRule,
+    MessageEdited,
+    MessageReceived,
+    OutgoingMessage,
+)
 from msgsvc_core.channels.updates import ReceivedFile
 from msgsvc_core.files.service import Files
 from msgsvc_core.messages.service import Messages
@@ -10,6 +16,7 @@ from msgsvc_core.projects.models import Project
 from msgsvc_core.projects.service import Projects
 from msgsvc_core.subscribers.service import Subscribers
 from msgsvc_helpdesk import blocklist_store, entry_store, texts
+from msgsvc_helpdesk.away import AwayMessages
 from msgsvc_helpdesk.models import CustomerMessage
 from msgsvc_helpdesk.service import Tickets
 from msgsvc_helpdesk.settings import HelpdeskSettings
@@ -29,6 +36,7 @@ class HelpdeskBot:
         messages: Messages,
         files: Files,
         tickets: Tickets,
+        away: AwayMessages,
         settings: HelpdeskSettings,
     ) -> None:
         self._projects = projects
@@ -36,6 +44,7 @@ class HelpdeskBot:
         self._messages = messages
         self._files = files
         self._tickets = tickets
+        self._away = away
         self._settings = settings
 
     def rules(self) -> list[InboundRule]:
@@ -90,6 +99,9 @@ class HelpdeskBot:
         )
         if is_new and self._settings.acknowledge:
             await ctx.reply(texts.acknowledged(ctx._, project.public_name, ticket.number))
+        away = await self._away.claim(ctx.tx, ticket, ctx.lang)
+        if away is not None:
+            await ctx.reply(OutgoingMessage(away))
 
     async def _answered(
         self, ctx: InboundContext, update: MessageReceived, project_id: str

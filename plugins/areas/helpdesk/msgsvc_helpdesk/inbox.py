@@ -5,7 +5,7 @@ from msgsvc_core.db import Tx
 from msgsvc_core.kernel.clock import HOUR_MS, MINUTE_MS, Clock
 from msgsvc_core.kernel.errors import BadRequest
 from msgsvc_core.kernel.values import value_object, whole_number
-from msgsvc_helpdesk import inbox_store
+from msgsvc_helpdesk import inbox_store, store
 from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.settings import HelpdeskSettings
 from msgsvc_helpdesk.sla import SlaClocks
@@ -47,9 +47,16 @@ class Inbox:
     async def page(
         self, tx: Tx, project_id: str, query: InboxQuery
     ) -> tuple[list[Ticket], str | None]:
-        """A page, what was said last first, and the cursor of the next. Raises `BadRequest`."""
-        after = _read_after(query.after)
+        """A page, what was said last first unless `sort` says otherwise, and the cursor of the next. Raises
+        `BadRequest`."""
         due = await self._sla.due_within(tx, project_id, query.due)
+        if query.sort != "activity":
+            asked = query.as_list(query.sort)
+            return asked.cut(
+                await store.list_page(tx, project_id, asked, asked.fetch_limit, due, merged=False),
+                asked.place_of,
+            )
+        after = _read_after(query.after)
         found = await inbox_store.list_page(tx, project_id, query, after, query.fetch_limit, due)
         page = found[: query.limit]
         if len(found) <= query.limit:

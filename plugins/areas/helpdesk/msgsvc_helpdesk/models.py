@@ -12,8 +12,8 @@ from msgsvc_core.api.types import MomentMs, NamedByExternalId, NamedById
 from msgsvc_core.api.validation import wrong_field
 from msgsvc_core.content.outgoing import Format, Media
 from msgsvc_core.content.substitution import Variables
-from msgsvc_core.kernel.errors import InvalidValue
-from msgsvc_core.kernel.values import value_object
+from msgsvc_core.kernel.errors import BadRequest, InvalidValue
+from msgsvc_core.kernel.values import value_object, whole_number
 from msgsvc_core.messages.models import MediaBody, MessageText
 from msgsvc_core.plugins.tickets import Priority
 
@@ -23,7 +23,13 @@ Due = Literal["overdue", "today"]
 
 #: Orders of the lists of tickets: newest first, or with the least of a column first.
 Sort = Literal["newest", "waiting", "due"]
+
+#: Orders of the inbox: what was said last first, or one of those.
+InboxSort = Literal["activity", "newest", "waiting", "due"]
 SORTED_BY: dict[str, str] = {"waiting": "waiting_since_ms", "due": "due_at_ms"}
+
+#: A ticket's place in a list: the value that it is sorted by, Unix milliseconds, and its id.
+Place = tuple[int, str]
 
 #: The times within which a ticket is due: after the first and up to the second, Unix milliseconds.
 DueWithin = tuple[int, int]
@@ -172,6 +178,8 @@ class Ticket:
     erased_at_ms: int | None = None
     #: When the first of its targets is missed, or was; None while none runs.
     due_at_ms: int | None = None
+    #: When its customer was last told that the desk is closed.
+    away_told_at_ms: int | None = None
     tags: tuple[str, ...] = ()
 
     @property
@@ -488,15 +496,35 @@ class TicketQuery(TicketFilters, PageQuery):
             return ticket.ticket_id
         return f"{self.sort}_{getattr(ticket, SORTED_BY[self.sort])}_{ticket.ticket_id}"
 
+    @property
+    def place(self) -> Place | None:
+        """Where the page begins: after the last ticket of the previous one. Raises `BadRequest` for the
+        cursor of another order."""
+        if self.after is None:
+            return None
+        if self.sort == "newest":
+            return 0, self.after
+        sort, _, place = self.after.partition("_")
+        written, _, ticket_id = place.partition("_")
+        at_ms = whole_number(written)
+        if sort != self.sort or at_ms is None or not ticket_id:
+            raise BadRequest("not one that this service gave", field="cursor")
+        return at_ms, ticket_id
+
 
 class InboxQuery(PageQuery):
-    """Filters of the inbox, combined with AND, and pagination by the time of the last message."""
+    """Filters of the inbox, combined with AND, the order, and pagination."""
 
     status: StatusFilter = None
     assignee_id: AssigneeFilter = None
     priority: PriorityFilter = None
     tag: TagFilter = None
     due: DueFilter = None
+    sort: InboxSort = "activity"
+
+    def as_list(self, sort: Sort) -> TicketQuery:
+        """The same as the list of tickets asks it, in one of its orders."""
+        return TicketQuery(**self.model_dump(exclude={"sort"}), sort=sort)
 
 
 class StatsQuery(Query):

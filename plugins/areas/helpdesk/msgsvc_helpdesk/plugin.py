@@ -22,6 +22,7 @@ from msgsvc_helpdesk.agents.desk import AgentDesk
 from msgsvc_helpdesk.agents.inbound import AgentBot
 from msgsvc_helpdesk.agents.jobs import SentNotes
 from msgsvc_helpdesk.agents.notifications import AgentNotifications
+from msgsvc_helpdesk.away import AwayMessages
 from msgsvc_helpdesk.blocklist import Blocklist
 from msgsvc_helpdesk.bulk import TicketBulkActions
 from msgsvc_helpdesk.canned import CannedAnswers
@@ -204,12 +205,17 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
         tickets=tickets,
         settings=settings,
     )
+    sla = SlaSettings(jobs=context.jobs)
+    hours = DeskHours(sla=sla)
     customers = HelpdeskBot(
         projects=context.projects,
         subscribers=context.subscribers,
         messages=context.messages,
         files=context.files,
         tickets=tickets,
+        away=AwayMessages(
+            clock=context.clock, hours=hours, default_lang=context.config.default_lang
+        ),
         settings=settings,
     )
     agents = AgentBot(
@@ -255,6 +261,8 @@ def create_plugin(context: PluginContext) -> HelpdeskPlugin:
             AgentNotifications: notifications,
             Answering: answering,
             Ratings: ratings,
+            DeskHours: hours,
+            SlaSettings: sla,
             **_for_handlers(context, tickets, settings),
         },
         rules=[*customers.rules(), *agents.rules(), *ratings.rules()],
@@ -266,13 +274,10 @@ def _for_handlers(
 ) -> Mapping[type, Any]:
     """What endpoints and pages alone ask for."""
     inbox = Inbox(clock=context.clock, sla=tickets.sla, settings=settings)
-    sla = SlaSettings(jobs=context.jobs)
     viewers = TicketViewers(clock=context.clock)
     return {
         Blocklist: Blocklist(clock=context.clock, subscribers=context.subscribers),
         CannedAnswers: CannedAnswers(clock=context.clock, config=context.config, settings=settings),
-        DeskHours: DeskHours(sla=sla),
-        SlaSettings: sla,
         Inbox: inbox,
         TicketViewers: viewers,
         Presence: Presence(db=context.db, viewers=viewers),

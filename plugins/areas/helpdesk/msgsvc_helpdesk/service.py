@@ -9,9 +9,8 @@ from msgsvc_core.db import Tx
 from msgsvc_core.events import Events
 from msgsvc_core.files.service import Files
 from msgsvc_core.kernel.clock import DAY_MS, Clock
-from msgsvc_core.kernel.errors import BadRequest, Conflict, NotFound, ValidationFailed
+from msgsvc_core.kernel.errors import Conflict, NotFound, ValidationFailed
 from msgsvc_core.kernel.ids import new_id
-from msgsvc_core.kernel.values import whole_number
 from msgsvc_core.members.service import Members
 from msgsvc_core.plugins.tickets import TicketRequest
 from msgsvc_core.subscribers.service import Subscribers
@@ -68,8 +67,7 @@ class Tickets(TicketChanges):
         if query.channel not in {None, VIRTUAL}:
             await self._subscribers.check_channel(tx, project_id, query.channel or "")
         due = await self.sla.due_within(tx, project_id, query.due)
-        after = read_place(query)
-        return await store.list_page(tx, project_id, query, after, query.fetch_limit, due)
+        return await store.list_page(tx, project_id, query, query.fetch_limit, due)
 
     async def entries(
         self, tx: Tx, project_id: str, ticket_id: str, after: str | None, limit: int
@@ -401,20 +399,6 @@ class Tickets(TicketChanges):
                 raise NotFound("there is no file {file_id!r}", file_id=file_id)
         await self._files.retain(tx, project_id, file_ids)
         return tuple(dict.fromkeys(file_ids))
-
-
-def read_place(query: TicketQuery) -> store.Place | None:
-    """Where the list goes on, of `TicketQuery.place_of`. Raises `BadRequest`."""
-    if query.after is None:
-        return None
-    if query.sort == "newest":
-        return 0, query.after
-    sort, _, place = query.after.partition("_")
-    written, _, ticket_id = place.partition("_")
-    at_ms = whole_number(written)
-    if sort != query.sort or at_ms is None or not ticket_id:
-        raise BadRequest("not one that this service gave", field="cursor")
-    return at_ms, ticket_id
 
 
 def _beginning(message: CustomerMessage | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgsvc_core.db import Row, Tx
 from msgsvc_core.db.sql import Dialect, for_update, in_list, string_agg
-from msgsvc_helpdesk.models import SORTED_BY, DueWithin, Ticket, TicketFilters, TicketQuery
+from msgsvc_helpdesk.models import SORTED_BY, DueWithin, Place, Ticket, TicketFilters, TicketQuery
 
 _COLUMNS = (
     "project_id",
@@ -36,12 +36,10 @@ _COLUMNS = (
     "csat_at_ms",
     "erased_at_ms",
     "due_at_ms",
+    "away_told_at_ms",
 )
 _THIS = "project_id = :project_id AND ticket_id = :ticket_id"
 _LABELLED = "l.project_id = :project_id AND l.tag = :tag AND l.ticket_id = t.ticket_id"
-
-#: A ticket's place in a list: the value that it is sorted by, Unix milliseconds, and its id.
-Place = tuple[int, str]
 
 
 def select_tickets(dialect: Dialect, source: str = "helpdesk_tickets t") -> str:
@@ -132,18 +130,21 @@ async def list_page(
     tx: Tx,
     project_id: str,
     query: TicketQuery,
-    after: Place | None,
     limit: int,
     due: DueWithin | None = None,
+    *,
+    merged: bool = True,
 ) -> list[Ticket]:
-    """In the order of `query.sort`; `after` is the place of the last one of the previous page. `due` are the
-    times of `query.due`."""
+    """In the order of `query.sort`; `due` are the times of `query.due`. Without `merged`, those that were
+    merged into others are left out. Raises `BadRequest` for a cursor of another order."""
+    after = query.place
     if query.sort != "newest":
         return await _list_sorted(tx, project_id, query, after, limit, due)
     last = None if after is None else after[1]
+    unmerged = "" if merged else " AND t.merged_into IS NULL"
     asked = _listed(tx.dialect, project_id, query, last, due)
     rows = await tx.fetch_all(
-        f"{select_tickets(tx.dialect, asked.source)} WHERE {asked.condition}"
+        f"{select_tickets(tx.dialect, asked.source)} WHERE {asked.condition}{unmerged}"
         f" ORDER BY {asked.order} DESC LIMIT :most",
         {**asked.params, "most": limit},
     )

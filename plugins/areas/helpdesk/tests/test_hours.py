@@ -29,7 +29,8 @@ async def test_a_project_is_open_around_the_clock_until_it_says_otherwise(
     after = (await client.get(HOURS)).json()
     cleared = await client.put(HOURS, json={})
 
-    assert before == {"timezone": "UTC", "openings": [], "holidays": []}
+    nothing = {"openings": [], "holidays": [], "away_message": None}
+    assert before == {"timezone": "UTC", **nothing}
     assert put.json() == after
     assert after["openings"] == [MONDAY, late, tuesday]
     assert [day["date"] for day in after["holidays"]] == ["2026-12-25", "2027-01-01"]

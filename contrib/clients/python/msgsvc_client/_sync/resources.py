@@ -4507,6 +4507,7 @@ class TicketsResource:
         timezone: str | NotGiven = NOT_GIVEN,
         openings: Sequence[bodies.Opening] | NotGiven = NOT_GIVEN,
         holidays: Sequence[bodies.Holiday] | NotGiven = NOT_GIVEN,
+        away_message: str | Mapping[str, str] | NotGiven | None = NOT_GIVEN,
         timeout_s: float | None = None,
     ) -> models.HoursAnswer:
         """Replaces the project's business hours; omitted fields get their defaults.
@@ -4516,6 +4517,8 @@ class TicketsResource:
             openings: When it is open in a week; empty for around the clock. Hours past midnight are
                 two openings.
             holidays: Days on which it is closed.
+            away_message: What a customer is told in their messenger who writes while it is closed,
+                once for each ticket and closed period: a text, or one by language. Null for nothing.
 
         Error codes: bad_request, payload_too_large
         """
@@ -4529,6 +4532,7 @@ class TicketsResource:
                 "timezone": timezone,
                 "openings": openings,
                 "holidays": holidays,
+                "away_message": away_message,
             }
         )
         return self._caller.json(call, models.HoursAnswer.from_data)

@@ -1723,6 +1723,11 @@ export interface HoursAnswer {
   openings: Array<OpeningAnswer>;
   /** Days on which it is closed. */
   holidays: Array<HolidayAnswer>;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message: string | Record<string, string> | null;
 }
 
 /** The business hours of a project's helpdesk. What is left out has its default. */
@@ -1733,6 +1738,11 @@ export interface HoursBody {
   openings?: Array<Opening> | undefined;
   /** Days on which it is closed. */
   holidays?: Array<Holiday> | undefined;
+  /**
+   * What a customer is told in their messenger who writes while it is closed, once for each ticket and closed
+   * period: a text, or one by language. Null for nothing.
+   */
+  away_message?: string | Record<string, string> | null | undefined;
 }
 
 /** The result of a route. */

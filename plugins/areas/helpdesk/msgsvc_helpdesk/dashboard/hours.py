@@ -21,6 +21,7 @@ async def hours(page: PageContext, desk: DeskHours, clock: Clock) -> Render:
         "hours": settings,
         "timezone": page.timezone.key if is_new else settings.timezone,
         "week": [(day, _written(settings, day)) for day in WEEKDAYS],
+        "away": _away_texts(page, settings),
         "holidays": "\n".join(f"{day.date} {day.name}".rstrip() for day in settings.holidays),
         "is_open": arithmetic.is_open(now_ms),
         "opens_ms": arithmetic.next_opening(now_ms),
@@ -35,9 +36,11 @@ async def change_hours(page: PageContext, desk: DeskHours) -> Redirect:
         "timezone": page.form.text("timezone").strip(),
         "openings": openings,
         "holidays": _holidays(page),
+        "away_message": _away_message(page),
     }
-    await desk.change(page.tx, page.project_id, validate(HoursBody, body))
-    page.note(timezone=body["timezone"], openings=len(openings), holidays=len(body["holidays"]))
+    wanted = validate(HoursBody, body, languages=page.languages)
+    await desk.change(page.tx, page.project_id, wanted)
+    page.note(timezone=body["timezone"], openings=len(openings), holidays=len(wanted.holidays))
     return Redirect(page.url("/tickets/settings/hours"), notice=page._("Saved."))
 
 
@@ -65,6 +68,19 @@ def _padded(time: str) -> str:
     """`9` and `9:00` as `09:00`."""
     hour, _, minute = time.strip().partition(":")
     return f"{hour.zfill(2)}:{minute or '00'}"
+
+
+def _away_texts(page: PageContext, settings: HoursBody) -> dict[str, str]:
+    """The message for closed hours in each language that the service speaks."""
+    kept = settings.away_message or {}
+    given = {page.languages[0]: kept} if isinstance(kept, str) else kept
+    return {**dict.fromkeys(page.languages, ""), **given}
+
+
+def _away_message(page: PageContext) -> dict[str, str] | None:
+    """What is written in each language; None for nothing at all."""
+    texts = {lang: page.form.text(f"away_{lang}").strip() for lang in page.languages}
+    return {lang: text for lang, text in texts.items() if text} or None
 
 
 def _holidays(page: PageContext) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from msgsvc_helpdesk.models import InboxQuery, Ticket
 from msgsvc_helpdesk.viewers import TicketViewers
 
 #: Query parameters of a list, without its cursor.
-FILTERS = ("status", "who", "priority", "tag", "due")
+FILTERS = ("status", "who", "priority", "tag", "due", "sort")
 
 #: The status that stands for tickets of every status.
 ANY = "all"
@@ -66,7 +66,8 @@ class TicketList:
         member_id = None if me is None else me.member_id
         filters = {name: page.query.get(name, "") for name in FILTERS}
         cursor = page.query.get("cursor") or None
-        query = validate(InboxQuery, {**_asked(filters, member_id), "cursor": cursor})
+        order = {"sort": filters["sort"] or "activity", "cursor": cursor}
+        query = validate(InboxQuery, {**_asked(filters, member_id), **order})
         box = self._inbox
         # Before the list: what changes in between is in it, and shown once more.
         marker = await self.marker(page)

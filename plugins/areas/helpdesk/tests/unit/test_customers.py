@@ -27,11 +27,14 @@ from msgsvc_devkit.fakes import (
     inbound_context,
 )
 from msgsvc_devkit.fakes.database import Reply
+from msgsvc_helpdesk.away import AwayMessages
+from msgsvc_helpdesk.hours import DeskHours
 from msgsvc_helpdesk.inbound import HelpdeskBot
 from msgsvc_helpdesk.models import Ticket
 from msgsvc_helpdesk.rating import END_JOB, RatingRequests, Ratings
 from msgsvc_helpdesk.rating_store import OpenRating
 from msgsvc_helpdesk.settings import HelpdeskSettings
+from msgsvc_helpdesk.sla_settings import SlaSettings
 
 from .desk import ANN, ENTRY, TICKET, VIRTUAL, new_core, tables, tickets, tx_of
 
@@ -97,6 +100,11 @@ def bot(core: FakeContext, *, acknowledge: bool = True) -> HelpdeskBot:
         messages=core.messages,
         files=core.files,
         tickets=tickets(core),
+        away=AwayMessages(
+            clock=core.clock,
+            hours=DeskHours(sla=SlaSettings(jobs=core.jobs)),
+            default_lang="en",
+        ),
         settings=HelpdeskSettings(acknowledge=acknowledge),
     )
 

@@ -138,7 +138,7 @@ document.addEventListener("click", (event) => {
 const list = document.querySelector(".desk .list");
 if (list) {
   const asked = new URLSearchParams(location.search);
-  const filters = ["status", "who", "priority", "tag", "due"].map((name) => asked.get(name) || "");
+  const filters = ["status", "who", "priority", "tag", "due", "sort"].map((name) => asked.get(name) || "");
   if (filters[0] === "open") filters[0] = "";
   const key = `msgsvc list ${JSON.stringify(filters)}`;
   list.scrollTop = Number(sessionStorage.getItem(key));
