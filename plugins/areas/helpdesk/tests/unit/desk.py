@@ -119,6 +119,8 @@ def tables(
         "SELECT last_assignee_id": [{"last_assignee_id": None}],
         "SELECT settings FROM helpdesk_desks": [],
         "SELECT sla, hours FROM helpdesk_desks": [],
+        "SELECT hours FROM helpdesk_desks": [],
+        "INTO helpdesk_sla_days": 1,
         "UPDATE helpdesk_sla_clocks": 0,
         "INTO helpdesk_sla_clocks": 1,
         "FROM helpdesk_sla_clocks": [],
