@@ -40,6 +40,8 @@ class Stage:
     async def service(self, messenger: Messenger, tmp_path: Path) -> AsyncIterator[Service]:
         """The service that creates the channel; not started, so that only the check calls the channel."""
         service = new_service(self.plugin, self.kind, messenger.settings, tmp_path)
+        # Its database has no tables: no update was ever processed.
+        service.inbound.last_update_ms = _never  # type: ignore[method-assign, assignment]
         yield service
         await service.channels.close()
         if "media" in vars(service):
@@ -87,6 +89,11 @@ class Stage:
     def secrets(self, service: Service) -> list[str]:
         """The secrets among the channel's settings."""
         return secrets_of(service, self.kind)
+
+
+async def _never(_channel: str, _chat_id: str) -> int | None:
+    """No chat is known."""
+    return None
 
 
 def new_service(plugin: Any, kind: str, settings: Any, folder: Path) -> Service:

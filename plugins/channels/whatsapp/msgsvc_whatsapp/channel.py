@@ -1,6 +1,6 @@
 """One business phone number on WhatsApp: the implementation of the channel contract."""
 
-from typing import IO
+from typing import IO, Literal
 from urllib.parse import quote, urlsplit
 
 from msgsvc_core.channels import (
@@ -76,10 +76,15 @@ class WhatsAppChannel(Channel):
         recipient_of(chat_id)
         if problem := self.problem(message):
             raise DeliveryError(Reason.INVALID_MESSAGE, problem)
-        template = self._settings.template
+        window, template = await self._window(chat_id), self._settings.template
         if template is None:
+            if window == "closed":
+                raise DeliveryError(
+                    Reason.INVALID_MESSAGE,
+                    "the user has not written for 24 hours, and no template is set",
+                )
             return await self._send(chat_id, message)
-        if await self._window_is_open(chat_id):
+        if window == "open":
             try:
                 return await self._send(chat_id, message)
             except WhatsAppRefusal as refusal:
@@ -196,15 +201,20 @@ class WhatsAppChannel(Channel):
         body = body_of(chat_id, message, file, self._settings.list_label)
         return _message_id(await self._client.send(body))
 
-    async def _window_is_open(self, chat_id: str) -> bool:
-        """Whether the user wrote in the last 24 hours. The platform accepts other messages outside of the
-        window too, and reports only later that it has not delivered them."""
+    async def _window(self, chat_id: str) -> Literal["open", "closed", "unknown"]:
+        """Whether the user wrote in the last 24 hours; unknown if never, as far as we know.
+
+        The platform accepts messages outside of the window too, and reports only later that it has not
+        delivered them.
+        """
         try:
             last_ms = await self._last_update_ms(self.key, chat_id)
         except DatabaseUnavailable as error:
             # The platform was not called.
             raise LocalFailure(Reason.PLATFORM_UNAVAILABLE, "the service has to wait") from error
-        return last_ms is not None and self._clock.now_ms() - last_ms < WINDOW_MS
+        if last_ms is None:
+            return "unknown"
+        return "open" if self._clock.now_ms() - last_ms < WINDOW_MS else "closed"
 
     def _verify_tokens(self, call: WebhookCall) -> list[str]:
         own = self._settings.verify_token

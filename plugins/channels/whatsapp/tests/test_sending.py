@@ -147,6 +147,17 @@ async def test_inside_of_the_window_the_template_is_not_used(make_channel, ann, 
     assert ann.messages[-1].template is None
 
 
+async def test_without_a_template_nothing_is_sent_outside_of_the_window(
+    channel, platform, ann, chats, clock
+):
+    chats.last_ms[ann.user_id] = clock.now_ms() - 24 * HOUR_MS
+    error = await failure_of(send_to(channel, ann))
+
+    assert (error.reason, error.in_doubt) == (Reason.INVALID_MESSAGE, False)
+    assert "no template is set" in error.text
+    assert platform.calls == []
+
+
 async def test_who_never_wrote_gets_the_template(make_channel, platform):
     ben = platform.person("Ben")
     await send_to(make_channel(**TEMPLATE), ben)
