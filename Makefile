@@ -19,7 +19,7 @@ DISTRIBUTIONS := . $(patsubst %/pyproject.toml,./%,$(wildcard plugins/*/*/pyproj
 INPUTS := constraints.txt $(addsuffix /pyproject.toml,$(DISTRIBUTIONS))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check pictures bench bench-full retention simulate oidc-clients client-tools deploy-tools site clean
+.PHONY: help install demo test test-all faults check format docs clients clients-release dist dist-offline dist-check pictures bench bench-full retention simulate oidc-clients synapse client-tools deploy-tools site clean
 
 help: ## Shows these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ faults: .venv/installed-dev ## Runs the fault tests as often as promised, into b
 
 oidc-clients: .venv/installed-dev ## Installs the OpenID clients of others that tests/oidc_clients drives
 	@PYTHON=$(PYTHON) tests/oidc_clients/install.sh
+
+synapse: .venv/installed-dev ## Installs the Matrix homeserver that tests/synapse drives, which is one of them
+	@PYTHON=$(PYTHON) tests/oidc_clients/install.sh synapse
 
 client-tools: .venv/installed-dev ## Installs the linters and generators that read the OpenAPI document in tests/clients
 	@PYTHON=$(PYTHON) tests/clients/install.sh

@@ -12,7 +12,7 @@ from typing import IO, Any
 import pytest
 from python_multipart import parse_form
 
-from msgsvc_core.http_client import ConnectionLost, HttpClient, Response, Upload
+from msgsvc_core.http_client import ConnectionLost, FileUpload, HttpClient, Response, Upload
 from msgsvc_devkit import until
 from tests.faults.scripted_server import CALL_S, Script, ScriptedServer, answer, client
 from tests.http_client.conftest import OnUvloop
@@ -347,3 +347,17 @@ async def test_uploads_work_under_uvloop(tmp_path: Path, on_uvloop: OnUvloop) ->
         assert await refused_early(tmp_path) < LARGE
 
     await on_uvloop(scenario())
+
+
+async def test_a_file_alone_is_the_whole_body_from_where_it_stands() -> None:
+    file = io.BytesIO(b"before, content")
+    file.seek(len(b"before, "))
+    upload = FileUpload(file, "image/png")
+    body = b"".join([part async for part in upload.parts()])
+
+    assert (upload.content_type, upload.size, body) == ("image/png", 7, b"content")
+
+
+def test_the_type_of_a_file_alone_can_not_hold_a_header() -> None:
+    with pytest.raises(ValueError, match="control characters"):
+        FileUpload(io.BytesIO(), "image/png\r\nX-Other: 1")

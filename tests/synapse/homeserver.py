@@ -2,11 +2,12 @@
 
 import hashlib
 import hmac
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -56,6 +57,7 @@ class User:
     user_id: str
     token: str
     room_id: str = ""
+    _seen: dict[str, tuple[list[dict[str, Any]], str]] = field(default_factory=dict)
 
     async def call(self, method: str, path: str, body: Any = None, **params: str) -> dict[str, Any]:
         """A call of the client-server API, which must succeed."""
@@ -89,7 +91,9 @@ class User:
         )
         self.room_id = made["room_id"]
 
-    async def write(self, text: str, msgtype: str = "m.text", **fields: Any) -> str:
+    async def write(
+        self, text: str, msgtype: str = "m.text", fields: Mapping[str, Any] = MappingProxyType({})
+    ) -> str:
         """Sends a message; the event's id."""
         return await self.send({"msgtype": msgtype, "body": text, **fields})
 
@@ -100,7 +104,8 @@ class User:
     async def edit(self, event_id: str, text: str) -> str:
         new = {"msgtype": "m.text", "body": text}
         relates = {"rel_type": "m.replace", "event_id": event_id}
-        return await self.write(f"* {text}", **{"m.new_content": new, "m.relates_to": relates})
+        fields = {"m.new_content": new, "m.relates_to": relates}
+        return await self.write(f"* {text}", fields=fields)
 
     async def upload(self, content: bytes, mime_type: str, filename: str) -> str:
         """The URI of a file that the homeserver keeps."""
@@ -124,20 +129,27 @@ class User:
         await self.call("POST", f"rooms/{quote(self.room_id)}/{what}", body or {})
 
     async def events(self) -> list[dict[str, Any]]:
-        """The room's events, oldest first."""
-        found, start = [], ""
+        """The room's events, oldest first, as they are now."""
+        self._seen.pop(self.room_id, None)
+        return await self._events()
+
+    async def _events(self) -> list[dict[str, Any]]:
+        """The room's events, oldest first, as they were when they were first read."""
+        found, start = self._seen.get(self.room_id, ([], ""))
         while True:
             more = {"from": start} if start else {}
             path = f"rooms/{quote(self.room_id)}/messages"
             page = await self.call("GET", path, None, dir="f", limit="500", **more)
-            found += page["chunk"]
+            found = found + page["chunk"]
             if "end" not in page:
-                return found
+                break
             start = page["end"]
+        self._seen[self.room_id] = found[: len(found) - len(page["chunk"])], start
+        return found
 
     async def messages(self) -> list[Said]:
         """The messages of others as a client shows them, oldest first."""
-        events = await self.events()
+        events = await self._events()
         shown: dict[str, Said] = {}
         redacted = {event.get("redacts") or event["content"].get("redacts") for event in events}
         for event in events:

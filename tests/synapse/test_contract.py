@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msgsvc_core.channels import ChannelUser, MediaType, Reason
+from msgsvc_core.channels import Channel, ChannelUser, Format, MediaType, Reason
 from msgsvc_devkit import Fault, Messenger, ReceivingContract, Shown, cannot
 from msgsvc_devkit.conformance.editing import Changing
 from msgsvc_devkit.conformance.sending import Sending
@@ -48,14 +48,14 @@ class SynapseMessenger(Messenger):
         fields: dict[str, Any] = {"url": uri, "info": {"size": len(content)}}
         if text:
             fields["filename"] = filename
-        self._last = await self._ann.write(text or filename, MSGTYPES[media_type], **fields)
+        self._last = await self._ann.write(text or filename, MSGTYPES[media_type], fields)
 
     async def edit_text(self, text: str) -> None:
         await self._ann.edit(self._last, text)
 
     async def reply(self, ref: str, text: str) -> None:
         relates = {"m.in_reply_to": {"event_id": ref}}
-        await self._ann.write(text, **{"m.relates_to": relates})
+        await self._ann.write(text, fields={"m.relates_to": relates})
 
     async def press(self, ref: str, data: str) -> None:
         cannot("there are no buttons to press")
@@ -97,7 +97,7 @@ class SynapseMessenger(Messenger):
 
     async def puzzle(self) -> None:
         await self._ann.write("Landed", "m.moon")
-        await self._ann.send({"msgtype": "m.text"})
+        await self._ann.write("A picture of nothing", "m.image")
 
 
 class TestMatrixOnSynapse(Sending, Changing, ReceivingContract):
@@ -107,6 +107,15 @@ class TestMatrixOnSynapse(Sending, Changing, ReceivingContract):
     @pytest.fixture
     async def messenger(self, synapse: Homeserver, bot: User, ann: User) -> Messenger:
         return SynapseMessenger(bot, ann)
+
+    @pytest.mark.parametrize("text_format", ["html"])
+    async def test_a_text_shows_the_same_in_every_format_whatever_it_holds(
+        self, channel: Channel, messenger: Messenger, chat_id: str, text_format: Format
+    ) -> None:
+        # The others are as well on the fake, and take a Synapse seconds.
+        await super().test_a_text_shows_the_same_in_every_format_whatever_it_holds(
+            channel, messenger, chat_id, text_format
+        )
 
 
 def _text_of(content: dict[str, Any]) -> str:

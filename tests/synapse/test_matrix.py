@@ -280,10 +280,10 @@ async def test_what_is_written_while_the_bot_is_away_comes_whole_and_in_order(
     channel = await make_channel(bot)
     await ann.start(bot)
     cursor = await _drained(channel, None, Started)
-    texts = [f"text {number}" for number in range(120)]
+    texts = [f"text {number}" for number in range(70)]
     for text in texts:
         last = await ann.write(text)
-    await ann.edit(last, "text 119, changed")
+    await ann.edit(last, "text 69, changed")
     successor = await make_channel(bot)
     polled = await successor.poll_updates(cursor)
     again = await channel.poll_updates(cursor)

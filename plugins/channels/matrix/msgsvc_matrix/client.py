@@ -217,6 +217,10 @@ class MatrixClient:
                 if not url.startswith(("http://", "https://")):
                     raise DeliveryError(Reason.INVALID_MESSAGE, "the file is at no http address")
                 answer = await self._elsewhere.download(url, into, max_bytes)
+                if 300 <= answer.status < 500 and answer.status != 429:
+                    raise DeliveryError(
+                        Reason.INVALID_MESSAGE, f"the file's host answered {answer.status}"
+                    )
             if answer.status != 200:
                 read_answer(answer)
                 raise to_error(answer.status, answer.headers, {})

@@ -59,7 +59,7 @@ class MatrixError(DeliveryError):
     @property
     def not_found(self) -> bool:
         """What the call names does not exist, or the bot may not see it."""
-        return self.errcode == "M_NOT_FOUND" or (self.status == 404 and not self.errcode)
+        return self.errcode == "M_NOT_FOUND"
 
     @property
     def forbidden(self) -> bool:

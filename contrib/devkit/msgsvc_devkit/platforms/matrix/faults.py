@@ -28,6 +28,7 @@ class Faults:
     retry_after_s: float | None = 0.05
     seed: int = 1
     _ordered: deque[Refused | Break] = field(default_factory=deque)
+    _of_name: dict[str, Refused] = field(default_factory=dict)
     _random: random.Random | None = None
     _spent: float = 0.0
     _spent_at: float = 0.0
@@ -36,12 +37,18 @@ class Faults:
         """Refuses the next calls with this error."""
         self._ordered.extend([refused] * times)
 
+    def at(self, name: str, refused: Refused) -> None:
+        """Refuses the next call of that name, e.g. `join`."""
+        self._of_name[name] = refused
+
     def break_next(self, how: Break) -> None:
         """Breaks the next call."""
         self._ordered.append(how)
 
     def of_call(self, name: str) -> Break | None:
         """The fault of the call, or None. Raises `Refused`."""
+        if name in self._of_name:
+            raise self._of_name.pop(name)
         if name not in LOOKUPS and self._ordered:
             fault = self._ordered.popleft()
             if isinstance(fault, Refused):
