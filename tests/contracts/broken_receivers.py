@@ -7,6 +7,7 @@ from typing import Any
 from msgsvc_core.channels import (
     ButtonPressed,
     InvalidMiniApp,
+    InvalidWebhook,
     MessageReceived,
     MiniAppUser,
     Polled,
@@ -18,7 +19,7 @@ from msgsvc_core.channels import (
 )
 from tests.contracts.broken_channels import breaks
 from tests.contracts.pigeon import PigeonChannel
-from tests.contracts.pigeons import HEADER
+from tests.contracts.pigeons import HEADER, SIGNATURE, signature_of
 
 
 @breaks("test_a_press_brings_back_the_data_and_names_the_message")
@@ -194,6 +195,31 @@ class ComparesTheBeginning(PigeonChannel):
         given = call.headers.get(HEADER, "")
         proven = any(given.startswith(secret) for secret in call.secrets)
         return super().parse_update(replace(call, secrets=(given,) if proven else ()))
+
+
+class Signed(PigeonChannel):
+    """Verifies the platform's signature, in place of the secret."""
+
+    def parse_update(self, call: WebhookCall) -> list[Update]:
+        if not self.is_signed(call):
+            raise InvalidWebhook("wrong signature")
+        read = self.read(json.loads(call.body))
+        return [read] if read else []
+
+    def is_signed(self, call: WebhookCall) -> bool:
+        return call.headers.get(SIGNATURE) == signature_of(call.body)
+
+
+@breaks("test_webhook_call_that_is_not_signed_is_refused", receiving="webhook")
+class TakesAnySignature(Signed):
+    def is_signed(self, call: WebhookCall) -> bool:
+        return SIGNATURE in call.headers
+
+
+@breaks("test_webhook_call_that_is_not_signed_is_refused", receiving="webhook")
+class TakesTheBeginningOfASignature(Signed):
+    def is_signed(self, call: WebhookCall) -> bool:
+        return signature_of(call.body).startswith(call.headers.get(SIGNATURE, "none"))
 
 
 @breaks("test_webhook_secret_is_replaced_by_setting_it_again", receiving="webhook")

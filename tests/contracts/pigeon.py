@@ -43,7 +43,16 @@ from msgsvc_core.channels import (
 from msgsvc_core.config.settings import Section
 from msgsvc_core.content.markup import to_spans
 from msgsvc_devkit import Fault, Messenger, Shown
-from tests.contracts.pigeons import HEADER, MAX_CAPTION, MAX_TEXT, PERSON, TOKEN, Pigeons
+from tests.contracts.pigeons import (
+    HEADER,
+    MAX_CAPTION,
+    MAX_TEXT,
+    PERSON,
+    SIGNATURE,
+    TOKEN,
+    Pigeons,
+    signature_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -272,6 +281,9 @@ class PigeonMessenger(Messenger):
     def __init__(self, pigeons: Pigeons, receiving: str = "poll") -> None:
         self._pigeons = pigeons
         self.settings = {"token": TOKEN, "receiving": receiving}
+
+    def signed(self, call: WebhookCall) -> WebhookCall:
+        return replace(call, headers={**call.headers, SIGNATURE: signature_of(call.body)})
 
     async def follow(self, link: str) -> None:
         parts = urlsplit(link)

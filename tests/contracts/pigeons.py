@@ -1,6 +1,7 @@
 """A messenger in memory: the platform that the pigeon's channel talks to."""
 
 import asyncio
+import hmac
 import json
 from typing import Any
 
@@ -10,9 +11,14 @@ from msgsvc_core.content.markup import utf16_length
 from msgsvc_devkit import Fault
 
 TOKEN = "pigeon-token-2f9d81c04e"
-HEADER = "x-pigeon-secret"
+HEADER, SIGNATURE = "x-pigeon-secret", "x-pigeon-signature"
 MAX_TEXT, MAX_CAPTION = 4096, 1024
 PERSON = {"id": "4711", "name": "Ann", "username": "ann_b", "lang": "ru"}
+
+
+def signature_of(body: bytes) -> str:
+    """What the platform signs a webhook call with, besides naming the secret."""
+    return hmac.new(TOKEN.encode(), body, "sha256").hexdigest()
 
 
 class Pigeons:
@@ -76,7 +82,9 @@ class Pigeons:
             return
         url, secret = self._webhook
         async with aiohttp.ClientSession() as session:
-            await session.post(url, data=json.dumps(update), headers={HEADER: secret})
+            body = json.dumps(update).encode()
+            headers = {HEADER: secret, SIGNATURE: signature_of(body)}
+            await session.post(url, data=body, headers=headers)
 
     async def _me(self) -> tuple[int, bytes]:
         return ok({"name": "Pigeon", "username": "pigeon_bot"})

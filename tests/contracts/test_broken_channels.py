@@ -64,6 +64,8 @@ async def failures(broken: Broken, folder: Path) -> list[str]:
 async def _run(broken: Broken, case: dict[str, Any], folder: Path) -> None:
     plugin = PigeonPlugin(broken.channel)
     messenger = PigeonMessenger(plugin.pigeons, broken.receiving)
+    if issubclass(broken.channel, broken_receivers.Signed):
+        messenger.proof = "signature"
     async with AsyncExitStack() as stack:
         door = await stack.enter_async_context(Door().open())
         service = new_service(plugin, "pigeon", messenger.settings, folder)
@@ -113,6 +115,12 @@ async def test_a_check_passes_where_nothing_is_broken(
     receiving = "webhook" if check.startswith("test_webhook") else "poll"
 
     assert await failures(Broken(channel, check, receiving), tmp_path) == []
+
+
+async def test_a_channel_that_verifies_signatures_passes(tmp_path: Path) -> None:
+    check = "test_webhook_call_that_is_not_signed_is_refused"
+
+    assert await failures(Broken(broken_receivers.Signed, check, "webhook"), tmp_path) == []
 
 
 def test_every_check_has_a_channel_that_fails_it() -> None:
